@@ -8,11 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.inference.verdict import compute_verdict
-    from analysis.measures.geometry import alignment, singular_values, uniformity
-    from analysis.measures.trace import d_trace
-    from analysis.notebook import read_run_table
-    from analysis.statistics.contrasts import compare_studies, compare_trials
+    from analysis.inference.verdict import compute_verdict as compute_verdict
+    from analysis.measures.geometry import alignment as alignment
+    from analysis.measures.geometry import singular_values as singular_values
+    from analysis.measures.geometry import uniformity as uniformity
+    from analysis.measures.trace import d_trace as d_trace
+    from analysis.notebook import read_run_table as read_run_table
+    from analysis.statistics.contrasts import compare_studies as compare_studies
+    from analysis.statistics.contrasts import compare_trials as compare_trials
 
 _MODULES = {
     "alignment": "analysis.measures.geometry",
@@ -24,17 +27,6 @@ _MODULES = {
     "singular_values": "analysis.measures.geometry",
     "uniformity": "analysis.measures.geometry",
 }
-
-__all__ = [
-    "alignment",
-    "compare_studies",
-    "compare_trials",
-    "compute_verdict",
-    "d_trace",
-    "read_run_table",
-    "singular_values",
-    "uniformity",
-]
 
 
 def __getattr__(name: str) -> Any:

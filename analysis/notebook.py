@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.data.cells import Scale, read_cells
+from analysis.data.cells import Scale, naming, read_cells
 from analysis.data.frames import StudyFrames
 from analysis.data.run_tables import build_study
 
@@ -37,8 +37,7 @@ class Study(StudyFrames):
     def plot(self) -> "Figure":
         """The main figure of the study's page: by default its score against MTD.
 
-        Raises:
-            ValueError: where no trial has completed with a score.
+        Raises ValueError where no trial has completed with a score.
         """
         from analysis.report.summary import draw_study
 
@@ -75,5 +74,6 @@ def read_run_table(
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
             x 100. By default they are fractions if all of them lie between -1 and 1.
     """
-    found = build_study(read_cells(Path(path)), Path(path), score, columns or {}, scale)
+    with naming(path := Path(path)):
+        found = build_study(read_cells(path), path, score, columns or {}, scale)
     return Study(**{field.name: getattr(found, field.name) for field in fields(found)})

@@ -140,8 +140,7 @@ def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(cache_of_few))
         patch.setattr("analysis.inference.simultaneous._DRAWS", 1_000)
-        for cached in (shapes._null_fits, shapes._cached_tests):
-            patch.setattr(shapes, cached.__name__, lru_cache(cached.__wrapped__))
+        patch.setattr(shapes, "_cached_tests", lru_cache(shapes._cached_tests.__wrapped__))
         yield
 
 

@@ -1,13 +1,14 @@
 """CSV and Parquet files as frames of text; conversion of text to checked numbers.
 
-Error messages name the file, and the row, column and value where there is one. Rows are counted
-from 1 below the header.
+Error messages name the file (`naming`), and the row, column and value where there is one. Rows are
+counted from 1 below the header.
 """
 
 import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,6 +28,15 @@ class TableError(ValueError):
     """A table that cannot be read; the message is one sentence that states the correction."""
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the file before the message of a TableError."""
+    try:
+        yield
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
+
+
 @dataclass(frozen=True)
 class Bounds:
     """The range of a column's numbers; rule describes it in an error message."""
@@ -36,9 +46,8 @@ class Bounds:
     most: float = math.inf
     whole: bool = False
 
-    def allow(self, value: float) -> bool:
-        """Whether a number is in the range."""
-        return self.least <= value <= self.most and not (self.whole and value % 1)
+
+FINITE = Bounds("it must be a finite number", -1e300, 1e300)
 
 
 def read_cells(path: Path) -> pd.DataFrame:
@@ -49,17 +58,17 @@ def read_cells(path: Path) -> pd.DataFrame:
     rows of different lengths, more than 20,000 rows or more than 500 columns.
     """
     if not path.is_file():
-        raise TableError(f"{path}: no such file")
+        raise TableError("no such file")
     try:
         parquet = path.suffix.lower() in (".parquet", ".pq")
         frame = _read_parquet(path) if parquet else _read_csv(path)
     except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise TableError(f"cannot be read ({error.strerror or error})") from None
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
-        raise TableError(f"{path}: column {repeated[0]!r} occurs twice; each name must be unique")
+        raise TableError(f"column {repeated[0]!r} occurs twice; each name must be unique")
     if len(frame) > MAX_ROWS:
-        raise TableError(f"{path}: more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
+        raise TableError(f"more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
     return frame
 
 
@@ -67,42 +76,33 @@ def _read_csv(path: Path) -> pd.DataFrame:
     rows: list[list[str]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
-            lines = _rows(csv.reader(handle), path)
+            lines = (row for row in csv.reader(handle) if any(cell.strip() for cell in row))
             header = [name.strip() for name in next(lines, [])]
-            _check_header(header, path)
+            _check_header(header)
             for row in lines:
                 if len(row) != len(header):
                     raise TableError(
-                        f"{path}: row {len(rows) + 1} has {len(row)} cells; it must have "
+                        f"row {len(rows) + 1} has {len(row)} cells; it must have "
                         f"{len(header)}, as the header"
                     )
                 rows.append(row)
                 if len(rows) > MAX_ROWS:
                     break
     except UnicodeDecodeError as error:
-        raise TableError(
-            f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8"
-        ) from None
+        raise TableError(f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
+    except csv.Error as error:
+        raise TableError(f"not a CSV file ({error})") from None
     return pd.DataFrame(rows, columns=pd.Index(header, dtype="object"), dtype="object")
 
 
-def _rows(reader: Iterator[list[str]], path: Path) -> Iterator[list[str]]:
-    """The rows of a CSV file that are not blank."""
-    try:
-        yield from (row for row in reader if any(cell.strip() for cell in row))
-    except csv.Error as error:
-        raise TableError(f"{path}: not a CSV file ({error})") from None
-
-
-def _check_header(header: Sequence[str], path: Path) -> None:
+def _check_header(header: Sequence[str]) -> None:
     if not header:
-        raise TableError(f"{path}: empty; it must begin with a header")
+        raise TableError("empty; it must begin with a header")
     if len(header) > MAX_COLUMNS:
-        raise TableError(f"{path}: {len(header)} columns; at most {MAX_COLUMNS} are read")
+        raise TableError(f"{len(header)} columns; at most {MAX_COLUMNS} are read")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
         raise TableError(
-            f"{path}: no comma in the header; columns must be separated by commas, not by "
-            "semicolons or tabs"
+            "no comma in the header; columns must be separated by commas, not by semicolons or tabs"
         )
 
 
@@ -111,19 +111,19 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except ImportError:
         raise TableError(
-            f"{path}: reading Parquet needs pyarrow; run pip install pyarrow, or save the table "
-            "as CSV"
+            "reading Parquet needs pyarrow; run pip install pyarrow, or save the table as CSV"
         ) from None
     except ValueError as error:
-        raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-    _check_header([str(name) for name in frame.columns], path)
-    text = {str(name): [_as_text(value) for value in frame[name]] for name in frame}
+        raise TableError(f"not a Parquet file ({str(error).splitlines()[0]})") from None
+    _check_header([str(name) for name in frame.columns])
+    missing = (None, pd.NA, pd.NaT)
+    text = {
+        str(name): [
+            "" if any(value is each for each in missing) else str(value) for value in column
+        ]
+        for name, column in frame.items()
+    }
     return pd.DataFrame(text, dtype="object")
-
-
-def _as_text(value: object) -> str:
-    missing = value is None or value is pd.NA or value is pd.NaT
-    return "" if missing else str(value)
 
 
 def is_missing_cell(cells: pd.Series) -> pd.Series:
@@ -132,34 +132,30 @@ def is_missing_cell(cells: pd.Series) -> pd.Series:
 
 
 def read_numbers(
-    cells: pd.Series, path: Path, name: str, bounds: Bounds, *, infinite: bool = False
+    cells: pd.DataFrame, name: str, bounds: Bounds, *, infinite: bool = False
 ) -> pd.Series:
-    """The cells of one column as float64, NaN for missing values.
+    """The cells of the column `name` as float64, NaN for missing values.
 
-    Args:
-        name: of the column in the file.
-        bounds: the range of its numbers.
-        infinite: whether infinite values count as missing, as the score of a diverged run does.
-
-    Raises:
-        TableError: for the first cell that is not a number, or not within the bounds.
+    Raises TableError for the first cell that is not a number, or not within the bounds. Where
+    `infinite`, infinite values count as missing, as the score of a diverged run does.
     """
-    missing = is_missing_cell(cells)
+    text = cells[name].str.strip()
+    missing = is_missing_cell(text)
     if infinite:
-        missing |= cells.str.strip().str.lower().isin(_INFINITE)
-    numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
-    allowed = numbers.map(bounds.allow).astype("bool")
-    wrong = ~missing & ~allowed
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
-        raise TableError(f"{place_of(path, row, name, cells.iloc[row])}; {bounds.rule}")
+        missing |= text.str.lower().isin(_INFINITE)
+    numbers = pd.to_numeric(text.mask(missing), errors="coerce").astype("float64")
+    allowed = numbers.between(bounds.least, bounds.most) & ~(bounds.whole & (numbers % 1 != 0))
+    refuse_first(~missing & ~allowed, cells, [name], bounds.rule)
     return numbers
 
 
-def place_of(path: Path, row: int, name: str, value: str) -> str:
-    """File, row, column and value of a cell, for a message. row  counted from 0."""
-    shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
-    return f"{path}: row {row + 1}, column {name}: {shown!r}"
+def refuse_first(wrong: pd.Series, cells: pd.DataFrame, names: Sequence[str], rule: str) -> None:
+    """Raise TableError for the first row that is wrong, with its cells in the columns `names`."""
+    if wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        value = ", ".join(cells[name].iloc[row] for name in names)
+        shown = value if len(value) <= _MAX_SHOWN else value[: _MAX_SHOWN - 1] + "…"
+        raise TableError(f"row {row + 1}, column {', '.join(names)}: {shown!r}; {rule}")
 
 
 def folder_name(path: Path) -> str:

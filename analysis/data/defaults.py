@@ -4,3 +4,5 @@ MARGIN = 0.5
 """Points (score x 100) below which a difference is treated as no difference."""
 ALPHA = 0.05
 """Error rate of the verdict."""
+LEVEL = 0.95
+"""Confidence of every interval but those of a verdict, and of published bands."""

@@ -17,64 +17,34 @@ SettingValue = float | str | bool | None
 
 TRIAL_COLUMNS: Mapping[str, str] = {
     "number": "int64",
-    "state": "str",
-    "reason": "str",
-    "reason_code": "str",
+    **dict.fromkeys(("state", "reason", "reason_code"), "str"),
     "seed": "int64",
     "ema_decay": "float64",
-    "queue_size": "int64",
-    "batch_size": "int64",
-    "initial_queue_size": "int64",
+    **dict.fromkeys(("queue_size", "batch_size", "initial_queue_size"), "int64"),
     "queue_slice": "str",
-    "mtd": "float64",
-    "score": "float64",
-    "alignment": "float64",
-    "uniformity": "float64",
-    "mean_cosine": "float64",
-    "score_before": "float64",
-    "best_step": "float64",
-    "wall_seconds": "float64",
-    "peak_memory": "float64",
+    **dict.fromkeys(("mtd", "score", "alignment", "uniformity", "mean_cosine"), "float64"),
+    **dict.fromkeys(("score_before", "best_step", "wall_seconds", "peak_memory"), "float64"),
 }
 CURVE_COLUMNS: Mapping[str, str] = {
-    "number": "int64",
-    "step": "int64",
-    "loss": "float64",
-    "ema_decay": "float64",
-    "queue_fill": "float64",
-    "fgsm_changed": "float64",
-    "score": "float64",
-    "alignment": "float64",
-    "uniformity": "float64",
-    "mean_cosine": "float64",
+    **dict.fromkeys(("number", "step"), "int64"),
+    **dict.fromkeys(("loss", "ema_decay", "queue_fill", "fgsm_changed", "score"), "float64"),
+    **dict.fromkeys(("alignment", "uniformity", "mean_cosine"), "float64"),
 }
 PROBE_COLUMNS: Mapping[str, str] = {
-    "number": "int64",
-    "step": "int64",
-    "lag": "int64",
-    "cosine": "float64",
-    "baseline": "float64",
+    **dict.fromkeys(("number", "step", "lag"), "int64"),
+    **dict.fromkeys(("cosine", "baseline"), "float64"),
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 LOOK_COLUMNS: Mapping[str, str] = {
-    "look": "int64",
-    "seeds": "int64",
-    "runs": "int64",
-    "alpha": "float64",
-    "spent": "float64",
-    "p_value": "float64",
-    "verdict": "str",
-    "decision": "str",
+    **dict.fromkeys(("look", "seeds", "runs"), "int64"),
+    **dict.fromkeys(("alpha", "spent", "p_value"), "float64"),
+    **dict.fromkeys(("verdict", "decision"), "str"),
     "added": "int64",
     "trials": "object",
 }
 ENVIRONMENT_COLUMNS: Mapping[str, str] = {
     "number": "int64",
-    "device": "str",
-    "precision": "str",
-    "threads": "str",
-    "processor": "str",
-    "versions": "str",
+    **dict.fromkeys(("device", "precision", "threads", "processor", "versions"), "str"),
 }
 
 

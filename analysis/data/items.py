@@ -7,7 +7,7 @@ Letters: N trials, P items.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -63,21 +63,6 @@ def digest_of_tasks(digests: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if others else first
 
 
-def scores_of(items: ItemScores) -> Floats:
-    """Scores x 100 (N,), the mean over the tasks; those of the trials but for the rounding of
-    similarities to float32, by which nearly equal ones become equal.
-
-    NaN where all similarities, or all gold scores, are the same.
-    """
-    scores = [
-        values.mean(axis=1, dtype=np.float64)
-        if gold is None
-        else [_Spearman(_Ranks(row), gold).score for row in values]
-        for values, gold in _tasks(items)
-    ]
-    return np.asarray(np.mean(scores, axis=0), dtype=np.float64)
-
-
 def influences(items: ItemScores) -> Floats:
     """The influence of each item on each trial's score, (N, P) in points.
 
@@ -92,21 +77,15 @@ def influences(items: ItemScores) -> Floats:
     among T tasks are multiplied by P / (T P'), by which the statements above hold for the average.
     """
     count, found = items.values.shape[1], []
-    for values, gold in _tasks(items):
-        if gold is None:
+    for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
+        values = items.values[:, begin:end]
+        if items.gold is None:
             part = values - values.mean(axis=1, keepdims=True, dtype=np.float64)
         else:
-            part = np.array([_Spearman(_Ranks(row), gold).influences() for row in values])
+            gold = _Ranks(items.gold[begin:end])
+            part = np.array([_spearman_influences(_Ranks(row), gold) for row in values])
         found.append(part * (count / (len(items.tasks) * values.shape[1])))
     return np.concatenate(found, axis=1)
-
-
-def _tasks(items: ItemScores) -> "Iterator[tuple[Singles, _Ranks | None]]":
-    """The values of each task, (N, P'), and its gold scores, ranked; None for means."""
-    ends = np.cumsum(list(items.tasks.values()))
-    for begin, end in pairwise([0, *ends]):
-        gold = None if items.gold is None else _Ranks(items.gold[begin:end])
-        yield items.values[:, begin:end], gold
 
 
 class _Ranks:
@@ -134,39 +113,22 @@ class _Ranks:
         return self.centred**2 + 2 * self.mean_above(self.centred) - 3 * self.variance
 
 
-@dataclass(frozen=True)
-class _Spearman:
-    """The covariance of two columns of ranks over the root of the product of their variances."""
+def _spearman_influences(first: _Ranks, second: _Ranks) -> Floats:
+    """(P,): an item counts by its own ranks and by those that it changes of the others.
 
-    first: _Ranks
-    second: _Ranks
-
-    @property
-    def covariance(self) -> float:
-        return float(np.mean(self.first.centred * self.second.centred))
-
-    @property
-    def scale(self) -> float:
-        """By which the correlation x 100 is larger than the covariance; NaN without any."""
-        product = self.first.variance * self.second.variance
-        return 100 / float(np.sqrt(product)) if product else float("nan")
-
-    @property
-    def score(self) -> float:
-        return self.scale * self.covariance
-
-    def influences(self) -> Floats:
-        """(P,): an item counts by its own ranks and by those that it changes of the others."""
-        first, second = self.first, self.second
-        of_covariance = (
-            first.centred * second.centred
-            + first.mean_above(second.centred)
-            + second.mean_above(first.centred)
-            - 3 * self.covariance
-        )
-        if np.isnan(self.scale):
-            return np.full_like(of_covariance, np.nan)
-        of_variances = sum(
-            each.influences_on_variance() / each.variance for each in (first, second)
-        )
-        return self.scale * of_covariance - self.score / 2 * of_variances
+    The correlation is the covariance of two columns of ranks over the root of the product of their
+    variances; NaN without any.
+    """
+    covariance = float(np.mean(first.centred * second.centred))
+    of_covariance = (
+        first.centred * second.centred
+        + first.mean_above(second.centred)
+        + second.mean_above(first.centred)
+        - 3 * covariance
+    )
+    product = first.variance * second.variance
+    if not product:
+        return np.full_like(of_covariance, np.nan)
+    scale = 100 / float(np.sqrt(product))
+    of_variances = sum(each.influences_on_variance() / each.variance for each in (first, second))
+    return scale * of_covariance - scale * covariance / 2 * of_variances

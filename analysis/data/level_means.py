@@ -12,18 +12,19 @@ import pandas as pd
 from scipy import special
 
 from analysis.data.cells import (
+    FINITE,
     Bounds,
     Scale,
     TableError,
     choose_scale,
     folder_name,
-    place_of,
     read_numbers,
+    refuse_first,
 )
+from analysis.data.defaults import LEVEL
 from analysis.data.published import load_curve
 from analysis.measures import Floats
 
-LEVEL = 0.95
 MOST_LEVELS = 100
 _PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
 
@@ -35,7 +36,7 @@ class LevelMeans:
     Attributes:
         name: title of the page.
         source: the origin of the numbers, as a sentence.
-        frame: mtd, mean, low, high, L rows in rising order of mtd.
+        frame: mtd (in steps), mean, low, high (in points), L rows in rising order of mtd.
     """
 
     name: str
@@ -44,12 +45,10 @@ class LevelMeans:
 
     @property
     def distance(self) -> Floats:
-        """The levels, (L,), in steps."""
         return self.frame["mtd"].to_numpy(dtype=np.float64)
 
     @property
     def means(self) -> Floats:
-        """The means, (L,), in points."""
         return self.frame["mean"].to_numpy(dtype=np.float64)
 
     @property
@@ -65,11 +64,7 @@ def published_means() -> tuple[str, ...]:
 
 
 def load_published_means(name: str) -> LevelMeans:
-    """The means of a published figure.
-
-    Raises:
-        ValueError: for a name that is not in `published_means()`.
-    """
+    """The means of a published figure; ValueError for a name not in `published_means()`."""
     if name not in _PUBLISHED:
         raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
     file, title = _PUBLISHED[name]
@@ -79,7 +74,6 @@ def load_published_means(name: str) -> LevelMeans:
 
 _COLUMNS = ("mtd", "mean", "low", "high")
 _MTD = Bounds("an MTD must be at least 1", 1, 1e300)
-_VALUE = Bounds("it must be a finite number", -1e300, 1e300)
 
 
 def is_level_means(cells: pd.DataFrame) -> bool:
@@ -88,25 +82,15 @@ def is_level_means(cells: pd.DataFrame) -> bool:
 
 
 def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None) -> LevelMeans:
-    """The means x 100 in rising order of MTD; other columns are left out.
+    """The means x 100 in rising order of MTD; scaled as the scores of runs.
 
-    Args:
-        scale: as for the scores of runs.
-
-    Raises:
-        TableError: for fewer than 3 levels or more than 100, a missing value, a level that occurs
-            twice, or a mean outside its band.
+    Raises TableError for fewer than 3 levels or more than 100, a missing value, a level that
+    occurs twice, or a mean outside its band.
     """
-    frame = pd.DataFrame(
-        {
-            name: read_numbers(cells[name], path, name, _MTD if name == "mtd" else _VALUE)
-            for name in _COLUMNS
-        }
-    )
+    bounds = {name: _MTD if name == "mtd" else FINITE for name in _COLUMNS}
+    frame = pd.DataFrame({name: read_numbers(cells, name, each) for name, each in bounds.items()})
     if not 3 <= len(frame) <= MOST_LEVELS:
-        raise TableError(
-            f"{path}: {len(frame)} level means; between 3 and {MOST_LEVELS} can be compared"
-        )
+        raise TableError(f"{len(frame)} level means; between 3 and {MOST_LEVELS} can be compared")
     checks = {
         "a level mean needs mtd, mean, low and high": frame.isna().any(axis=1),
         "each level must occur once": frame["mtd"].duplicated(),
@@ -115,10 +99,7 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
         ),
     }
     for rule, wrong in checks.items():
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            values = ", ".join(str(cells[name].iloc[row]) for name in _COLUMNS)
-            raise TableError(f"{place_of(path, row, ', '.join(_COLUMNS), values)}; {rule}")
+        refuse_first(wrong, cells, _COLUMNS, rule)
     factor, rule = choose_scale(frame["mean"], scale)
     frame = frame.assign(**{name: frame[name] * factor for name in _COLUMNS[1:]})
     source = f"Level means read from {path.name}. {rule}"

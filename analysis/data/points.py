@@ -35,19 +35,14 @@ def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
         runs: a row per run with number, `value`, and what is known of mtd, ema_decay, queue_size,
             batch_size, score and seed.
     """
-    known = [name for name in ("number", value, "score", "mtd", *PARTS, "seed") if name in runs]
-    rows = runs[list(dict.fromkeys(known))].to_dict("records")
-    texts = [_describe_run(row, value) for row in rows]
+    texts = []
+    for row in runs.to_dict("records"):
+        values = [_format_value(name, row[name]) for name in {value: 0, "score": 0} if name in row]
+        parts = [_format_component(name, [row[name]]) for name in ("mtd", *PARTS) if name in row]
+        seed = [f"seed {row['seed']:.0f}"] if "seed" in row else []
+        shown = ", ".join(part for part in (*values, *parts, *seed) if part)
+        texts.append(f"Trial {row['number']:.0f}: {shown}")
     return pd.DataFrame({"text": texts, "trial": runs["number"].astype("int64")}, index=runs.index)
-
-
-def _describe_run(row: Row, value: str) -> str:
-    names = dict.fromkeys((value, "score"))
-    values = [_format_value(name, row[name]) for name in names if name in row]
-    components = [_format_component(name, [row[name]]) for name in ("mtd", *PARTS) if name in row]
-    seed = [f"seed {row['seed']:.0f}"] if "seed" in row else []
-    parts = [part for part in (*values, *components, *seed) if part]
-    return f"Trial {row['number']:.0f}: {', '.join(parts)}"
 
 
 def _format_value(name: str, value: float) -> str:
@@ -81,13 +76,13 @@ def describe_means(
     groups = dict(list(runs.groupby(list(by), dropna=False)))
     keys = means[list(by)].itertuples(index=False, name=None)
     rows = [
-        (_describe_mean(mean, groups[key], value), _best(groups[key], value))
+        (_describe_mean(mean, groups[key], value), _best_trial(groups[key], value))
         for key, mean in zip(keys, means.to_dict("records"), strict=True)
     ]
     return pd.DataFrame(rows, columns=["text", "trial"], index=means.index)
 
 
-def _best(runs: pd.DataFrame, value: str) -> int:
+def _best_trial(runs: pd.DataFrame, value: str) -> int:
     ranked = runs["score" if "score" in runs else value].to_numpy(dtype=np.float64)
     return int(runs["number"].iloc[int(np.nanargmax(ranked))])
 

@@ -5,8 +5,9 @@ Columns are recognised by mtdlab's names, by those of a W&B export, or as given.
 
 import difflib
 import hashlib
+import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,27 +15,29 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.cells import (
+    FINITE,
     Bounds,
     Scale,
     TableError,
     choose_scale,
     folder_name,
     is_missing_cell,
-    place_of,
+    naming,
     read_cells,
     read_numbers,
+    refuse_first,
 )
 from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, Setting, StudyFrames
 from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
 
+Columns = Mapping[str, pd.Series]
 SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
 _ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
 _CONFIG = ("config.", "config/", "config:")
 _SUMMARY = ("summary.", "summary/", "summary:")
-_VALUE = ".value"
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
 # mtdlab uses, and those ignored.
 _WANDB_READ = {"name": "run", "runtime": "wall_seconds", "gpu type": "device"}
@@ -48,8 +51,8 @@ _WANDB_ONLY = frozenset(
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The meaning of a table's columns.
+class RunTable:
+    """The cells of a table of runs, and the meaning of its columns.
 
     Attributes:
         named: mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
@@ -57,110 +60,101 @@ class Columns:
         others: the file's columns that are not read.
     """
 
+    cells: pd.DataFrame
     named: Mapping[str, str]
     settings: Mapping[str, str]
     others: tuple[str, ...]
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.named
+    def text(self, name: str) -> pd.Series:
+        """The cells of the column that mtdlab calls `name`, stripped."""
+        return self.cells[self.named[name]].str.strip()
+
+    def numbers(self, bounds: Mapping[str, Bounds], *, infinite: bool = False) -> Columns:
+        """The columns with these bounds that the table has."""
+        return {
+            name: read_numbers(self.cells, self.named[name], each, infinite=infinite)
+            for name, each in bounds.items()
+            if name in self.named
+        }
 
 
-def find_columns(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> Columns:
-    """The columns of a table of runs.
+def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
+    """The table with the meaning of its columns.
 
-    Args:
-        stated: mtdlab's name -> the file's column, for columns with other names.
-
-    Raises:
-        TableError: for a stated column that does not exist, for two columns with the same meaning,
-            and for a missing score, seed or MTD.
+    `stated` are columns with other names: mtdlab's name -> the file's. Raises TableError for a
+    stated column that does not exist, for two columns with the same meaning, and for a missing
+    score, seed or MTD.
     """
-    found = _stated(cells, path, stated)
-    wandb = _is_wandb(cells)
-    for name in cells:
-        ours = _known_name(str(name), wandb)
-        if ours is None or str(name) in found.values() or ours in stated:
+    header = [str(name) for name in cells]
+    lower = {name.lower() for name in header}
+    wandb = "state" in lower and bool(lower & {"name", "id", "created", "runtime"})
+    known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT)}
+    known |= _WANDB_READ if wandb else {}
+    _check_stated(header, stated)
+    found = dict(stated)
+    for name in header:
+        ours = known.get(_bare(name).lower())
+        if ours is None or name in found.values() or ours in stated:
             continue
-        if ours in found and found[ours] != ours and str(name) != ours:
+        if ours in found and found[ours] != ours and name != ours:
             raise TableError(
-                f"{path}: columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
+                f"columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
                 f"with --column {ours}=COLUMN"
             )
         if found.get(ours) != ours:
-            found[ours] = str(name)
-    _check_required(found, cells, path)
-    rest = [str(name) for name in cells if str(name) not in found.values()]
+            found[ours] = name
+    _check_required(found, header)
+    rest = [name for name in header if name not in found.values()]
     settings = {
         _bare(name): name
         for name in _find_settings(rest, cells, found, wandb)
         if _bare(name) not in found and _bare(name) not in TRIAL_COLUMNS
     }
     left = tuple(name for name in rest if name not in settings.values())
-    return Columns(found, settings, left)
+    return RunTable(cells, found, settings, left)
 
 
-def _stated(cells: pd.DataFrame, path: Path, stated: Mapping[str, str]) -> dict[str, str]:
+def _check_stated(header: Sequence[str], stated: Mapping[str, str]) -> None:
     known = (*_READ, *_ENVIRONMENT, "run")
     for ours, name in stated.items():
         if ours not in known:
             raise TableError(
-                f"{path}: --column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
+                f"--column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
             )
-        if name not in cells:
-            raise TableError(f"{path}: no column {name!r}; {_nearest(name, cells)}")
-    return dict(stated)
+        if name not in header:
+            raise TableError(f"no column {name!r}; {_nearest(name, header)}")
 
 
-def _nearest(word: str, known: Iterable[object]) -> str:
-    options = [str(name) for name in known]
+def _nearest(word: str, options: Sequence[str]) -> str:
     near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
     return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(options[:40])}"
 
 
-def _is_wandb(cells: pd.DataFrame) -> bool:
-    """Whether the table is a W&B export: a column State, and Name, ID, Created or Runtime."""
-    names = {str(name).lower() for name in cells}
-    return "state" in names and bool(names & {"name", "id", "created", "runtime"})
-
-
 def _bare(name: str) -> str:
     """A column's name without the prefix and the suffix of W&B."""
-    for prefix in (*_CONFIG, *_SUMMARY):
-        if name.startswith(prefix):
-            name = name.removeprefix(prefix)
-            break
-    return name.removesuffix(_VALUE)
+    return re.sub(r"^(config|summary)[./:]", "", name).removesuffix(".value")
 
 
-def _known_name(name: str, wandb: bool) -> str | None:
-    """mtdlab's name for a column of the file; None if there is none."""
-    bare = _bare(name)
-    if wandb and bare.lower() in _WANDB_READ:
-        return _WANDB_READ[bare.lower()]
-    folded = {known.lower(): known for known in (*_READ, *_ENVIRONMENT)}
-    return folded.get(bare.lower())
-
-
-def _check_required(found: Mapping[str, str], cells: pd.DataFrame, path: Path) -> None:
-    if "config" in cells and not {"seed", "score"} <= set(found):
+def _check_required(found: Mapping[str, str], header: Sequence[str]) -> None:
+    if "config" in header and not {"seed", "score"} <= set(found):
         raise TableError(
-            f"{path}: column 'config' has all settings of a run in one cell; write one column per "
+            "column 'config' has all settings of a run in one cell; write one column per "
             "setting, as pandas.json_normalize does"
         )
-    names = ", ".join(str(name) for name in list(cells)[:40])
+    names = ", ".join(header[:40])
     if "score" not in found:
         raise TableError(
-            f"{path}: no column score among {names}; name the metric's column with --score COLUMN"
+            f"no column score among {names}; name the metric's column with --score COLUMN"
         )
     if "seed" not in found:
         raise TableError(
-            f"{path}: no column seed among {names}; every run needs its seed, since the seed is "
+            f"no column seed among {names}; every run needs its seed, since the seed is "
             "the unit of replication; name the column with --column seed=COLUMN"
         )
     missing = [name for name in PARTS if name not in found]
     if "mtd" not in found and missing:
         raise TableError(
-            f"{path}: no column mtd, and no {', '.join(missing)} to compute it from, among "
+            f"no column mtd, and no {', '.join(missing)} to compute it from, among "
             f"{names}; name a column with --column ema_decay=COLUMN"
         )
 
@@ -171,13 +165,10 @@ def _find_settings(
     """The columns that are hyperparameters.
 
     If any column has a prefix such as `config.`, the columns with one. Else every column whose
-    values
-    repeat over seeds, as those of hyperparameters do; measurements differ between runs.
+    values repeat over seeds, as those of hyperparameters do; measurements differ between runs.
     """
-    configured = [name for name in rest if name.startswith(_CONFIG)]
-    every = [str(name) for name in cells]
-    if any(name.startswith(_CONFIG) for name in every):
-        return configured
+    if any(str(name).startswith(_CONFIG) for name in cells):
+        return [name for name in rest if name.startswith(_CONFIG)]
     seeds = cells[found["seed"]]
     return [
         name
@@ -191,90 +182,65 @@ def _find_settings(
 def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
     """Whether most values of a column occur with several seeds; True with one seed."""
     known = ~is_missing_cell(values)
-    if not known.any():
-        return False
     if seeds[known].nunique() < 2:
-        return True
+        return bool(known.any())
     seeds_of = seeds[known].groupby(values[known]).nunique()
     return bool((seeds_of > 1).mean() > 0.5)
 
 
 TASK_COLUMNS = (*TASKS, "sts_dev")
+_SIZE = Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True)
 _BOUNDS: Mapping[str, Bounds] = {
     "seed": Bounds("a seed must be a whole number", -(2**53), 2**53, whole=True),
     "ema_decay": Bounds("it must be at least 0 and below 1", 0, np.nextafter(1, 0)),
-    "queue_size": Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True),
+    "queue_size": _SIZE,
     "batch_size": Bounds("it must be a whole number of at least 1", 1, 2**53, whole=True),
-    "initial_queue_size": Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True),
+    "initial_queue_size": _SIZE,
     "best_step": Bounds("it must be a number"),
     "wall_seconds": Bounds("it must be a number of seconds"),
     "peak_memory": Bounds("it must be a number of bytes"),
-    "alignment": Bounds("it must be a finite number", -1e300, 1e300),
-    "uniformity": Bounds("it must be a finite number", -1e300, 1e300),
+    "alignment": FINITE,
+    "uniformity": FINITE,
     "mean_cosine": Bounds("it must be from -1 to 1", -1.000001, 1.000001),
 }
 _SCORE = Bounds("a score must be from -100 to 100 (x 100), or from -1 to 1", -100, 100)
 _FRACTION = Bounds("with --scale fraction a score must be from -1 to 1", -1, 1)
 _DISTANCE = Bounds("an MTD must be at least 1, or empty for a run without one", 1, 1e300)
-_SCORES = ("score_before", *TASK_COLUMNS)
+_SCORES = ("score", "score_before", *TASK_COLUMNS)
 _MOST_ROWS = 10
 _TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
-    "complete": "COMPLETE",
-    "completed": "COMPLETE",
-    "finished": "COMPLETE",
-    "fail": "FAIL",
-    "failed": "FAIL",
-    "crashed": "FAIL",
-    "killed": "FAIL",
+    **dict.fromkeys(("complete", "completed", "finished"), "COMPLETE"),
+    **dict.fromkeys(("fail", "failed", "crashed", "killed"), "FAIL"),
     "pruned": "PRUNED",
     "running": "RUNNING",
-    "waiting": "WAITING",
-    "pending": "WAITING",
+    **dict.fromkeys(("waiting", "pending"), "WAITING"),
 }
 
 
-def read_trials(
-    cells: pd.DataFrame, path: Path, columns: Columns, scale: Scale | None
-) -> tuple[pd.DataFrame, str]:
+def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
-    named = columns.named
-    found: dict[str, pd.Series] = {"number": pd.Series(range(len(cells)), dtype="int64")}
-    for name, bounds in _BOUNDS.items():
-        if name in named:
-            found[name] = read_numbers(cells[named[name]], path, named[name], bounds)
-    found |= _read_scores(cells, path, columns, scale)
-    factor, rule = choose_scale(found["score"], scale)
-    found |= {name: found[name] * factor for name in ("score", *_SCORES) if name in found}
-    found["mtd"] = _read_distance(cells, path, columns, found)
+    cells, named = table.cells, table.named
+    found = {"number": pd.Series(range(len(cells)), dtype="int64"), **table.numbers(_BOUNDS)}
+    bounds = _FRACTION if scale == "fraction" else _SCORE
+    scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
+    factor, rule = choose_scale(scores["score"], scale)
+    found |= {name: values * factor for name, values in scores.items()}
+    found["mtd"] = _read_distance(table, found)
     found |= {name: cells[named[name]] for name in _TEXTS if name in named}
-    found["state"] = _read_states(cells, path, columns, found["score"])
-    found |= {name: _read_setting(cells[column]) for name, column in columns.settings.items()}
+    found["state"] = _read_states(table, found["score"])
+    found |= {name: _read_setting(cells[column]) for name, column in table.settings.items()}
     frame = pd.DataFrame(found, index=cells.index)
-    _check_seeds(frame, cells, path, columns)
+    _check_seeds(frame, table)
     return _complete(frame), rule
 
 
-def _read_scores(
-    cells: pd.DataFrame, path: Path, columns: Columns, scale: Scale | None
-) -> dict[str, pd.Series]:
-    bounds = _FRACTION if scale == "fraction" else _SCORE
-    return {
-        name: read_numbers(cells[column], path, column, bounds, infinite=True)
-        for name in ("score", *_SCORES)
-        if (column := columns.named.get(name)) is not None
-    }
-
-
-def _read_distance(
-    cells: pd.DataFrame, path: Path, columns: Columns, found: Mapping[str, pd.Series]
-) -> pd.Series:
+def _read_distance(table: RunTable, found: Columns) -> pd.Series:
     """The column mtd, or MTD by equation 4; NaN for a run without one."""
-    if "mtd" in columns:
-        name = columns.named["mtd"]
+    if name := table.named.get("mtd"):
         # 0 is accepted for a method without an MTD
-        given = cells[name].mask(cells[name].str.strip().isin(["0", "0.0"]), "")
-        return read_numbers(given, path, name, _DISTANCE)
+        given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
+        return read_numbers(given, name, _DISTANCE)
     parts = pd.DataFrame({name: found[name] for name in PARTS})
     known = parts.notna().all(axis=1)
     distance = pd.Series(np.nan, index=parts.index)
@@ -282,18 +248,13 @@ def _read_distance(
     return distance
 
 
-def _read_states(cells: pd.DataFrame, path: Path, columns: Columns, scores: pd.Series) -> pd.Series:
+def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
     """The state of each run; without that column, COMPLETE with a score and FAIL without."""
-    if "state" not in columns:
-        return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=cells.index)
-    name = columns.named["state"]
-    states = cells[name].str.strip().str.lower().map(_STATES)
-    if states.isna().any():
-        row = int(states.isna().to_numpy().argmax())
-        raise TableError(
-            f"{place_of(path, row, name, cells[name].iloc[row])}; a state must be one of "
-            f"{', '.join(_STATES)}"
-        )
+    if "state" not in table.named:
+        return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=scores.index)
+    states = table.text("state").str.lower().map(_STATES)
+    rule = f"a state must be one of {', '.join(_STATES)}"
+    refuse_first(states.isna(), table.cells, [table.named["state"]], rule)
     return states
 
 
@@ -306,20 +267,20 @@ def _read_setting(cells: pd.Series) -> pd.Series:
     return cells.str.strip().mask(missing, "").astype("str")
 
 
-def _check_seeds(frame: pd.DataFrame, cells: pd.DataFrame, path: Path, columns: Columns) -> None:
+def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
     """Raise TableError for a completed run without a seed; other runs may lack one."""
     wrong = frame["seed"].isna() & (frame["state"] == "COMPLETE")
     if wrong.any():
-        rows, name = np.flatnonzero(wrong.to_numpy()), columns.named["seed"]
+        rows, name = np.flatnonzero(wrong.to_numpy()), table.named["seed"]
         listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
         if len(rows) > _MOST_ROWS:
             listed += f" and {len(rows) - _MOST_ROWS:,} more"
         which, these = ("row", "that row") if len(rows) == 1 else ("rows", "those rows")
-        value = cells[name].iloc[rows[0]]
+        value = table.cells[name].iloc[rows[0]]
         raise TableError(
-            f"{path}: {which} {listed}, column {name}: {value!r}; a completed run must have a "
-            f"seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can be "
-            "read"
+            f"{which} {listed}, column {name}: {value!r}; a completed run must have "
+            f"a seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can "
+            "be read"
         )
 
 
@@ -360,39 +321,34 @@ def open_table(
 
     Arguments and errors as for `analysis.read_run_table`.
     """
-    cells = read_cells(path)
-    if is_level_means(cells):
-        return read_level_means(cells, path, scale)
-    return build_study(cells, path, score, columns or {}, scale)
+    with naming(path):
+        cells = read_cells(path)
+        if is_level_means(cells):
+            return read_level_means(cells, path, scale)
+        return build_study(cells, path, score, columns or {}, scale)
 
 
 def build_study(
-    cells: pd.DataFrame,
-    path: Path,
-    score: str,
-    stated: Mapping[str, str],
-    scale: Scale | None,
+    cells: pd.DataFrame, path: Path, score: str, stated: Mapping[str, str], scale: Scale | None
 ) -> StudyFrames:
     """The study of a table of runs; see `analysis.read_run_table`."""
     named = dict(stated) if score == "score" else {**stated, "score": score}
-    columns = find_columns(cells, path, named)
-    trials, rule = read_trials(cells, path, columns, scale)
-    settings = {
-        name: _SETTINGS.get(name, Setting(name))
-        for name in (*(name for name in SETTING_NAMES if name in columns), *columns.settings)
-    }
-    scores = [name for name in TASK_COLUMNS if name in trials]
-    metric = columns.named["score"]
+    table = find_columns(cells, named)
+    trials, rule = read_trials(table, scale)
+    names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
+    tasks = [name for name in TASK_COLUMNS if name in trials]
+    scores = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
+    environment = {name: table.text(name) for name in _ENVIRONMENT if name in table.named}
     return StudyFrames(
         name=folder_name(path),
-        metric=metric,
+        metric=table.named["score"],
         planned=len(trials),
-        trials=trials.drop(columns=scores),
-        scores=_melt(trials, scores),
+        trials=trials.drop(columns=tasks),
+        scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        facts=_list_facts(cells, path, columns, rule),
-        environment=_read_environment(cells, columns),
-        settings=settings,
+        facts=_list_facts(table, path, rule),
+        environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
+        settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
         command=_command(path, score, stated, scale),
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
     )
@@ -406,35 +362,18 @@ def _command(path: Path, score: str, stated: Mapping[str, str], scale: Scale | N
     return shlex.join([*words, *(("--scale", scale) if scale else ())])
 
 
-def _melt(trials: pd.DataFrame, tasks: list[str]) -> pd.DataFrame:
-    """A row per run and task: number, task, score."""
-    long = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
-    return long.astype({"task": "str", "score": "float64"})
-
-
-def _read_environment(cells: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """`ENVIRONMENT_COLUMNS` of each run, those that the table has."""
-    names = [name for name in ENVIRONMENT_COLUMNS if name in columns]
-    text = {name: cells[columns.named[name]].str.strip() for name in names}
-    frame = pd.DataFrame(text, index=cells.index)
-    frame.insert(0, "number", np.arange(len(cells)))
-    return frame
-
-
-def _list_facts(cells: pd.DataFrame, path: Path, columns: Columns, rule: str) -> dict[str, str]:
+def _list_facts(table: RunTable, path: Path, rule: str) -> dict[str, str]:
     """The file, and which column was read as what."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    distance = (
-        f"column {columns.named['mtd']}"
-        if "mtd" in columns
-        else "computed: 1/(1 - ema_decay) + queue_size/batch_size"
-    )
+    distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
+    if "mtd" in table.named:
+        distance = f"column {table.named['mtd']}"
     facts = {
-        "table": f"{path.name}, {len(cells):,} rows, SHA-256 {digest}",
-        "score": f"column {columns.named['score']}. {rule}",
+        "table": f"{path.name}, {len(table.cells):,} rows, SHA-256 {digest}",
+        "score": f"column {table.named['score']}. {rule}",
         "MTD": distance,
-        "columns read": ", ".join(columns.named.values()),
-        "settings": ", ".join(columns.settings.values()),
-        "columns not read": ", ".join(columns.others),
+        "columns read": ", ".join(table.named.values()),
+        "settings": ", ".join(table.settings.values()),
+        "columns not read": ", ".join(table.others),
     }
     return {name: value for name, value in facts.items() if value}

@@ -51,6 +51,11 @@ def traced_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFram
     return runs[has_mtd(runs)]
 
 
+def mtd_or_0(trials: "pd.DataFrame") -> "pd.Series":
+    """The MTD of each trial, rounded to `MTD_DECIMALS`; 0 where it has none."""
+    return trials["mtd"].astype("float64").where(has_mtd(trials), 0.0).round(MTD_DECIMALS)
+
+
 def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":
     """The completed runs without an MTD; their column mtd is set to 0."""
     runs = completed_runs(trials)
@@ -70,12 +75,18 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     A missing value counts as a separate value, unless all trials of a method lack the setting: then
     the method does not have it.
     """
-    names = [str(name) for name in trials if name in settings]
-    return [
-        name
-        for name in names
-        if _differ(trials[name]) and _values_of(trials, name).nunique(dropna=False) > 1
-    ]
+    names = []
+    for name in (str(name) for name in trials if name in settings):
+        values = trials[name]
+        # one comparison first, as this is asked of every setting of a study
+        if len(values) < 2 or not (values != values.iloc[0]).any():
+            continue
+        missing = is_missing(values)
+        if "method" in trials and missing.any():
+            values = values[~missing.groupby(trials["method"], dropna=False).transform("all")]
+        if values.nunique(dropna=False) > 1:
+            names.append(name)
+    return names
 
 
 def chosen_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
@@ -85,20 +96,6 @@ def chosen_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
         return names
     within = trials.groupby("method", dropna=False)[names].nunique(dropna=False).gt(1).any()
     return [name for name in names if name == "method" or within[name]]
-
-
-def _differ(values: "pd.Series") -> bool:
-    """Whether values differ: one comparison, as this is asked of every setting of a study."""
-    return len(values) > 1 and bool((values != values.iloc[0]).any())
-
-
-def _values_of(trials: "pd.DataFrame", name: str) -> "pd.Series":
-    """The column `name` of the trials whose method has that setting."""
-    values = trials[name]
-    missing = is_missing(values)
-    if "method" not in trials or not missing.any():
-        return values
-    return values[~missing.groupby(trials["method"], dropna=False).transform("all")]
 
 
 def choose_evenly(table: "pd.DataFrame", most: int) -> "pd.DataFrame":

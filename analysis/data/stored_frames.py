@@ -38,8 +38,7 @@ class StoredFramesError(ValueError):
 def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
     """The files of a study by name, `study.parquet` last; the same study gives the same bytes.
 
-    Args:
-        generated: when its page was made, as it is printed there.
+    `generated` is when its page was made, as it is printed there.
     """
     files = {
         f"{name}.parquet": _write(frame, {})
@@ -61,7 +60,8 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
 
 def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
     mixed = [str(name) for name in frame if frame[name].dtype == object]
-    plain = frame.assign(**{name: frame[name].map(_to_json) for name in mixed})
+    as_json = partial(json.dumps, default=_plain)
+    plain = frame.assign(**{name: frame[name].map(as_json) for name in mixed})
     return _to_bytes(pa.Table.from_pandas(plain), {**about, "mixed": mixed})
 
 
@@ -81,10 +81,6 @@ def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _to_json(value: Any) -> str:
-    return json.dumps(value, default=_plain)
-
-
 def _plain(value: Any) -> Any:
     """A NumPy number as JSON holds it, a mapping as a dictionary."""
     return dict(value) if isinstance(value, Mapping) else value.item()
@@ -93,9 +89,8 @@ def _plain(value: Any) -> Any:
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     """The study of a file `study.parquet`, or of the folder that holds it, and when it was made.
 
-    Raises:
-        StoredFramesError: with the file and what to do, for one that is missing or damaged, was not
-            written by `to_parquet`, or does not belong to the files beside it.
+    Raises StoredFramesError, with the file and what to do, for one that is missing or damaged,
+    was not written by `to_parquet`, or does not belong to the files beside it.
     """
     main = path / MAIN if path.is_dir() else path
     trials, about = _read(main, main)

@@ -127,7 +127,6 @@ class Experiment:
     """
 
     name: str
-    anchor: str
     title: str
     source: str
     by: tuple[str, ...]
@@ -145,6 +144,11 @@ class Experiment:
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
     method: str = METHOD
+
+    @property
+    def anchor(self) -> str:
+        """The place of its section on the page."""
+        return "slices" if self.name == "queue_slices" else self.name.replace("_", "-")
 
     @property
     def recorded(self) -> tuple[str, ...]:
@@ -176,7 +180,6 @@ class Experiment:
 EXPERIMENTS = (
     Experiment(
         name="ema_decay",
-        anchor="ema-decay",
         title="EMA decay",
         source="table 3 and figure 8",
         by=("ema_decay",),
@@ -186,7 +189,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="heads",
-        anchor="heads",
         title="Projection and prediction layers",
         source="table 4",
         by=("projection_layers", "prediction_layers"),
@@ -195,7 +197,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="augmentation",
-        anchor="augmentation",
         title="Augmentation",
         source="table 5 and figure 9",
         by=("augmented",),
@@ -210,7 +211,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="prediction_dim",
-        anchor="prediction-dim",
         title="Prediction dimension",
         source="table 6a and figure 10",
         by=("prediction_dim",),
@@ -222,7 +222,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="batch_size",
-        anchor="batch-size",
         title="Batch size",
         source="table 6b",
         by=("batch_size",),
@@ -232,7 +231,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="initial_queue",
-        anchor="initial-queue",
         title="Initial queue",
         source="table 7, figures 11 and 12",
         by=("share", "queue_size"),
@@ -248,7 +246,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="queue_slices",
-        anchor="slices",
         title="Queue slices",
         source="table 8",
         by=("queue_slice",),
@@ -264,7 +261,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="fgsm_epsilon",
-        anchor="fgsm-epsilon",
         title="FGSM step",
         source="table 9",
         by=("fgsm_epsilon",),
@@ -274,7 +270,6 @@ EXPERIMENTS = (
     ),
     Experiment(
         name="queue_clusters",
-        anchor="queue-clusters",
         title="Queue clusters",
         source="the authors' slides",
         by=("queue_clusters",),

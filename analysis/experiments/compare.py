@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from analysis.data.defaults import LEVEL
 from analysis.data.frames import Settings
 from analysis.data.runs import completed_runs, varied_settings
 from analysis.data.settings import with_defaults
@@ -80,15 +81,13 @@ def find_differing(
     return {
         name: tuple(sorted(runs[name].unique()))
         for name, value in wanted.items()
-        if name in runs and not (_to_key(runs[name]) == _to_key(pd.Series([value]))[0]).all()
+        if name in runs and {*map(_to_key, runs[name])} != {_to_key(value)}
     }
 
 
-def _to_key(values: pd.Series) -> pd.Series:
-    """Numbers to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
-    if not pd.api.types.is_numeric_dtype(values):
-        return values
-    return pd.Series([f"{value:.10g}" for value in values], index=values.index, dtype="str")
+def _to_key(value: object) -> object:
+    """A number to ten digits, as text: a grid over a range may contain 0.8500000000000001."""
+    return f"{value:.10g}" if isinstance(value, int | float | np.number) else value
 
 
 def _match_numbers(
@@ -101,20 +100,14 @@ def _match_numbers(
         share = np.nan if width is None else width / experiment.encoder_width
         there[by[0]] = (there[by[0]] * share).round()
         here[by[0]] = here[by[0]].replace(0.0, width or 0.0)
-    keys = pd.DataFrame({name: _to_key(there[name]) for name in by})
     # for a narrow encoder two published widths may round to the same; both are left out
-    values = keys.assign(published=published["published"]).drop_duplicates(by, keep=False)
-    rows = pd.DataFrame({name: _to_key(here[name]) for name in by})
-    return rows.merge(values, on=by, how="left")["published"]
+    keys = there.map(_to_key).assign(published=published["published"])
+    values = keys.drop_duplicates(by, keep=False)
+    return here.map(_to_key).merge(values, on=by, how="left")["published"]
 
 
 def join_published(table: pd.DataFrame, experiment: Experiment, width: int | None) -> pd.DataFrame:
-    """The table with the published values; rows of text are in the published order.
-
-    Args:
-        table: from `summarise`, by the experiment's settings.
-        width: dimension of the study's encoder; None if not known: then no width is matched.
-    """
+    """The table with the published values; rows of text are in the published order."""
     published = experiment.published()[[*experiment.by, "published"]]
     first = experiment.by[0]
     if pd.api.types.is_numeric_dtype(published[first]):
@@ -148,7 +141,9 @@ class Comparison:
 
     Attributes:
         runs: the runs of the table, with the columns `experiment.by`.
-        table: `compute_experiment`, with the mean of `experiment.measured` if there is any.
+        table: the score at each value of the experiment's settings: the columns `experiment.by`, n,
+            seeds, mean, low, high and published, NaN where the paper has no such row and for runs
+            of another method; then the mean of `experiment.measured` if there is any.
         labels: of those columns `experiment.by` that have one.
         others: other settings that vary between these runs; the means are over them.
         left_out: number of runs not in the table, see `balance_runs`.
@@ -182,75 +177,20 @@ class Comparison:
         return "method" not in self.differs
 
 
-def compute_experiment(
-    trials: pd.DataFrame,
-    experiment: Experiment,
-    settings: Settings,
-    *,
-    width: int | None = None,
-    level: float = 0.95,
-) -> pd.DataFrame:
-    """Score at each value of an experiment's settings.
-
-    Args:
-        settings: `StudyFrames.settings`.
-        width: dimension of the study's encoder, to which published widths are scaled; None if not
-            known: then no width is matched.
-
-    Returns:
-        The columns `experiment.by`, n, seeds, mean, low, high (see `summarise`) and published, NaN
-        where the paper has no such row and for runs of another method. Means are over the runs of
-        `balance_runs`. No rows unless the completed runs vary a setting of the experiment.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
-    """
-    every = select_runs(trials, experiment, settings)
-    runs = balance_runs(every, experiment, settings)[0]
-    return _tabulate(runs, experiment, width, level)
-
-
-def _tabulate(
-    runs: pd.DataFrame, experiment: Experiment, width: int | None, level: float
-) -> pd.DataFrame:
-    if not len(runs):
-        return pd.DataFrame(columns=[*experiment.by, *_RESULT])
-    table = join_published(summarise(runs, by=experiment.by, level=level), experiment, width)
-    if "method" in find_differing(runs, experiment):
-        table["published"] = np.nan
-    return table[[*experiment.by, *_RESULT]]
-
-
-def _by_seed(runs: pd.DataFrame, table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Mean score of each seed (rows) at each row of the table (columns), NaN where not run."""
-    placed = runs.merge(table[by].reset_index(names="row"), on=by)
-    return placed.pivot_table(index="seed", columns="row", values="score")
-
-
 def find_top(values: pd.Series) -> int:
     """The index of the highest value."""
     return int(values.index.to_numpy()[values.to_numpy().argmax()])
 
 
-def _gap(scores: pd.DataFrame, above: int, below: int, level: float) -> Gap | None:
+def _gap(scores: pd.DataFrame, above: int, below: int) -> Gap | None:
     if above == below or len(scores) < 2:
         return None
-    high, low = (int(place) for place in scores.columns.get_indexer(pd.Index([above, below])))
-    values = scores.to_numpy(dtype=np.float64)
-    return Gap(
-        above, below, Estimate(*compare_columns(values, low, 1 - level).differences[high].tolist())
-    )
+    high, low = (scores.columns == row for row in (above, below))
+    found = compare_columns(scores.to_numpy(dtype=np.float64), int(low.argmax()), 1 - LEVEL)
+    return Gap(above, below, Estimate(*found.differences[high.argmax()].tolist()))
 
 
-def _slope(scores: pd.DataFrame, published: pd.Series, level: float) -> Estimate | None:
-    both = scores[published.index].to_numpy(dtype=np.float64)
-    centred = (published - published.mean()).to_numpy(dtype=np.float64)
-    if len(published) < _LEAST_SHARED or len(both) < 2 or not centred.any():
-        return None
-    return estimate_slope(both, centred, level)
-
-
-def estimate_slope(scores: Floats, published: Floats, level: float) -> Estimate:
+def estimate_slope(scores: Floats, published: Floats) -> Estimate:
     """Slope of scores (S, R) on published ones (R,), averaged over seeds.
 
     Errors in the published scores, of standard deviation `PUBLISHED_ERROR`, make the slope of least
@@ -266,8 +206,8 @@ def estimate_slope(scores: Floats, published: Floats, level: float) -> Estimate:
     mean, of_seeds = float(slopes.mean()), float(slopes.var(ddof=1)) / len(slopes)
     of_published = mean**2 * error / squares * (2 - kept) / kept**2
     freedom = (of_seeds + of_published) ** 2 / max(of_seeds**2 / (len(slopes) - 1), 1e-24)
-    width = float(special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(of_seeds + of_published))
-    return Estimate(mean, mean - width, mean + width)
+    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
+    return Estimate.around(mean, float(quantile * np.sqrt(of_seeds + of_published)))
 
 
 def compare(
@@ -277,42 +217,48 @@ def compare(
     *,
     curves: pd.DataFrame | None = None,
     width: int | None = None,
-    level: float = 0.95,
 ) -> Comparison | None:
     """The comparison of a study with an experiment; None if no setting of it varies.
 
     Args:
-        settings: `StudyFrames.settings`.
         curves: `StudyFrames.curves`, for `experiment.measured`.
-        width: as for `compute_experiment`.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+        width: dimension of the study's encoder, to which published widths are scaled; None if not
+            known: then no width is matched.
     """
     every = select_runs(trials, experiment, settings)
     if not len(every):
         return None
     runs, balanced = balance_runs(every, experiment, settings)
-    table = _tabulate(runs, experiment, width, level)
-    scores = _by_seed(runs, table, list(experiment.by))
+    by, differs = list(experiment.by), find_differing(runs, experiment)
+    table = join_published(summarise(runs, by=by), experiment, width)[[*by, *_RESULT]]
+    if "method" in differs:
+        table["published"] = np.nan
+    placed = runs.merge(table[by].reset_index(names="row"), on=by)
+    scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
     means, published = paired.mean(), table["published"][paired.columns].dropna()
-    differs = find_differing(runs, experiment)
     spread = paper_gap = slope = None
     if len(means) > 1:
-        spread = _gap(paired, find_top(means), find_top(-means), level)
+        spread = _gap(paired, find_top(means), find_top(-means))
     if len(published) > 1 and not differs:
         here = find_top(means[published.index])
-        paper_gap = _gap(paired, here, find_top(published), level)
-        slope = _slope(paired, published, level)
+        paper_gap = _gap(paired, here, find_top(published))
+        values = paired[published.index].to_numpy(dtype=np.float64)
+        centred = (published - published.mean()).to_numpy(dtype=np.float64)
+        if len(published) >= _LEAST_SHARED and len(values) > 1 and centred.any():
+            slope = estimate_slope(values, centred)
     if experiment.measured and curves is not None and len(curves):
-        table = _add_measured(table, runs, curves, experiment)
+        name = experiment.measured
+        measured = runs["number"].map(curves.groupby("number")[name].mean())
+        of_rows = runs.assign(**{name: measured}).groupby(by)[name].mean()
+        table = table.merge(of_rows.reset_index(), on=by, how="left")
+    labels = {name: settings[name].label for name in experiment.by if name in settings}
     return Comparison(
         experiment=experiment,
         runs=runs,
         table=table,
         others=tuple(list_others(runs, experiment, settings)),
-        labels=_label_columns(experiment, settings),
+        labels=labels | dict(experiment.labels),
         left_out=len(every) - len(runs),
         balanced=balanced,
         differs=differs,
@@ -323,21 +269,6 @@ def compare(
     )
 
 
-def _label_columns(experiment: Experiment, settings: Settings) -> Mapping[str, str]:
-    labels = {name: settings[name].label for name in experiment.by if name in settings}
-    return labels | dict(experiment.labels)
-
-
-def _add_measured(
-    table: pd.DataFrame, runs: pd.DataFrame, curves: pd.DataFrame, experiment: Experiment
-) -> pd.DataFrame:
-    """The table with the mean over steps, then over runs, of a column of the curves."""
-    name, by = experiment.measured, list(experiment.by)
-    of_run = curves.groupby("number")[name].mean()
-    means = runs.assign(**{name: runs["number"].map(of_run)}).groupby(by)[name].mean()
-    return table.merge(means.reset_index(), on=by, how="left")
-
-
 def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether a report on these trials reads the curves, which are most of a study's data."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
@@ -346,29 +277,17 @@ def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     )
 
 
-def compute_experiment_tasks(
-    comparison: Comparison, scores: pd.DataFrame, *, level: float = 0.95
-) -> pd.DataFrame:
-    """Score on each task at each value of an experiment's settings, if published by task.
+def compute_experiment_tasks(comparison: Comparison, scores: pd.DataFrame) -> pd.DataFrame:
+    """`StudyFrames.scores` at each value of an experiment's settings, if published by task.
 
-    Args:
-        scores: `StudyFrames.scores`.
-
-    Returns:
-        The columns `experiment.by`, task, n, seeds, mean, low, high, published, tasks in published
-        order. No rows if nothing is published by task or no run has a score on a task.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+    Columns: `experiment.by`, task, n, seeds, mean, low, high, published; tasks in published order.
     """
     by = list(comparison.experiment.by)
     published = comparison.experiment.published().drop(columns="published")
     tasks = [task for task in STS if task in published]
     named = scores[scores["task"].isin(tasks) & scores["score"].notna()]
     runs = comparison.runs[["number", "seed", *by]].merge(named, on="number")
-    table = summarise(runs, by=[*by, "task"], level=level)
     long = published.melt(by, tasks, var_name="task", value_name="published")
-    joined = table.merge(long, on=[*by, "task"], how="left")
-    places = {task: place for place, task in enumerate(tasks)}
-    order = joined["task"].map(places).sort_values(kind="stable").index
+    joined = summarise(runs, by=[*by, "task"]).merge(long, on=[*by, "task"], how="left")
+    order = joined["task"].map(STS.index).sort_values(kind="stable").index
     return joined.loc[order, [*by, "task", *_RESULT]].reset_index(drop=True)

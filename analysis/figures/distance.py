@@ -1,4 +1,7 @@
-"""Figures with the maximum traceable distance (MTD) on the horizontal axis."""
+"""Figures with the maximum traceable distance (MTD) on the horizontal axis.
+
+`name` is that of the vertical axis.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,21 +44,16 @@ _MARGIN = 0.05
 _MOST_STRETCH = 1.5
 
 
+_ONE_TRIAL: dict[str, Any] = {"s": 14, "color": RUN, "alpha": 0.55, "linewidths": 0}
+_BY_MTD: dict[str, Any] = {"cmap": COLOURS, "s": 28, "linewidths": 0.4, "edgecolors": "white"}
+
+
 def scatter_runs(
     runs: pd.DataFrame, ax: Axes, x: pd.Series, y: pd.Series, *, value: str, zorder: float = 1
 ) -> None:
     """A grey point per run at (x, y), which states the run's `value`."""
-    ax.scatter(
-        x,
-        y,
-        s=14,
-        color=RUN,
-        alpha=0.55,
-        linewidths=0,
-        label="one trial",
-        zorder=zorder,
-        rasterized=is_heavy(len(runs)),
-    )
+    heavy = is_heavy(len(runs))
+    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=heavy, **_ONE_TRIAL)
     add_run_spots(ax, runs, x, y, value=value)
 
 
@@ -71,27 +69,15 @@ def scatter_by_mtd(
     label: str | None = None,
 ) -> None:
     """A point per run at its columns x and y, coloured by MTD, which states the run's `value`."""
-    ax.scatter(
-        runs[x],
-        runs[y],
-        c=runs["mtd"],
-        norm=norm,
-        cmap=COLOURS,
-        s=28,
-        marker=marker,
-        linewidths=0.4,
-        edgecolors="white",
-        rasterized=is_heavy(len(runs)),
-        label=label,
-    )
+    look = {"marker": marker, "label": label, "rasterized": is_heavy(len(runs)), **_BY_MTD}
+    ax.scatter(runs[x], runs[y], c=runs["mtd"], norm=norm, **look)
     add_run_spots(ax, runs, runs[x], runs[y], value=value)
 
 
 def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
     """A point per run, and a thin line per seed where there are few seeds.
 
-    Args:
-        runs: a row per run with number, mtd, seed and `value`.
+    `runs` have number, mtd, seed and `value`.
     """
     scatter_runs(runs, ax, runs["mtd"], runs[value], value=value, zorder=2)
     if runs["seed"].nunique() > _MOST_SEED_LINES:
@@ -119,27 +105,13 @@ def draw_curve(
     """
     if labels is None and "text" in curve:
         labels = curve
-    ax.plot(
-        curve["mtd"],
-        curve["mean"],
-        color=colour,
-        marker=marker,
-        markersize=5 if len(curve) <= _MOST_MARKERS else 0,
-        label=label,
-        zorder=4,
-    )
+    size = 5 if len(curve) <= _MOST_MARKERS else 0
+    look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "zorder": 4}
+    ax.plot(curve["mtd"], curve["mean"], label=label, **look)
     known = curve[np.isfinite(curve["low"].astype("float64"))]
     if len(known):
-        ax.fill_between(
-            known["mtd"],
-            known["low"],
-            known["high"],
-            color=colour,
-            alpha=0.16,
-            linewidth=0,
-            zorder=0,
-            label=BAND,
-        )
+        band: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0, "zorder": 0}
+        ax.fill_between(known["mtd"], known["low"], known["high"], label=BAND, **band)
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)
 
@@ -166,14 +138,7 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
 def draw_mtd_curve(
     curve: pd.DataFrame, ax: Axes, *, runs: pd.DataFrame, value: str, name: str
 ) -> None:
-    """Every run, the mean at each MTD, and the interval over seeds as a band.
-
-    Args:
-        curve: `compute_mtd_curve`.
-        runs: the rows it came from.
-        value: their column.
-        name: of the vertical axis.
-    """
+    """The mean at each MTD with its interval, `compute_mtd_curve`, and the `value` of every run."""
     draw_runs(runs, ax, value=value)
     labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
     draw_curve(curve, ax, label="mean over seeds", labels=labels)
@@ -188,31 +153,48 @@ def draw_mtd_curve(
 def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     """The mean of the runs of each method without an MTD, as a horizontal line.
 
-    Call it after the curve: its limits are extended to the lines.
-
-    Args:
-        methods: label -> a row per run with score, at least one.
+    Call it after the curve: its limits are extended to the lines. A method, by its label, has at
+    least one run with a score.
     """
     for place, (label, runs) in enumerate(methods.items()):
-        # after the curve's own colour
-        colour, marker = look_of(place + 1)
-        score, line = float(runs["score"].mean()), LINES[place % len(LINES)]
-        draw_level(
-            score, ax, label=f"{printable(label)} (no MTD)".strip(), colour=colour, line=line
-        )
-        ax.plot(1, score, marker, color=colour, transform=ax.get_yaxis_transform(), clip_on=False)
+        score = float(runs["score"].mean())
         mean = pd.DataFrame({"method": [label], "mean": score, "low": np.nan, "high": np.nan})
         mean = mean.assign(seeds=runs["seed"].nunique() if "seed" in runs else len(runs))
+        labels = None
         if "number" in runs:
             labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
             labels = labels.assign(text=f"{label}. " + labels["text"])
-            add_spots(ax, [1.0], [score], labels, transform=ax.get_yaxis_transform())
+        name, line = f"{printable(label)} (no MTD)".strip(), LINES[place % len(LINES)]
+        # after the curve's own colour
+        draw_level(score, ax, name, look_of(place + 1), line=line, labels=labels)
     extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
-def draw_level(score: float, ax: Axes, *, label: str, colour: str, line: Any = "--") -> None:
-    """A horizontal line at a score that belongs to no place of the horizontal axis."""
-    ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
+def draw_level(
+    score: float,
+    ax: Axes,
+    label: str,
+    look: tuple[str, str],
+    *,
+    line: Any = "--",
+    labels: pd.DataFrame | None = None,
+    width: float = 1.4,
+    zorder: float = 3,
+) -> None:
+    """A horizontal line at a score that belongs to no place of the horizontal axis.
+
+    Args:
+        look: colour of the line, and marker at its right end, so that methods differ in more than
+            colour; none if empty.
+        labels: what the end of the line states, one row, as `add_spots` takes it.
+    """
+    colour, marker = look
+    ax.axhline(score, color=colour, linestyle=line, linewidth=width, label=label, zorder=zorder)
+    edge = ax.get_yaxis_transform()
+    if marker:
+        ax.plot(1, score, marker, color=colour, transform=edge, clip_on=False)
+    if labels is not None:
+        add_spots(ax, [1.0], [score], labels, transform=edge)
 
 
 def draw_baseline(score: float, ax: Axes) -> None:
@@ -222,18 +204,12 @@ def draw_baseline(score: float, ax: Axes) -> None:
     """
     low, high = ax.get_ylim()
     if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
-        draw_level(score, ax, label=f"untrained: {score:.2f}", colour=INK)
+        draw_level(score, ax, f"untrained: {score:.2f}", (INK, ""))
         extend_to([score], ax)
         return
-    below = score < low
-    ax.text(
-        0.98,
-        0.03 if below else 0.97,
-        f"untrained: {score:.2f}, {'below' if below else 'above'} the axis",
-        ha="right",
-        va="bottom" if below else "top",
-        transform=ax.transAxes,
-    )
+    place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
+    text = f"untrained: {score:.2f}, {side} the axis"
+    ax.text(0.98, height, text, ha="right", va=place, transform=ax.transAxes)
     ax.set_ylim(low, high)
 
 
@@ -270,26 +246,11 @@ def draw_paired_curve(
     if len(smooth):
         draw_curve(smooth, ax, label="smooth curve", marker="")
     reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
-    ax.errorbar(
-        curve["mtd"],
-        curve["mean"],
-        yerr=reach,
-        fmt="o",
-        color=ACCENT,
-        markersize=5,
-        zorder=4,
-        label="level",
-    )
+    look: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 5, "zorder": 4}
+    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label="level", **look)
     best = curve[curve["mtd"].isin(optimal)]
-    ax.scatter(
-        best["mtd"],
-        best["mean"],
-        s=110,
-        facecolors="none",
-        edgecolors=ACCENT,
-        zorder=5,
-        label="indistinguishable from the best",
-    )
+    ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
+    ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)
     keep_points_in_view(curve, curve["mean"], ax)
@@ -304,14 +265,17 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
 
     Args:
         curves: batch_size, mtd, mean, low, high; text and trial too where the means state them.
-        name: of the vertical axis.
         sizes: every batch size of the figure, so that each has one colour in all its panels.
     """
     for batch, curve in curves.groupby("batch_size"):
         colour, marker = look_of(sizes.index(batch))
-        label = f"batch size {batch}"
-        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-    label_mtd_axis(ax, curves["mtd"])
+        draw_curve(curve, ax, label=f"batch size {batch}", colour=colour, marker=marker)
+    _label_axes(ax, curves["mtd"], name)
+
+
+def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
+    """The axes of MTD and of scores, and the legend."""
+    label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)
 
@@ -319,9 +283,7 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
 def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
     """A row of points for each end of the range, a point per seed.
 
-    Args:
-        differences: end (MTD), seed, difference, as `compare_seeds` of the topic score returns
-            them.
+    `differences` has end (MTD), seed, difference, as the topic score computes them.
     """
     ends = sorted(differences["end"].unique())
     rows = differences["end"].map(ends.index)
@@ -339,12 +301,7 @@ def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
 
 
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
-    """A study's curve and the paper's, each less its mean over its own levels.
-
-    Args:
-        curve: `compute_paired_curve`.
-        published: mtd, mean, low, high.
-    """
+    """A study's `compute_paired_curve`, and the paper's curve less its mean over its levels."""
     centre = float(published["mean"].mean())
     values = {name: published[name] - centre for name in ("mean", "low", "high")}
     ax.axhline(0, color=RUN, linewidth=1)
@@ -357,16 +314,9 @@ def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> N
 
 
 def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """The paper's curve, on axes of its own: other data, so another height.
-
-    Args:
-        curve: mtd, mean, low, high.
-        name: of the vertical axis.
-    """
+    """The paper's curve (mtd, mean, low, high), on axes of its own: other data, another height."""
     draw_curve(curve, ax, label="published mean", colour=OTHER, marker=MARKERS[3])
-    label_mtd_axis(ax, curve["mtd"])
-    label_score(ax, name)
-    add_legend(ax)
+    _label_axes(ax, curve["mtd"], name)
 
 
 def draw_conditions(
@@ -376,19 +326,16 @@ def draw_conditions(
 
     Args:
         curves: label -> mtd, mean, low, high; text and trial too where the means state them.
-        name: of the vertical axis.
-        distance: of the horizontal one, if MTD is not in steps.
+        distance: name of the horizontal axis, if MTD is not in steps.
     """
     for place, (label, curve) in enumerate(curves.items()):
         colour, marker = look_of(place)
         draw_curve(curve, ax, label=label, colour=colour, marker=marker)
     every = pd.concat(list(curves.values()))
     keep_points_in_view(every, every["mean"], ax)
-    label_mtd_axis(ax, every["mtd"])
+    _label_axes(ax, every["mtd"], name)
     if distance:
         ax.set_xlabel(distance)
-    label_score(ax, name)
-    add_legend(ax)
 
 
 def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
@@ -398,7 +345,6 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
         table: `compute_methods`, at least one row with an MTD; text and trial too where the means
             state them.
         names: method -> its label.
-        name: of the vertical axis.
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
@@ -409,21 +355,10 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
             draw_curve(curve, ax, label=label, colour=colour, marker=marker)
             ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         for _, row in rows[rows["mtd"].isna()].iterrows():
-            ax.axhline(
-                row["mean"],
-                color=colour,
-                linestyle=LINES[lines % len(LINES)],
-                linewidth=1.6,
-                label=f"{label} (no MTD)",
-            )
+            line, labels = LINES[lines % len(LINES)], row.to_frame().T if "text" in row else None
+            score, text, look = float(row["mean"]), f"{label} (no MTD)", (colour, marker)
+            draw_level(score, ax, text, look, line=line, labels=labels, width=1.6, zorder=2)
             if np.isfinite(row["low"]):
                 ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
-            # a marker at the end of the line, so that methods differ in more than colour
-            edge = ax.get_yaxis_transform()
-            ax.plot(1, row["mean"], marker, color=colour, transform=edge, clip_on=False)
-            if "text" in row:
-                add_spots(ax, [1.0], [row["mean"]], row.to_frame().T, transform=edge)
             lines += 1
-    label_mtd_axis(ax, table["mtd"].dropna())
-    label_score(ax, name)
-    add_legend(ax)
+    _label_axes(ax, table["mtd"].dropna(), name)

@@ -1,10 +1,12 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
-A table has a row per value, as `compute_experiment` gives it; names are its rows' own, in order.
+A table has a row per value, as `Comparison.table`; names are its rows' own, in order. `label` is
+that of the axis of values, `name` that of the axis of scores.
 """
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -58,8 +60,6 @@ def draw_line(
     Args:
         table: place, mean, low, high, seeds, a row per value in rising order.
         runs: place (of its value's row) and score, a row per run.
-        label: of the horizontal axis.
-        name: of the vertical one.
     """
     places = table["place"]
     scatter_runs(runs, ax, runs["place"] - _ASIDE, runs["score"], value="score")
@@ -107,8 +107,6 @@ def draw_rows(
 
     Args:
         table: mean, low, high.
-        name: of the horizontal axis.
-        label: of the vertical one.
         labels: what the means state, a row each, as `add_spots` takes it.
     """
     rows = np.arange(len(table))
@@ -128,13 +126,10 @@ def draw_published_rows(
     _name_rows(ax, names, label, name)
 
 
-def _wrapped(name: str) -> str:
-    """The name on two lines where it is long, so that the axes keep most of the width."""
-    return "\n".join(textwrap.wrap(printable(name), _LINE)) or name
-
-
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
-    ax.set_yticks(range(len(names)), [_wrapped(text) for text in names], parse_math=False)
+    # long names on several lines, so that the axes keep most of the width
+    texts = ["\n".join(textwrap.wrap(printable(text), _LINE)) or text for text in names]
+    ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     low, high = ax.get_xlim()
     if high - low < LEAST_SPAN:
@@ -159,8 +154,7 @@ def draw_grid(
 
     Args:
         table: the two columns `by` and `value`, one row per cell; missing cells stay white.
-        labels: of the two settings.
-        names: of the first setting's values, in rising order.
+        labels: of the two settings, names: of the first one's values, in rising order.
         spots: what the cells state, a row per row of table, as `add_spots` takes it.
     """
     import seaborn  # half a second, which only grids need
@@ -193,20 +187,14 @@ def draw_grid(
 
 
 def draw_seeds(
-    seeds: pd.DataFrame,
-    ax: Axes,
-    *,
-    by: Sequence[str],
-    labels: Sequence[str],
-    names: Sequence[str],
+    seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
 ) -> None:
     """A point per seed and the mean for each cell: groups by the second setting, colours by the
     first.
 
     Args:
         seeds: `compute_deviations`: the two columns `by`, seed and deviation.
-        labels: of the two settings.
-        names: of the first setting's values, in rising order.
+        labels, names: as for `draw_grid`.
     """
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)
@@ -215,15 +203,8 @@ def draw_seeds(
         turn = inner.index(first)
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
         colour, marker = look_of(turn)
-        ax.plot(
-            np.full(len(cell), place),
-            cell["deviation"],
-            marker,
-            color=colour,
-            markersize=4,
-            alpha=0.7,
-            linestyle="",
-        )
+        look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, **look)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
@@ -232,7 +213,7 @@ def draw_seeds(
     ax.set_ylabel("deviation from the\nmean of the seed")
     keep_span(ax)
     handles = [
-        Line2D([], [], color=look_of(turn)[0], marker=look_of(turn)[1], label=name)
-        for turn, name in enumerate(names)
+        Line2D([], [], color=colour, marker=marker, label=name)
+        for name, (colour, marker) in zip(names, map(look_of, range(len(names))), strict=True)
     ]
     add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean", handles=handles)

@@ -30,8 +30,7 @@ _MOST_POINTS = 256
 def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     """Alignment and uniformity of each run, coloured by MTD, with the ideal point.
 
-    Args:
-        distances: `compute_distances`; no rows draw the ideal point alone.
+    `distances` is `compute_distances`; no rows draw the ideal point alone.
     """
     if len(distances):
         norm = mtd_norm(distances["mtd"].to_numpy())
@@ -69,22 +68,20 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
 def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """Singular values relative to the largest, before training and after, by MTD.
 
-    Args:
-        before, after: rows of `compute_spectra`, column i the i-th largest value. Values that are 0
-            but for rounding are left out: they would stretch the axis tenfold.
+    Both are rows of `compute_spectra`, column i the i-th largest value. Values that are 0 but
+    for rounding are left out: they would stretch the axis tenfold.
     """
     index = spectrum_points(before.shape[1])
+    before, after = (each.where(each > ROUNDING).iloc[:, index] for each in (before, after))
     if len(after):
         levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
         norm = mtd_norm(levels)
         for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
-            values = np.where(row > ROUNDING, row, np.nan)
-            ax.plot(index + 1, values[index], color=COLOURS(norm(mtd)), linewidth=1.2)
+            ax.plot(index + 1, row, color=COLOURS(norm(mtd)), linewidth=1.2)
         if len(after) == 1:
             add_mtd_colours(ax, norm)
     for row in before.to_numpy(dtype=np.float64):
-        values = np.where(row > ROUNDING, row, np.nan)
-        ax.plot(index + 1, values[index], "--", color=INK, linewidth=1.6, label="before training")
+        ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label="before training")
     make_log_y(ax)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
@@ -95,8 +92,7 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     """Mean and standard deviation by dimension, a line and a band for each angle.
 
-    Args:
-        frame: from `compute_spherical_cap`; Crosses: the simulation; dashes: mixed negatives.
+    Of `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
     """
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
         colour, marker = look_of(at)

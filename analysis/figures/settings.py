@@ -1,7 +1,7 @@
 """Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,8 +36,7 @@ def varied_components(cells: pd.DataFrame) -> list[str]:
 def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
     """The one component that varies as a second axis above; call it once limits are known.
 
-    Args:
-        cells: mtd and the components, a row per configuration; nothing is drawn for several.
+    `cells` has mtd and the components, a row per configuration; nothing is drawn for several.
     """
     varied = varied_components(cells)
     if len(varied) != 1 or cells["mtd"].nunique() < len(cells):
@@ -59,8 +58,7 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
         cells: mtd, the components and mean, a row per configuration, of which two vary.
         labels: what the means state, a row each, as `add_spots` takes it.
 
-    Returns:
-        The entries of a legend.
+    Returns the entries of a legend.
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
@@ -70,22 +68,17 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
         marker, colour = markers[row[second]], colours[row[first]]
         ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
     add_spots(ax, cells["mtd"], cells["mean"], labels)
-    by_colour = [
-        Line2D([], [], color=colour, linewidth=5, label=f"{PARTS[first]} {format_component(value)}")
-        for value, colour in colours.items()
+
+    def entry(part: str, value: float, **look: Any) -> Line2D:
+        return Line2D([], [], label=f"{PARTS[part]} {format_component(value)}", **look)
+
+    return [
+        *(entry(first, value, color=colour, linewidth=5) for value, colour in colours.items()),
+        *(
+            entry(second, value, color=INK, marker=marker, linestyle="")
+            for value, marker in markers.items()
+        ),
     ]
-    by_marker = [
-        Line2D(
-            [],
-            [],
-            color=INK,
-            marker=marker,
-            linestyle="",
-            label=f"{PARTS[second]} {format_component(value)}",
-        )
-        for value, marker in markers.items()
-    ]
-    return [*by_colour, *by_marker]
 
 
 # Not seaborn: its `barplot` aggregates, and these are single values.
@@ -94,8 +87,7 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
 def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
     """A bar for each setting, the largest on top; the seed's is grey.
 
-    Args:
-        table: `compute_importances` with the column label: how a setting is written.
+    `table` is `compute_importances` with the column label: how a setting is written.
     """
     rows = np.arange(len(table))
     colours = [RUN if name == "seed" else ACCENT for name in table["setting"]]
@@ -116,14 +108,6 @@ _BAND = 0.17
 _LETTERS = 14
 
 
-@dataclass(frozen=True)
-class _Column:
-    """Heights of the values, 0 to 1, and the heights at which texts stand."""
-
-    heights: Floats
-    ticks: dict[str, float]
-
-
 def draw_parallel(
     table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str, labels: pd.DataFrame
 ) -> None:
@@ -134,54 +118,41 @@ def draw_parallel(
     Args:
         table: a column per setting and mean, a row per configuration.
         names: setting -> the text above its column, in the order of the columns.
-        name: of the score.
         labels: what the lines state, a row each, as `add_spots` takes it.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
-    norm = _score_norm(scores)
-    columns = [_place(table[setting]) for setting in names]
-    right = np.asarray(norm(scores), dtype=np.float64)
-    heights = [column.heights for column in columns]
-    segments = []
+    middle, half = (scores.min() + scores.max()) / 2, max(float(np.ptp(scores)), LEAST_SPAN) / 2
+    norm = Normalize(float(middle - half), float(middle + half))
+    order, right = np.argsort(scores), np.asarray(norm(scores), dtype=np.float64)
+    placed = [_place(table[setting]) for setting in names]
+    heights = [column for column, _ in placed]
     for at, (left, here) in enumerate(zip(heights, [*heights[1:], right], strict=True)):
         end = at + 1 - (_BAND if at + 1 < len(heights) else 0)
-        ends = np.full(len(table), end)
-        starts = np.full(len(table), at + _BAND)
-        segments.append(
-            np.stack([np.column_stack([starts, left]), np.column_stack([ends, here])], 1)
-        )
-    order = np.argsort(scores)
-    for part in segments:
-        lines = LineCollection(
-            list(part[order]), colors=COLOURS(norm(scores[order])), linewidths=1.2
-        )
-        ax.add_collection(lines)
-    for at, column in enumerate(columns):
-        for text, height in column.ticks.items():
-            ax.text(
-                at, height, text, ha="center", va="center", fontsize=LEGEND_SIZE, parse_math=False
-            )
-    add_spots(ax, np.full(len(table), float(len(columns))), right, labels)
+        starts, ends = (np.full(len(table), place) for place in (at + _BAND, end))
+        lines = np.stack([np.column_stack([starts, left]), np.column_stack([ends, here])], 1)
+        colours = COLOURS(norm(scores[order]))
+        ax.add_collection(LineCollection(list(lines[order]), colors=colours, linewidths=1.2))
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
+    for at, (_, ticks) in enumerate(placed):
+        for text, height in ticks.items():
+            ax.text(at, height, text, fontsize=LEGEND_SIZE, **centred)
+    add_spots(ax, np.full(len(table), float(len(placed))), right, labels)
     _finish(ax, norm, list(names.values()), name)
 
 
-def _score_norm(scores: Floats) -> Normalize:
-    low, high = float(scores.min()), float(scores.max())
-    middle = (low + high) / 2
-    half = max(high - low, LEAST_SPAN) / 2
-    return Normalize(middle - half, middle + half)
+def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
+    """Heights of the values, 0 to 1, and at which height a text stands.
 
-
-def _place(values: pd.Series) -> _Column:
-    """Few values evenly spaced; many numbers on a linear or logarithmic scale."""
-    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    distinct = sorted(values.unique()) if numeric else sorted({str(value) for value in values})
+    Few values are evenly spaced; many numbers are on a linear or logarithmic scale.
+    """
+    numeric = values.dtype.kind in "iuf"
+    values = values if numeric else values.astype("str")
+    distinct = sorted(values.unique())
     if not numeric or len(distinct) <= _MOST_VALUES:
         places = {value: at / max(len(distinct) - 1, 1) for at, value in enumerate(distinct)}
-        heights = values.map(places) if numeric else values.astype("str").map(places)
         shown = distinct[:: -(-len(distinct) // _MOST_VALUES)]
         ticks = {_name(value): places[value] for value in shown}
-        return _Column(heights.to_numpy(dtype=np.float64), ticks)
+        return values.map(places).to_numpy(dtype=np.float64), ticks
     low, high = float(distinct[0]), float(distinct[-1])
     scale = np.log if low > 0 and high > _WIDE * low else np.asarray
     first, last = float(scale(low)), float(scale(high))
@@ -189,13 +160,12 @@ def _place(values: pd.Series) -> _Column:
     middle = (first + last) / 2
     between = float(np.exp(middle)) if scale is np.log else middle
     ticks = {_name(low): 0.0, _name(float(f"{between:.2g}")): 0.5, _name(high): 1.0}
-    return _Column((scaled - first) / (last - first), ticks)
+    return (scaled - first) / (last - first), ticks
 
 
 def _name(value: object) -> str:
-    text = (
-        format_component(float(value)) if isinstance(value, (int, float, np.number)) else str(value)
-    )
+    number = isinstance(value, (int, float, np.number))
+    text = format_component(float(value)) if number else str(value)  # type: ignore[arg-type]
     plain = "".join(letter if letter.isprintable() else "?" for letter in text)
     return plain if len(plain) <= _LETTERS else plain[: _LETTERS - 1] + "…"
 

@@ -78,22 +78,14 @@ def spots_markup(figure: Figure) -> str:
         for artist in ax.get_children():
             if isinstance(artist, Spots):
                 at = artist.get_transform().transform(artist.places)
-                shown = np.isfinite(at).all(axis=1) & _inside(ax, at)
-                for (x, y), label in zip(
-                    (at * scale)[shown],
-                    artist.labels[shown].to_dict("records"),
-                    strict=True,
-                ):
+                box = ax.get_window_extent()
+                low, high = np.array(box.min) - 1, np.array(box.max) + 1
+                shown = np.asarray(((at >= low) & (at <= high)).all(axis=1))
+                labels = artist.labels[shown].to_dict("records")
+                for (x, y), label in zip((at * scale)[shown], labels, strict=True):
                     href = label["href"] if "href" in label else f"#trial-{label['trial']}"
                     links.append(_link(href, label["text"], x, height - y, label.get("seed")))
     return f'<g class="points">{"".join(links)}</g>' if links else ""
-
-
-def _inside(ax: Axes, at: np.ndarray) -> np.ndarray:
-    """Which places, (n, 2) in pixels, lie in the axes or on their edge."""
-    box = ax.get_window_extent()
-    low, high = np.array([box.x0, box.y0]) - 1, np.array([box.x1, box.y1]) + 1
-    return np.asarray(((at >= low) & (at <= high)).all(axis=1))
 
 
 def _link(href: str, text: str, x: float, y: float, seed: Any) -> str:

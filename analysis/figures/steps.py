@@ -1,5 +1,7 @@
 """Figures over training steps: collapse, training curves, and what is retained of a key."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -41,26 +43,14 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         # Lines may coincide: every second is dashed, its neighbours' markers open and larger.
         dashed = place % 2 == 1
         size = 5 if dashed else 9
-        ax.plot(
-            curve["step"],
-            curve[value],
-            "--" if dashed else "-",
-            color=colour,
-            label=str(name),
-            marker=marker,
-            markersize=size if len(curve) <= _MOST_MARKERS else 0,
-            markerfacecolor=colour if dashed else "none",
-        )
+        look: dict[str, Any] = {"color": colour, "marker": marker}
+        look["linestyle"] = "--" if dashed else "-"
+        look["markersize"] = size if len(curve) <= _MOST_MARKERS else 0
+        look["markerfacecolor"] = colour if dashed else "none"
+        ax.plot(curve["step"], curve[value], label=str(name), **look)
         if value == "mean":
-            ax.fill_between(
-                curve["step"],
-                curve["low"],
-                curve["high"],
-                color=colour,
-                alpha=0.14,
-                linewidth=0,
-                label=BAND,
-            )
+            band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0, "label": BAND}
+            ax.fill_between(curve["step"], curve["low"], curve["high"], **band)
     if value == "mean":
         keep_points_in_view(table, table["mean"], ax)
     ax.set_xlabel("training step")
@@ -81,8 +71,7 @@ def _tick_steps(ax: Axes, steps: pd.Series, *, most: int) -> None:
 def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each trial over its steps, coloured by MTD where that varies, else by method.
 
-    Args:
-        curves: number, step, `value`, mtd, method, text and trial, a row per trial and step.
+    `curves` has number, step, `value`, mtd, method, text and trial, a row per trial and step.
     """
     known = curves[curves[value].notna()]
     levels = known["mtd"][known["mtd"] > 0]
@@ -94,15 +83,8 @@ def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> 
         colour, marker = look_of(methods.index(method))
         if norm is not None:
             colour = COLOURS(norm(mtd)) if mtd > 0 else RUN
-        ax.plot(
-            curve["step"],
-            curve[value],
-            color=colour,
-            linewidth=1,
-            alpha=0.8,
-            marker=marker if few else "",
-            markersize=3.5,
-        )
+        look: dict[str, Any] = {"color": colour, "marker": marker if few else ""}
+        ax.plot(curve["step"], curve[value], linewidth=1, alpha=0.8, markersize=3.5, **look)
     ends = known.groupby("number").tail(1)
     add_spots(ax, ends["step"], ends[value], ends)
     _name_colours(ax, methods, norm, untraced=bool((known["mtd"] <= 0).any()))
@@ -119,17 +101,14 @@ def _name_colours(ax: Axes, methods: list[str], norm: Normalize | None, *, untra
     """The colour scale of MTD or the colours of the methods, where there are several."""
     if norm is not None:
         add_mtd_colours(ax, norm)
-    names: dict[str, tuple[object, str]] = {}
-    if len(methods) > 1:
-        names = {
-            name: (INK if norm is not None else look_of(place)[0], look_of(place)[1])
-            for place, name in enumerate(methods)
-        }
-    elif norm is not None and untraced:
-        names = {"no MTD": (RUN, "")}
+    looks = {name: look_of(place) for place, name in enumerate(methods)}
+    if norm is not None:
+        looks = {name: (INK, marker) for name, (_, marker) in looks.items()}
+    if len(methods) < 2:
+        looks = {"no MTD": (RUN, "")} if norm is not None and untraced else {}
     handles = [
-        Line2D([], [], color=colour, marker=marker, label=name)  # type: ignore[arg-type]
-        for name, (colour, marker) in names.items()
+        Line2D([], [], color=colour, marker=marker, label=name)
+        for name, (colour, marker) in looks.items()
     ]
     if handles:
         add_legend(ax, handles=handles)
@@ -140,15 +119,10 @@ def _name_colours(ax: Axes, methods: list[str], norm: Normalize | None, *, untra
 
 
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
-    """What is retained of the keys against the lag, a line per level of MTD.
-
-    Args:
-        curves: `compute_retained_curves`.
-    """
+    """What is retained of the keys, `compute_retained_curves`: a line per level of MTD."""
     norm = mtd_norm(curves["mtd"].to_numpy())
-    for mtd in curves["mtd"].unique():
-        curve = curves[curves["mtd"] == mtd]
-        colour = COLOURS(norm(mtd))
+    for _, curve in curves.groupby("mtd"):
+        colour = COLOURS(norm(float(curve["mtd"].iloc[0])))
         # no bands: those of many levels would cover each other
         ax.plot(curve["lag"], curve["mean"], color=colour, marker="o", markersize=4, linewidth=1.4)
     add_mtd_colours(ax, norm)
@@ -181,12 +155,7 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
 
 
 def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """The score of each run against its half-life, coloured by MTD.
-
-    Args:
-        runs: `compute_history_runs`.
-        name: of the vertical axis.
-    """
+    """The score of each of `compute_history_runs` against its half-life, coloured by MTD."""
     norm = mtd_norm(runs["mtd"].to_numpy())
     for part, marker, column in zip(_split(runs), "o^", ("half_life", "longest_lag"), strict=True):
         label = _BEYOND if marker == "^" and len(part) else None

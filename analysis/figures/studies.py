@@ -1,6 +1,7 @@
 """Figures of several studies: score against MTD, and spectra of their best models."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,6 @@ from matplotlib.axes import Axes
 
 from analysis.figures.distance import draw_curve, draw_level
 from analysis.figures.representation import ROUNDING, spectrum_points
-from analysis.figures.spots import add_spots
 from analysis.figures.style import (
     INK,
     LINES,
@@ -22,13 +22,7 @@ from analysis.figures.style import (
 
 # Not seaborn, for the reason that analysis.figures.distance gives: intervals are not its own.
 
-_APART = ": "
 _MARKED = 12
-
-
-def _study_of(name: str, studies: Sequence[str]) -> str:
-    """The study that a curve is of; that of one of its methods is called STUDY: METHOD."""
-    return name if name in studies else name.rpartition(_APART)[0]
 
 
 def draw_studies(
@@ -51,7 +45,8 @@ def draw_studies(
     """
     parts: dict[str, int] = {}
     for text, study in curves.groupby("study", sort=False):
-        owner = _study_of(str(text), studies)
+        # the curve of one of a study's methods is called STUDY: METHOD
+        owner = str(text) if text in studies else str(text).rpartition(": ")[0]
         place, part = studies.index(owner), parts.setdefault(owner, 0)
         parts[owner] += 1
         colour, _ = look_of(place)
@@ -62,11 +57,9 @@ def draw_studies(
             draw_curve(curve, ax, label=label, colour=colour, marker=marker)
             label = f"{label}: {untraced.get(str(text), '')}"
         for _, row in points.iterrows():
-            line, edge = LINES[part % len(LINES)], ax.get_yaxis_transform()
-            draw_level(float(row["mean"]), ax, label=f"{label} (no MTD)", colour=colour, line=line)
-            ax.plot(1, row["mean"], marker, color=colour, transform=edge, clip_on=False)
-            if "text" in row:
-                add_spots(ax, [1.0], [row["mean"]], row.to_frame().T, transform=edge)
+            line, labels = LINES[part % len(LINES)], row.to_frame().T if "text" in row else None
+            look, mean = (colour, marker), float(row["mean"])
+            draw_level(mean, ax, f"{label} (no MTD)", look, line=line, labels=labels)
     distances = curves.loc[curves["mtd"] > 0, "mtd"]
     if len(distances):
         label_mtd_axis(ax, distances)
@@ -88,11 +81,10 @@ def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> N
         if moment == "after":
             colour, marker = look_of(studies.index(name))
             every = max(len(at) // _MARKED, 1)
-            ax.plot(
-                at + 1, shown, color=colour, marker=marker, markevery=every, label=printable(name)
-            )
+            look: dict[str, Any] = {"color": colour, "marker": marker, "markevery": every}
         else:
-            ax.plot(at + 1, shown, "--", color=INK, linewidth=1.6, label=printable(name))
+            look = {"linestyle": "--", "color": INK, "linewidth": 1.6}
+        ax.plot(at + 1, shown, label=printable(name), **look)
     make_log_y(ax)
     ax.set_xlabel("index of the singular value, largest first")
     ax.set_ylabel("singular value / largest")

@@ -14,7 +14,7 @@ from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, ListedColormap, LogNorm, Normalize
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
@@ -52,15 +52,15 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     """The settings under which a figure called `name` is made and written."""
     return matplotlib.rc_context(
         {
-            "axes.edgecolor": INK,
+            **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "axes.titlecolor"), INK),
+            **dict.fromkeys(("text.color", "xtick.color", "ytick.color"), INK),
+            **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), LEGEND_SIZE),
             "axes.facecolor": "none",
             "axes.formatter.limits": (-9, 9),
             "axes.formatter.useoffset": False,
             "axes.grid": True,
-            "axes.labelcolor": INK,
             "axes.spines.right": False,
             "axes.spines.top": False,
-            "axes.titlecolor": INK,
             "axes.titlelocation": "left",
             "axes.titlesize": FONT_SIZE,
             "axes.titleweight": "bold",
@@ -72,15 +72,9 @@ def figure_style(name: str) -> AbstractContextManager[None]:
             "grid.color": GRID,
             "grid.linewidth": 0.8,
             "legend.columnspacing": 1.2,
-            "legend.fontsize": LEGEND_SIZE,
             "legend.frameon": False,
             "legend.handlelength": 1.8,
             "svg.fonttype": "none",
-            "text.color": INK,
-            "xtick.color": INK,
-            "xtick.labelsize": LEGEND_SIZE,
-            "ytick.color": INK,
-            "ytick.labelsize": LEGEND_SIZE,
             "svg.hashsalt": name,
         }
     )
@@ -110,9 +104,8 @@ def add_legend(
 ) -> None:
     """The legend below the axes, where it covers no data; by default of all labelled artists.
 
-    Args:
-        more: entries after these. Bands share one entry, and there are as many columns as the axes
-            are wide.
+    `more` are entries after these. Bands share one entry, and there are as many columns as the
+    axes are wide.
     """
     shown = [*(_labelled(ax) if handles is None else handles), *(more or [])]
     if not shown:
@@ -226,12 +219,12 @@ def make_log_y(ax: Axes) -> None:
     ax.yaxis.set_minor_locator(NullLocator())
 
 
-def keep_span(ax: Axes, *, least: float = LEAST_SPAN) -> None:
-    """Widen the vertical axis to so many points, so that noise does not look like an effect."""
+def keep_span(ax: Axes) -> None:
+    """Widen the vertical axis to `LEAST_SPAN`, so that noise does not look like an effect."""
     low, high = ax.get_ylim()
-    if high - low < least:
+    if high - low < LEAST_SPAN:
         middle = (low + high) / 2
-        ax.set_ylim(middle - least / 2, middle + least / 2)
+        ax.set_ylim(middle - LEAST_SPAN / 2, middle + LEAST_SPAN / 2)
 
 
 def label_score(ax: Axes, name: str) -> None:
@@ -268,13 +261,8 @@ def _reaches(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[tu
     return [(middle - half, middle + half) for middle, half in zip(middles, halves, strict=True)]
 
 
-def _visible(name: str, low: float, high: float) -> Colormap:
-    """A part of a colour map: its ends would vanish on light or on dark pages."""
-    return ListedColormap(colormaps[name](np.linspace(low, high, 256)), name=f"{name} part")
-
-
-COLOURS = _visible("viridis", 0.0, 0.75)
-"""The colours of a number such as MTD, from low to high."""
+COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.75, 256)), name="viridis part")
+"""The colours of a number such as MTD, from low to high, without those that vanish on a page."""
 
 
 def mtd_norm(levels: ArrayLike) -> Normalize:

@@ -25,9 +25,10 @@ is added to each where it is known (`analysis.data.items`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy import special
 
@@ -36,6 +37,8 @@ from analysis.measures import Floats
 
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
+_KNOWN = 1e9
+"""Degrees of freedom of a known standard error."""
 _DEGREE = 2
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
 _VALUES_AT_ONCE = 250_000
@@ -56,23 +59,17 @@ def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_
         if (left == kept).all():
             break
         kept = left
-    part = _largest_part(kept)
-    return part & seeds, levels & kept[part].any(axis=0)
+    if not kept.any():
+        return seeds, levels
+    part = parts_of(kept)
+    largest = part == np.bincount(part, kept.sum(axis=1)).argmax()
+    return largest & seeds, levels & kept[largest].any(axis=0)
 
 
-def _largest_part(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The seeds of the connected component with the most runs, (S,)."""
-    left, best = present.any(axis=1), np.zeros(len(present), bool)
-    while left.any():
-        part = np.zeros(len(present), bool)
-        grown = np.arange(len(present)) == left.argmax()
-        while (grown != part).any():
-            part = grown
-            grown = present[:, present[part].any(axis=0)].any(axis=1)
-        if present[part].sum() > present[best].sum():
-            best = part
-        left = left & ~part
-    return best
+def parts_of(present: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The number of the connected component of each row of a table, from 0."""
+    found = scipy.sparse.csgraph.connected_components(present @ present.T, directed=False)
+    return np.asarray(found[1])
 
 
 @dataclass(frozen=True)
@@ -97,20 +94,16 @@ class Fit:
 
     def part(self, chosen: slice | NDArray[np.bool_] | None) -> "Fit":
         """Some of the tables; None: a single one as the only one of a batch."""
-        return Fit(
-            self.effects[chosen],
-            self.variances[chosen],
-            self.typical[chosen],
-            self.curves[chosen],
-            self.rest[chosen],
-            self.items,
-        )
+        parts = (getattr(self, name)[chosen] for name in _OF_TABLES)
+        return replace(Fit(*parts), items=self.items)
+
+
+_OF_TABLES = ("effects", "variances", "typical", "curves", "rest")
 
 
 def join_fits(parts: Sequence[Fit]) -> Fit:
     """Fits of tables one after another."""
-    names = ("effects", "variances", "typical", "curves", "rest")
-    return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in _OF_TABLES))
 
 
 class Blocks:
@@ -142,15 +135,15 @@ class Blocks:
         self._curve_freedom = np.maximum(self._count_curves(), _LEAST_FREEDOM)
         self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
         self._bias = 1.0
-        moments = keep("moments", (present,), lambda: np.array([self._typical_moments()]))
-        self._bias, self.typical_freedom = moments[0].tolist()
+        moments = keep("moments", (present,), self._typical_moments)
+        self._bias, self.typical_freedom = moments.tolist()
 
     @property
     def definition(self) -> tuple[object, ...]:
         """All that simulated tables of the design depend on."""
         return self.present, self.places
 
-    def _typical_moments(self) -> tuple[float, float]:
+    def _typical_moments(self) -> Floats:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
         rng = np.random.default_rng(0)
@@ -159,7 +152,7 @@ class Blocks:
             for count in pieces_of(draws, self.present.size)
         ]
         typical = np.concatenate(pieces)
-        return float(typical.mean()), float(2 * typical.mean() ** 2 / typical.var())
+        return np.array([typical.mean(), 2 * typical.mean() ** 2 / typical.var()])
 
     def _leverage(self) -> Floats:
         """Leverage of each cell, (S, L)."""
@@ -186,8 +179,8 @@ class Blocks:
     def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
         """Effects and variances of tables (..., S, L) of this design.
 
-        Args:
-            items: covariance of the effects due to the evaluation items, (L, L) in points squared.
+        `items`: covariance of the effects due to the evaluation items, (L, L) in points
+        squared.
         """
         values = np.where(self.present, scores, 0.0)
         effects = self.estimate(values)
@@ -309,6 +302,30 @@ class Contrasts:
         if fit.items is None:
             return 0.0
         return np.asarray(np.maximum((self.rows @ fit.items * self.rows).sum(axis=-1), 0))
+
+
+@dataclass(frozen=True)
+class KnownErrors:
+    """Means with known standard errors (L,), in place of a table of runs.
+
+    Levels are independent; `fit`, `weigh` and `compare` are those of `Blocks`, of means (..., L).
+    """
+
+    errors: Floats
+
+    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
+        effects = scores - scores.mean(axis=-1, keepdims=True)
+        nothing = np.zeros((*effects.shape[:-1], 0, 0))
+        variances = np.broadcast_to(self.errors**2, effects.shape)
+        return Fit(effects, variances, variances.mean(axis=-1), nothing, 0 * effects[..., 0], items)
+
+    def weigh(self, rows: Floats) -> Contrasts:
+        return Contrasts(rows, rows**2, np.zeros((len(rows), 0, 0)), np.zeros(len(rows)))
+
+    def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
+        variance = fit.variances @ contrasts.squares.T
+        known = [(variance, np.full_like(variance, _KNOWN))]
+        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:

@@ -5,11 +5,12 @@ Letters: L levels of MTD, C configurations.
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from analysis.data.items import ItemScores
@@ -76,68 +77,92 @@ def compute_needs(
     own = np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
     designs = [own]
     designs += [np.geomspace(own[0], own[-1], n) for n in OTHER_LEVELS if n != len(own)]
-    searches = [_Search(each, effect / deviation, alpha) for each in designs]
-    peak = searches[0].seeds_for_peak(FIRST_SEEDS)
+    height = effect / deviation
+    peak = _seeds_for_peak(own, height, alpha, FIRST_SEEDS)
     # one answer is a good beginning for the search of the next
     begin = peak or FIRST_SEEDS
-    needs = [Need(len(own), peak, searches[0].seeds_for_slope(begin))]
-    for distance, search in zip(designs[1:], searches[1:], strict=True):
-        needs.append(Need(len(distance), search.seeds_for_peak(begin)))
+    slope = _seeds_for(ShapeTests.test_trend, own, slope_effects(own, height), alpha, begin)
+    needs = [Need(len(own), peak, slope)]
+    for each in designs[1:]:
+        needs.append(Need(len(each), _seeds_for_peak(each, height, alpha, begin)))
     return needs
+
+
+def _seeds_for_peak(distance: Floats, height: float, alpha: float, first: int) -> int | None:
+    if len(distance) < 3:
+        return None
+    effects = peak_effects(distance, height)
+    return _seeds_for(ShapeTests.test_peak, distance, effects, alpha, first)
+
+
+def _seeds_for(
+    test: Callable[[ShapeTests, Fit], tuple[Floats, NDArray[Any]]],
+    distance: Floats,
+    effects: Floats,
+    alpha: float,
+    first: int,
+) -> int | None:
+    """Seeds with which the test is significant, by simulation with residual deviations of 1."""
+
+    def is_enough(seeds: int) -> bool:
+        tests = design_tests(np.ones((seeds, len(effects)), dtype=bool), distance)
+        p_values = test(tests, tests.fit(_tables(effects, np.ones(len(effects)), seeds)))[0]
+        return float((p_values <= alpha).mean()) >= POWER
+
+    return minimum_seeds(is_enough, MOST_SEEDS, first)
 
 
 def seeds_for_verdict(levels: LevelScores, verdict: Verdict) -> int | None:
     """Seeds for a verdict other than "inconclusive" with 80 % power, if all is as estimated.
 
-    The estimate favours what was seen: an order of magnitude. None if more than 512 are needed, or
-    with fewer than two levels or seeds.
-
-    Args:
-        levels: those that gave `verdict`.
+    The estimate, of the levels that gave the verdict, favours what was seen: an order of magnitude.
+    None if more than 512 are needed, or with fewer than two levels or seeds.
     """
     if not levels.comparable:
         return None
     fit = Blocks(np.isfinite(levels.scores)).fit(levels.scores)
-    truth = Truth(levels.distance, fit.effects, np.sqrt(fit.variances), levels.covariance)
-    return count_seeds(truth, 1 - verdict.level, verdict.margin)
+    return count_seeds(
+        levels.distance,
+        fit.effects,
+        np.sqrt(fit.variances),
+        alpha=1 - verdict.level,
+        margin=verdict.margin,
+        items=levels.covariance,
+    )
 
 
-@dataclass(frozen=True)
-class Truth:
-    """What studies are simulated with: one residual standard deviation and score for each level.
+def count_seeds(
+    distance: Floats,
+    effects: Floats,
+    deviations: Floats,
+    *,
+    alpha: float,
+    margin: float,
+    items: Floats | None = None,
+) -> int | None:
+    """The smallest number of seeds for a verdict other than "inconclusive" with 80 % power.
 
-    Attributes:
+    Raises ValueError for fewer than 2 levels.
+
+    Args:
         distance, effects, deviations: (L,): MTD in rising order, score and residual standard
             deviation in points.
         items: covariance of the effects due to the evaluation items, (L, L); None: not counted.
     """
+    if len(distance) < 2:
+        raise ValueError(f"{len(distance)} level of MTD; a verdict needs at least 2")
 
-    distance: Floats
-    effects: Floats
-    deviations: Floats
-    items: Floats | None = None
-
-
-def count_seeds(truth: Truth, alpha: float, margin: float) -> int | None:
-    """The smallest number of seeds for a verdict other than "inconclusive" with 80 % power.
-
-    Raises:
-        ValueError: for fewer than 2 levels.
-    """
-    if len(truth.distance) < 2:
-        raise ValueError(f"{len(truth.distance)} level of MTD; a verdict needs at least 2")
-
-    def decided(seeds: int) -> float:
+    def is_enough(seeds: int) -> bool:
         # with more seeds critical values hardly change, so effects are scaled instead
         drawn = min(seeds, _LARGE)
         factor = float(np.sqrt(seeds / drawn))
-        items = None if truth.items is None else factor**2 * truth.items
-        tables = _tables(factor * truth.effects, truth.deviations, drawn, items)
-        tests = shape_tests(tables[0], truth.distance, items)
-        judged = tests.classify_all(tests.fit(tables), alpha, factor * margin)
-        return float((judged.shape != "inconclusive").mean())
+        scaled = None if items is None else factor**2 * items
+        tables = _tables(factor * effects, deviations, drawn, scaled)
+        tests = shape_tests(tables[0], distance, scaled)
+        judged = tests.classify(tests.fit(tables), alpha, factor * margin)
+        return float((judged.shape != "inconclusive").mean()) >= POWER
 
-    return minimum_seeds(lambda seeds: decided(seeds) >= POWER, MOST_SEEDS)
+    return minimum_seeds(is_enough, MOST_SEEDS)
 
 
 def smallest_margin(
@@ -157,9 +182,8 @@ def smallest_margin(
         return None
     tests = design_tests(np.ones((seeds, len(distance)), dtype=bool), distance)
     tables = _tables(np.zeros(len(distance)), np.full(len(distance), deviation), seeds)
-    comparison = tests.each_pair.compare(tests.fit(tables))
-    width = comparison.half_width(tests.each_pair.critical(alpha))
-    return float(np.quantile((np.abs(comparison.estimate) + width).max(axis=-1), POWER))
+    estimate, width = tests.each_pair.intervals(tests.fit(tables), alpha)
+    return float(np.quantile((np.abs(estimate) + width).max(axis=-1), POWER))
 
 
 @dataclass(frozen=True)
@@ -169,7 +193,6 @@ class Precision:
     Attributes:
         of_seeds, of_items: standard error of a difference between two levels due to the seeds, and
             due to the evaluation items, the root mean square over pairs of levels.
-        seeds, items: their numbers.
         least: the smallest difference that is significant with any number of seeds.
     """
 
@@ -195,33 +218,6 @@ def estimate_precision(
     of_seeds = float(np.sqrt(np.mean(contrasts.squares @ fit.variances)))
     least = float(special.ndtri(1 - alpha / 2)) * of_items
     return Precision(of_seeds, of_items, len(levels.table), levels.items, least)
-
-
-class _Search:
-    """Seeds that one design needs, by simulation with a residual standard deviation of 1."""
-
-    def __init__(self, distance: Floats, height: float, alpha: float) -> None:
-        self.distance, self.height, self.alpha = distance, height, alpha
-
-    def seeds_for_peak(self, first: int) -> int | None:
-        if len(self.distance) < 3:
-            return None
-        effects = peak_effects(self.distance, self.height)
-        return self._seeds(effects, lambda tests, fit: tests.test_peak(fit)[0], first)
-
-    def seeds_for_slope(self, first: int) -> int | None:
-        effects = slope_effects(self.distance, self.height)
-        return self._seeds(effects, lambda tests, fit: tests.test_trend(fit)[0], first)
-
-    def _seeds(
-        self, effects: Floats, p_values: Callable[[ShapeTests, Fit], Floats], first: int
-    ) -> int | None:
-        def power(seeds: int) -> float:
-            tests = design_tests(np.ones((seeds, len(effects)), dtype=bool), self.distance)
-            fit = tests.fit(_tables(effects, np.ones(len(effects)), seeds))
-            return float((p_values(tests, fit) <= self.alpha).mean())
-
-        return minimum_seeds(lambda seeds: power(seeds) >= POWER, MOST_SEEDS, first)
 
 
 def _tables(effects: Floats, deviations: Floats, seeds: int, items: Floats | None = None) -> Floats:
@@ -285,14 +281,10 @@ _MIN_CONFIGURATIONS = 3
 def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     """Which components a design of C configurations confounds with MTD, as text; empty if none.
 
-    A design confounds MTD with a component if only that component varies, if the logarithms of both
-    have a correlation above 0.95, or if the component is constant over the third of configurations
-    with the highest (or the lowest) MTD. Configurations without a queue are left out; a design with
-    one MTD gives an empty text.
-
-    Args:
-        ema_decay: eta, (C,).
-        ratio: K/N, (C,).
+    These have an eta and a K/N, (C,) each. A design confounds MTD with a component if only that
+    component varies, if the logarithms of both have a correlation above 0.95, or if the component
+    is constant over the third of configurations with the highest (or the lowest) MTD.
+    Configurations without a queue are left out; a design with one MTD gives an empty text.
     """
     trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
     queue = np.asarray(ratio, dtype=np.float64)
@@ -315,19 +307,17 @@ def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
             for name, values in varied.items()
         }
     name = max(sizes, key=lambda each: sizes[each])
-    if sizes[name] <= MAX_CORRELATION:
-        return ""
-    return f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    return text if sizes[name] > MAX_CORRELATION else ""
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:
     """A component that is constant over the highest or lowest MTDs, if there is one."""
     order = np.argsort(mtd, kind="stable")
     least = max(_MIN_CONFIGURATIONS, int(np.ceil(MAX_CONSTANT_SHARE * len(mtd))))
-    for end in (order[-least:], order[:least]):
-        for name, values in varied.items():
-            if np.ptp(values[end]) == 0:
-                low, high = mtd[end].min(), mtd[end].max()
-                value = 1 - 1 / values[end][0] if name == "η" else values[end][0]
-                return f"{name}: all configurations of MTD {low:.4g} to {high:.4g} have {value:.4g}"
+    for end, (name, values) in product((order[-least:], order[:least]), varied.items()):
+        if np.ptp(values[end]) == 0:
+            low, high = mtd[end].min(), mtd[end].max()
+            value = 1 - 1 / values[end][0] if name == "η" else values[end][0]
+            return f"{name}: all configurations of MTD {low:.4g} to {high:.4g} have {value:.4g}"
     return ""

@@ -28,7 +28,6 @@ from analysis.inference.verdict import Verdict, compute_verdict
 from analysis.measures import Floats
 
 Spending = Literal["obrien-fleming", "pocock", "linear"]
-Sides = Literal[1, 2]
 
 _NODES = 400
 _WIDEST = 9.0
@@ -42,13 +41,11 @@ class Boundaries:
     """Critical values and significance levels of K looks.
 
     Attributes:
-        fractions: information fraction of each look, (K,), the last at most 1.
         cumulative: error probability spent up to each look, (K,).
         critical: critical value of a z statistic (of its absolute value if two-sided), (K,).
         nominal: p value at or below which a look is significant, (K,); 0 where nothing is spent.
     """
 
-    fractions: Floats
     cumulative: Floats
     critical: Floats
     nominal: Floats
@@ -75,16 +72,13 @@ def compute_boundaries(
     alpha: float = 0.05,
     *,
     spending: Spending = "obrien-fleming",
-    sides: Sides = 1,
+    sides: Literal[1, 2] = 1,
 ) -> Boundaries:
     """Critical values and nominal significance levels of looks at the given fractions.
 
     Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
-    ValueError for fractions that do not rise within
-    (0, 1] and for an alpha outside (0, 0.5].
-
-    Args:
-        sides: 2 spends alpha / 2 on each side of a symmetric test.
+    ValueError for fractions that do not rise within (0, 1] and for an alpha outside (0, 0.5]. With
+    2 sides, alpha / 2 is spent on each side of a symmetric test.
     """
     t = np.asarray(fractions, dtype=np.float64)
     if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):
@@ -94,7 +88,7 @@ def compute_boundaries(
     one_side = spend(t, alpha / sides, spending)
     critical = _critical_values(t, np.diff(one_side, prepend=0.0), two_sided=sides == 2)
     nominal = sides * special.ndtr(-critical)
-    return Boundaries(t, sides * one_side, critical, np.asarray(nominal, dtype=np.float64))
+    return Boundaries(sides * one_side, critical, np.asarray(nominal, dtype=np.float64))
 
 
 def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
@@ -172,16 +166,12 @@ def judge_look(
     margin: float,
     is_last: bool,
 ) -> LookResult:
-    """Whether a study ends at this look.
+    """Whether a study ends at this look, whose nominal significance level is alpha.
 
     A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
     peak inside the range is excluded, because for a peak off the middle of the range the trend
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
-
-    Args:
-        trials, settings, items: as for `compute_verdict`.
-        alpha: the nominal significance level of this look.
     """
     verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
@@ -194,16 +184,12 @@ def judge_look(
 
 
 def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:
-    """The levels that get the next seeds first.
+    """The levels, in rising order, that get the next seeds first.
 
-    All levels from the lowest to the highest optimal one, their neighbours, and the two ends, on
-    which both slopes of the test of a peak depend. With few runs these are all levels. A level that
-    is left out at one look is only postponed: by the last look all levels have all seeds.
-
-    Args:
-        levels: in rising order, in steps.
-        optimal: those statistically indistinguishable from the best, or values near them, at least
-            one.
+    All levels from the lowest to the highest optimal one (or near one; at least one is optimal),
+    their neighbours, and the two ends, on which both slopes of the test of a peak depend. With few
+    runs these are all levels. A level that is left out at one look is only postponed: by the last
+    look all levels have all seeds.
     """
     place = np.log(levels)
     at = [int(np.abs(place - np.log(level)).argmin()) for level in optimal]
@@ -217,19 +203,15 @@ def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
         return "no scores"
     if verdict.verdict == "flat":
         return "flat"
-    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or _has_no_peak(verdict))):
+    end = verdict.last if verdict.verdict == "rising" else verdict.first
+    has_no_peak = verdict.peak_excluded or verdict.peak_mtd == end
+    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or has_no_peak)):
         return "decided"
     return "max_seeds" if is_last else "continue"
 
 
 def _is_trend(verdict: Verdict) -> bool:
     return verdict.verdict in ("rising", "falling")
-
-
-def _has_no_peak(verdict: Verdict) -> bool:
-    """Whether a trend has its best level at the end of the range or excludes a peak inside it."""
-    end = verdict.last if verdict.verdict == "rising" else verdict.first
-    return verdict.peak_excluded or verdict.peak_mtd == end
 
 
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:

@@ -1,9 +1,10 @@
-"""Means with intervals, replicated by seed.
+"""Means with 95 % intervals, replicated by seed.
 
 Runs that share a seed are not independent. The unit of replication is therefore the seed, and the
 degrees of freedom of an interval count seeds, not runs.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,17 +13,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
+from analysis.data.defaults import LEVEL
 from analysis.measures import Floats
 
 
-def check_level(level: float) -> float:
-    """The confidence level, unchanged; raises ValueError unless 0 < level < 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level:g}; it must lie between 0 and 1, such as 0.95")
-    return level
-
-
-def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> Floats:
+def half_width(deviation: ArrayLike, count: ArrayLike, level: float = LEVEL) -> Floats:
     """Half width of the t interval of a mean; NaN where there is only one value.
 
     Args:
@@ -31,7 +26,7 @@ def half_width(deviation: ArrayLike, count: ArrayLike, *, level: float) -> Float
     """
     seeds = np.asarray(count, dtype=np.float64)
     spread = np.asarray(deviation, dtype=np.float64)
-    quantile = special.stdtrit(seeds - 1, (1 + check_level(level)) / 2)
+    quantile = special.stdtrit(seeds - 1, (1 + level) / 2)
     return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
 
 
@@ -40,20 +35,27 @@ class Estimate:
     """A mean or a difference in points of the score (x 100) with its interval."""
 
     mean: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def around(cls, mean: float, width: float) -> "Estimate":
+        """An interval of this half width."""
+        return cls(mean, mean - width, mean + width)
 
 
-def estimate(values: Floats, level: float) -> Estimate:
+UNKNOWN = Estimate(math.nan)
+
+
+def estimate(values: Floats, level: float = LEVEL) -> Estimate:
     """Mean and t interval of one value per seed, (S,); NaN bounds for one seed."""
     mean = float(values.mean())
     if len(values) < 2:
-        return Estimate(mean, float("nan"), float("nan"))
-    width = float(half_width(values.std(ddof=1), len(values), level=level))
-    return Estimate(mean, mean - width, mean + width)
+        return Estimate(mean)
+    return Estimate.around(mean, float(half_width(values.std(ddof=1), len(values), level)))
 
 
-def estimate_over_items(values: Floats, influences: Floats, level: float) -> Estimate:
+def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
     """Mean over seeds with a t interval that also covers the sampling of P evaluation items.
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
@@ -70,7 +72,7 @@ def estimate_over_items(values: Floats, influences: Floats, level: float) -> Est
     seeds, items = influences.shape
     mean = float(values.mean())
     if seeds < 2:
-        return Estimate(mean, float("nan"), float("nan"))
+        return Estimate(mean)
     common = influences.mean(axis=0)
     single = ((influences - common) ** 2).sum() / ((seeds - 1) * seeds * items**2)
     of_items = max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
@@ -80,32 +82,23 @@ def estimate_over_items(values: Floats, influences: Floats, level: float) -> Est
     if spread <= 0:
         return Estimate(mean, mean, mean)
     freedom = max((of_seeds + of_items) ** 2 / spread, seeds - 1)
-    quantile = special.stdtrit(freedom, (1 + check_level(level)) / 2)
-    width = float(quantile * np.sqrt(of_seeds + of_items))
-    return Estimate(mean, mean - width, mean + width)
+    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
+    return Estimate.around(mean, float(quantile * np.sqrt(of_seeds + of_items)))
 
 
-def summarise(
-    runs: pd.DataFrame, *, by: Sequence[str], value: str = "score", level: float = 0.95
-) -> pd.DataFrame:
+def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") -> pd.DataFrame:
     """Mean and t interval of a column for each group of runs.
 
-    Args:
-        runs: a row per run, with `seed`, the columns of `by`, and `value`, all finite.
+    A row of `runs` has `seed`, the columns of `by`, and `value`, all finite.
 
     Returns:
         The columns of `by`, then n (runs), seeds, mean, low, high, sorted by `by`. The mean is over
         the means of the seeds; with one seed low and high are NaN; no runs give no rows.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
     """
-    check_level(level)
     keys = list(by)
     per_seed = runs.groupby([*keys, "seed"])[value].agg(["mean", "size"]).reset_index()
     groups = per_seed.groupby(keys)
     table = groups.agg(n=("size", "sum"), seeds=("mean", "size"), mean=("mean", "mean"))
-    width = half_width(groups["mean"].std().to_numpy(), table["seeds"].to_numpy(), level=level)
-    table["low"] = table["mean"] - width
-    table["high"] = table["mean"] + width
+    width = half_width(groups["mean"].std().to_numpy(), table["seeds"].to_numpy())
+    table = table.assign(low=table["mean"] - width, high=table["mean"] + width)
     return table.reset_index()

@@ -5,6 +5,7 @@ simulated again. It is written beside its place and moved, so that processes may
 """
 
 import hashlib
+import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +15,7 @@ import numpy as np
 
 from analysis.measures import Floats
 
-_VERSION = 2
+_VERSION = 3
 """Part of every key; goes up when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 
@@ -58,14 +59,14 @@ def _read(path: Path) -> Floats | None:
     digest, values = content[:_DIGEST], content[_DIGEST:]
     if len(digest) < _DIGEST or hashlib.sha256(values).digest() != digest:
         return None
-    rows, columns = np.frombuffer(values, dtype=np.int64, count=2)
-    table = np.frombuffer(values, dtype=np.float64, offset=16)
-    return table.reshape(int(rows), int(columns))
+    return np.asarray(np.load(io.BytesIO(values)), dtype=np.float64)
 
 
 def _write(path: Path, table: Floats) -> None:
-    """Write a file of a table (rows, columns); without one where the folder cannot be written."""
-    values = np.array(table.shape, dtype=np.int64).tobytes() + table.tobytes()
+    """Write a file of a table; without one where the folder cannot be written."""
+    buffer = io.BytesIO()
+    np.save(buffer, table)
+    values = buffer.getvalue()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,59 +7,30 @@ assumed to be independent, since their seeds are unknown. The tests are those of
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy import special
 
-from analysis.data.defaults import MARGIN
-from analysis.data.level_means import LEVEL, LevelMeans
-from analysis.inference.blocks import Comparison, Contrasts, Fit
+from analysis.data.defaults import LEVEL, MARGIN
+from analysis.data.level_means import LevelMeans
+from analysis.inference.blocks import Fit, KnownErrors
 from analysis.inference.shapes import ShapeTests
+from analysis.inference.simultaneous import Null
 from analysis.inference.verdict import Verdict, judge, write_sentence
 from analysis.measures import Floats
 
 _MEANS_DRAWN = 50_000
-_KNOWN = 1e9
-"""Degrees of freedom of a known standard error."""
 
 
-@dataclass(frozen=True)
-class KnownErrors:
-    """Means with known standard errors (L,), as a model of the errors of contrasts."""
+def null_means(errors: Floats) -> Null:
+    """50,000 curves of means with these standard errors (L,), simulated with a fixed seed."""
+    known = KnownErrors(errors)
 
-    errors: Floats
+    def simulate() -> tuple[Fit, ...]:
+        noise = np.random.default_rng(0).standard_normal((_MEANS_DRAWN, len(errors)))
+        return (known.fit(noise * errors),)
 
-    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
-        """The means (..., L) less their mean over levels."""
-        effects = scores - scores.mean(axis=-1, keepdims=True)
-        nothing = np.zeros((*effects.shape[:-1], 0, 0))
-        variances = np.broadcast_to(self.errors**2, effects.shape)
-        return Fit(effects, variances, variances.mean(axis=-1), nothing, 0 * effects[..., 0], items)
-
-    def weigh(self, rows: Floats) -> Contrasts:
-        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
-        return Contrasts(rows, rows**2, np.zeros((len(rows), 0, 0)), np.zeros(len(rows)))
-
-    def compare(self, fit: Fit, contrasts: Contrasts) -> Comparison:
-        """Estimates of contrasts with their known standard errors."""
-        variance = fit.variances @ contrasts.squares.T
-        known = [(variance, np.full_like(variance, _KNOWN))]
-        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
-
-
-class NullMeans:
-    """Simulated curves without differences between levels."""
-
-    def __init__(self, errors: KnownErrors) -> None:
-        self.errors = errors
-        self.definition: tuple[object, ...] = ("known errors", errors.errors)
-
-    @cached_property
-    def fits(self) -> tuple[Fit, ...]:
-        """A fit of 50,000 curves; the random seed is fixed."""
-        noise = np.random.default_rng(0).standard_normal((_MEANS_DRAWN, len(self.errors.errors)))
-        return (self.errors.fit(noise * self.errors.errors),)
+    return Null(known, ("known errors", errors), simulate)
 
 
 @dataclass(frozen=True)
@@ -79,20 +50,16 @@ class MeansVerdict:
 
 def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
     """The shape of the means, at 95 % confidence, by the rules for runs
-    (`analysis.inference.verdict`).
+    (`analysis.inference.verdict`). Differences below the margin, in points, are treated as none.
 
-    Args:
-        margin: points below which a difference is treated as no difference.
-
-    Raises:
-        ValueError: for fewer than 3 levels or a margin that is not above 0.
+    Raises ValueError for fewer than 3 levels or a margin that is not above 0.
     """
     if len(data.frame) < 3:
         raise ValueError(f"{len(data.frame)} levels; a shape needs at least 3")
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     distance, means, errors = data.distance, data.means, data.errors
-    tests = ShapeTests(NullMeans(KnownErrors(errors)), distance)
+    tests = ShapeTests(null_means(errors), distance)
     found = Verdict(
         "inconclusive",
         levels=len(means),

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from analysis.data.defaults import LEVEL
 from analysis.data.items import ItemScores, influences
 from analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
 from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.intervals import Estimate, check_level, estimate, estimate_over_items
+from analysis.inference.intervals import UNKNOWN, Estimate, estimate, estimate_over_items
 from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.measures import Floats
 
-_COLUMNS = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
 MOST_LEVELS = 30
 """More distinct levels, as random samplers produce, are merged with their neighbours."""
 
@@ -38,25 +38,33 @@ def complete_block(table: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[rows, columns]
 
 
-def select_configuration(runs: pd.DataFrame, varied: list[str], chosen: pd.Series) -> pd.DataFrame:
-    """The runs of the configuration of `chosen`, a row of `runs`."""
-    same = np.ones(len(runs), dtype=bool)
-    for name in varied:
-        equal = runs[name].isna() if pd.isna(chosen[name]) else runs[name] == chosen[name]
-        same &= equal.to_numpy()
-    return runs[same]
+def select_configuration(
+    runs: pd.DataFrame, settings: Collection[str], number: int
+) -> pd.DataFrame:
+    """The runs of the configuration of run `number`; KeyError where that is none of the runs."""
+    varied = varied_settings(runs, settings)
+    chosen = runs.set_index("number")[varied].loc[[number]].astype("object").iloc[0]
+    same = (runs[varied] == chosen) | (runs[varied].isna() & chosen.isna())
+    return runs[same.all(axis=1)]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean score of runs less that of others, paired by seed, in points.
+
+    Attributes:
+        seeds: those that both have.
+        estimate: interval over them; NaN without one, its bounds with one.
+    """
+
+    seeds: int
+    estimate: Estimate
 
 
 def estimate_difference(
-    first: pd.DataFrame,
-    second: pd.DataFrame,
-    items: Sequence[ItemScores | None],
-    *,
-    level: float = 0.95,
-) -> tuple[Estimate, int]:
-    """Mean score of runs less that of others, paired by seed, and the number of shared seeds.
-
-    NaN without a shared seed, its bounds with one.
+    first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
+) -> Difference:
+    """The difference of two sets of runs.
 
     Args:
         first, second: seed, number and score; the runs of a seed are averaged.
@@ -66,7 +74,7 @@ def estimate_difference(
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
     if not len(values):
-        return Estimate(np.nan, np.nan, np.nan), 0
+        return Difference(0, UNKNOWN)
     scores = values.to_numpy(dtype=np.float64)
     sides = [
         _seed_influences(runs, values.index, each)
@@ -74,8 +82,8 @@ def estimate_difference(
     ]
     same = len({each.digest for each in items if each is not None}) == 1
     if same and sides[0] is not None and sides[1] is not None:
-        return estimate_over_items(scores, sides[0] - sides[1], level), len(values)
-    return estimate(scores, level), len(values)
+        return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1]))
+    return Difference(len(values), estimate(scores))
 
 
 def _seed_influences(
@@ -116,12 +124,10 @@ class LevelScores:
 
     @property
     def scores(self) -> Floats:
-        """The table, (S, L)."""
         return self.table.to_numpy()
 
     @property
     def distance(self) -> Floats:
-        """The levels, (L,), in steps."""
         return self.table.columns.to_numpy(dtype=np.float64)
 
     @property
@@ -131,16 +137,13 @@ class LevelScores:
 
     @cached_property
     def tests(self) -> ShapeTests:
-        """The tests of this design."""
         return shape_tests(self.scores, self.distance, self.covariance)
 
     @cached_property
     def fit(self) -> Fit:
-        """Effects and variances of the table."""
         return self.tests.fit(self.scores)
 
     def without_items(self) -> "LevelScores":
-        """The same for these evaluation data."""
         return LevelScores(self.table, runs=self.runs)
 
 
@@ -161,20 +164,16 @@ def level_scores(
     """
     runs = traced_runs(trials)
     weighted = _weigh_runs(runs, settings)
-    table = _tabulate(weighted)
+    products = weighted["score"] * weighted["weight"]
+    cells = products.groupby([weighted["seed"], weighted["level"]]).sum()
+    table = cells.unstack("level").astype("float64").rename_axis(columns="mtd")
+    if len(table) < 2:
+        table = table.dropna(axis="columns")
+    else:
+        table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
     count = items.values.shape[1] if items is not None and covariance is not None else 0
     return LevelScores(table, covariance, count, runs)
-
-
-def _tabulate(runs: pd.DataFrame) -> pd.DataFrame:
-    """The table of scores of weighted runs."""
-    cells = (runs["score"] * runs["weight"]).groupby([runs["seed"], runs["level"]]).sum()
-    table = cells.unstack("level").astype("float64").rename_axis(columns="mtd")
-    if len(table) < 2:
-        return table.dropna(axis="columns")
-    seeds, kept = connected_table(table.to_numpy())
-    return table.loc[seeds, kept]
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -237,25 +236,22 @@ def merge_levels(distance: pd.Series) -> pd.Series:
     return distance.map(centres)
 
 
-def compute_paired_curve(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
+def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
     """Score at each level of MTD less the mean over all levels, seeds as blocks.
 
     Returns:
         mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
         levels (low_all, high_all); with one seed the intervals are NaN.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
     """
-    check_level(level)
     scores = levels.scores
+    columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
     if not scores.size:
-        return pd.DataFrame(columns=_COLUMNS, dtype="float64")
+        return pd.DataFrame(columns=columns, dtype="float64")
     frame = pd.DataFrame({"mtd": levels.distance, "seeds": np.isfinite(scores).sum(axis=0)})
     if not levels.comparable:
         frame["mean"] = scores.mean(axis=0) - scores.mean()
-        return frame.reindex(columns=_COLUMNS)
-    offsets = levels.tests.estimate_offsets(levels.fit, 1 - level)
+        return frame.reindex(columns=columns)
+    offsets = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
     return frame.assign(
         mean=offsets.mean,
         low=offsets.mean - offsets.pointwise,
@@ -269,11 +265,8 @@ def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """The score of each seed at each configuration less the seed's mean over all configurations.
 
     Seeds and configurations with holes are left out, the emptiest first, so that every seed's mean
-    is over the same configurations. Returns the columns `by`, seed, deviation.
-
-    Args:
-        runs: the columns `by`, seed and score, a row per run; runs of one seed and configuration
-            are averaged.
+    is over the same configurations. Returns the columns `by`, seed, deviation. A row of `runs` has
+    the columns `by`, seed and score; runs of one seed and configuration are averaged.
     """
     table = complete_block(runs.pivot_table(index="seed", columns=list(by), values="score"))
     deviations = table.sub(table.mean(axis=1), axis=0)
@@ -282,7 +275,6 @@ def compute_deviations(runs: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return long[[*by, "seed", "deviation"]].dropna(ignore_index=True)
 
 
-_SMOOTH = ["mtd", "mean", "low", "high"]
 _MOST_KNOTS = 5
 _POINTS = 60
 
@@ -307,7 +299,7 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
     return np.quantile(distinct, np.linspace(0, 1, count))
 
 
-def compute_smooth(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
+def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
     Returns:
@@ -318,7 +310,7 @@ def compute_smooth(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
         a kink. No rows with fewer than 4 levels or 2 seeds.
     """
     if len(levels.distance) < 4 or len(levels.table) < 2:
-        return pd.DataFrame(columns=_SMOOTH, dtype="float64")
+        return pd.DataFrame(columns=["mtd", "mean", "low", "high"], dtype="float64")
     places = np.log(levels.distance)
     points = np.linspace(places[0], places[-1], _POINTS)
     knots = place_knots(places)
@@ -326,8 +318,6 @@ def compute_smooth(levels: LevelScores, *, level: float = 0.95) -> pd.DataFrame:
     # a point of the curve less the mean over levels is a contrast of the levels
     weights = (natural_spline(knots, points) - at_levels.mean(axis=0)) @ np.linalg.pinv(at_levels)
     curve = levels.tests.simultaneous(weights)
-    comparison = curve.compare(levels.fit)
-    width = comparison.half_width(curve.critical(1 - level))
-    mean = comparison.estimate
+    mean, width = curve.intervals(levels.fit, 1 - LEVEL)
     columns = {"mtd": np.exp(points), "mean": mean, "low": mean - width, "high": mean + width}
     return pd.DataFrame(columns)

@@ -15,7 +15,8 @@ negative slope on the falling side.
 """
 
 import math
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from analysis.inference.blocks import Blocks, Fit, connected_table
 from analysis.inference.intervals import Estimate
-from analysis.inference.simultaneous import Families, Null, NullFits, NullItems
+from analysis.inference.simultaneous import Families, Null, null_of, null_with_items
 from analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
@@ -47,11 +48,9 @@ class Shapes:
 
     Attributes:
         shape: (B,) names of `Shape`.
-        p_peak: of the test of a peak, NaN with fewer than 3 levels.
-        p_trend: two-sided, of the slope over all levels.
-        slope: in points per unit of log MTD; each (B,).
-        best: the level with the highest estimate.
-        turn: the inner level of the test of a peak, 0 without one; each (B,).
+        p_peak: (B,) of the test of a peak, NaN with fewer than 3 levels.
+        p_trend, slope: (B,) two-sided, of the slope over all levels, in points per unit of log MTD.
+        best, turn: (B,) the level with the highest estimate, and that of the test of a peak or 0.
         optimal: (B, L) whether a level is statistically indistinguishable from the best; the ends
             are not where the shape is peaked.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
@@ -65,20 +64,6 @@ class Shapes:
     turn: NDArray[np.intp]
     optimal: NDArray[np.bool_]
     peak_excluded: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ShapeResult:
-    """The fields of `Shapes` of one table."""
-
-    shape: Shape
-    p_peak: float
-    p_trend: float
-    slope: float
-    best: int
-    turn: int
-    optimal: NDArray[np.bool_]
-    peak_excluded: bool
 
 
 def slope_contrasts(distance: Floats) -> tuple[Floats, Floats]:
@@ -115,48 +100,33 @@ def _pairs(levels: int) -> Floats:
 
 
 class ShapeTests:
-    """The tests for one design.
+    """The tests for one design, of which `null` has simulated tables.
 
-    Attributes:
-        null: simulated tables of the design, with its model of the errors.
-        distance: (L,) in rising order.
-        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
-            squared; None: not counted.
-        can_be_flat: whether there are seeds enough to call a score flat.
+    `items` is the covariance of the levels' effects due to the evaluation items, (L, L) in points
+    squared; None: not counted. `can_be_flat`: whether there are seeds enough to call a score flat.
     """
 
     def __init__(
-        self,
-        null: Null,
-        distance: Floats,
-        items: Floats | None = None,
-        *,
-        can_be_flat: bool = True,
+        self, null: Null, distance: Floats, items: Floats | None = None, *, can_be_flat: bool = True
     ) -> None:
         self.distance = distance
         self.levels = len(distance)
-        self._null, self._items = null, items
+        self.null, self._items = null, items
         self._can_be_flat = can_be_flat and self.levels >= LEAST_FLAT
         self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
-        """Effects and variances of tables (..., S, L)."""
-        return self._null.errors.fit(scores, self._items)
+        return self.null.errors.fit(scores, self._items)
 
     def simultaneous(self, rows: Floats) -> Families:
         """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
         key = rows.tobytes()
         if key not in self._kept:
-            self._kept[key] = Families(self._null, [rows], two_sided=True)
+            self._kept[key] = Families(self.null, [rows], two_sided=True)
         return self._kept[key]
 
-    def classify(self, fit: Fit, alpha: float, margin: float) -> ShapeResult:
-        """The shape of one table at significance level alpha; margin in points."""
-        first = self.classify_all(fit.part(None), alpha, margin)
-        return ShapeResult(*(getattr(first, field.name)[0] for field in fields(first)))
-
-    def classify_all(self, fit: Fit, alpha: float, margin: float) -> Shapes:
-        """The shapes of B tables.
+    def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
+        """The shapes of B tables at significance level alpha; margin in points.
 
         Flat is tested first, by equivalence tests of every pair of levels: a difference that is not
         significant does not show that there is none. A trend needs a significant slope, and that
@@ -179,10 +149,7 @@ class ShapeTests:
         return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
 
     def test_peak(self, fit: Fit) -> tuple[Floats, NDArray[np.intp]]:
-        """p value of the two-line test over all inner levels and its level, (B,) each.
-
-        NaN and 0 below 3 levels.
-        """
+        """p value of the two-line test over inner levels and its level; NaN, 0 below 3 levels."""
         if self.levels < 3:
             tables = fit.effects.shape[:-1]
             return np.full(tables, np.nan), np.zeros(tables, dtype=np.intp)
@@ -213,22 +180,20 @@ class ShapeTests:
         """
         flat = self._can_be_flat & (np.ptp(fit.effects, axis=-1) < margin)
         if flat.any():
-            comparison = self.each_pair.compare(fit.part(flat))
-            width = comparison.half_width(self.each_pair.critical(alpha))
-            flat[flat] = (np.abs(comparison.estimate) + width < margin).all(axis=-1)
+            estimate, width = self.each_pair.intervals(fit.part(flat), alpha)
+            flat[flat] = (np.abs(estimate) + width < margin).all(axis=-1)
         return np.asarray(flat)
 
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
         """Whether every inner level is significantly less than the margin above one of the ends.
 
-        One of two bounds suffices for a level, so each is at alpha / 2; all levels must be
-        significant, so that no correction for their number is needed. (B,).
+        (B,). One of two bounds suffices for a level, so each is at alpha / 2; as all levels must be
+        significant, no correction for their number is needed.
         """
         if self.levels < 3:
             return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
-        comparison = self._inner_above_ends.compare(fit)
-        width = comparison.half_width(self._inner_above_ends.critical(alpha / 2))
-        above_first, above_last = np.split(comparison.estimate + width, 2, axis=-1)
+        estimate, width = self._inner_above_ends.intervals(fit, alpha / 2)
+        above_first, above_last = np.split(estimate + width, 2, axis=-1)
         return np.asarray((np.minimum(above_first, above_last) < margin).all(axis=-1))
 
     def estimate_peak(self, fit: Fit, turn: int, alpha: float) -> tuple[Estimate, Estimate]:
@@ -238,25 +203,22 @@ class ShapeTests:
         confidence 1 - alpha: both are above 0 at some level exactly where the test of a peak is
         significant.
         """
-        comparison = self.lines.compare(fit)
-        low = comparison.estimate - comparison.half_width(self.lines.critical(alpha))
-        place = np.log(self.distance)
-        spans = (place[turn] - place[0], place[-1] - place[turn])
-        rows = (turn - 1, self.levels - 3 + turn)
-        rise, fall = (
-            Estimate(span * comparison.estimate[row], span * low[row], math.inf)
-            for span, row in zip(spans, rows, strict=True)
+        estimate, width = self.lines.intervals(fit, alpha)
+        low, place = estimate - width, np.log(self.distance)
+        up, down = place[turn] - place[0], place[-1] - place[turn]
+        rise, fall = turn - 1, self.levels - 3 + turn
+        return (
+            Estimate(up * estimate[rise], up * low[rise], math.inf),
+            Estimate(down * estimate[fall], down * low[fall], math.inf),
         )
-        return rise, fall
 
     def estimate_trend(self, fit: Fit, alpha: float) -> Estimate:
         """Rise of the least-squares line over all levels of one table, in points.
 
         Its interval of confidence 1 - alpha excludes 0 where the slope is significant.
         """
-        comparison = self.trend.compare(fit)
-        width = comparison.half_width(self.trend.critical(alpha))[0]
-        span, slope = math.log(self.distance[-1] / self.distance[0]), comparison.estimate[0]
+        [slope], [width] = self.trend.intervals(fit, alpha)
+        span = math.log(self.distance[-1] / self.distance[0])
         return Estimate(span * slope, span * (slope - width), span * (slope + width))
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
@@ -267,7 +229,7 @@ class ShapeTests:
         """
         rows = np.eye(self.levels)
         rows[:, reference] -= 1
-        comparison = self._null.errors.compare(fit, self._null.errors.weigh(rows))
+        comparison = self.null.errors.compare(fit, self.null.errors.weigh(rows))
         mean, width = comparison.estimate, comparison.half_width(self.all_pairs.critical(alpha))
         return np.column_stack([mean, mean - width, mean + width])
 
@@ -282,104 +244,74 @@ class ShapeTests:
 
     @cached_property
     def lines(self) -> Families:
-        """Slopes up to each inner level, and down from it."""
-        return Families(self._null, slope_contrasts(self.distance))
+        return Families(self.null, slope_contrasts(self.distance))
 
     @cached_property
     def trend(self) -> Families:
-        """The slope over all levels."""
-        slope = _slope(np.log(self.distance), slice(None))[None]
-        return Families(self._null, [slope], two_sided=True)
+        return self.simultaneous(_slope(np.log(self.distance), slice(None))[None])
 
     @cached_property
     def _against_each(self) -> Families:
         every = range(self.levels)
-        return Families(self._null, [_differences(self.levels, level) for level in every])
+        return Families(self.null, [_differences(self.levels, level) for level in every])
 
     @cached_property
     def _inner_above_ends(self) -> Families:
-        rows = [_differences(self.levels, end, inner=True) for end in (0, self.levels - 1)]
-        return self._single(np.vstack(rows))
+        ends = (0, self.levels - 1)
+        return self._single([_differences(self.levels, end, inner=True) for end in ends])
 
     @cached_property
     def _offsets(self) -> Families:
-        rows = np.eye(self.levels) - 1 / self.levels
-        return Families(self._null, [rows], two_sided=True)
+        return self.simultaneous(np.eye(self.levels) - 1 / self.levels)
 
     @cached_property
     def all_pairs(self) -> Families:
-        """Differences of all pairs of levels, as one family."""
-        return Families(self._null, [_pairs(self.levels)], two_sided=True)
+        return self.simultaneous(_pairs(self.levels))
 
     @cached_property
     def each_pair(self) -> Families:
         """Differences of all pairs of levels, each in a separate family."""
-        return self._single(_pairs(self.levels))
+        return self._single([_pairs(self.levels)])
 
-    def _single(self, rows: Floats) -> Families:
+    def _single(self, groups: Sequence[Floats]) -> Families:
         """A separate family for each contrast, hence without correction for their number."""
-        return Families(self._null, [row[None] for row in rows])
+        return Families(self.null, [row[None] for rows in groups for row in rows])
 
 
 @lru_cache(maxsize=64)
-def _null_fits(present: bytes, seeds: int, places: tuple[float, ...] | None) -> NullFits:
-    """The simulated tables of a design, which its tests share."""
+def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...] | None) -> ShapeTests:
     cells = np.frombuffer(present, dtype=bool).reshape(seeds, -1)
-    return NullFits(Blocks(cells, None if places is None else np.array(places)))
+    null = null_of(Blocks(cells, None if distance is None else np.log(distance)))
+    at = np.arange(1.0, cells.shape[1] + 1) if distance is None else np.array(distance)
+    return ShapeTests(null, at, can_be_flat=seeds >= LEAST_FLAT)
 
 
-@lru_cache(maxsize=64)
-def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...]) -> ShapeTests:
-    null = _null_fits(present, seeds, tuple(np.log(distance).tolist()))
-    return ShapeTests(null, np.array(distance), can_be_flat=seeds >= LEAST_FLAT)
-
-
-def design_tests(present: NDArray[np.bool_], distance: Floats) -> ShapeTests:
+def design_tests(present: NDArray[np.bool_], distance: Floats | None) -> ShapeTests:
     """The tests of a design; the latest 64 designs are cached with their simulated tables.
 
-    Args:
-        present: (S, L), S and L at least 2, as required by `Blocks`.
-        distance: (L,) in rising order.
+    `present` is (S, L), S and L at least 2, as required by `Blocks`; `distance` is (L,), or None
+    for columns that have no order.
     """
-    return _cached_tests(present.tobytes(), len(present), tuple(distance.tolist()))
+    known = None if distance is None else tuple(distance.tolist())
+    return _cached_tests(present.tobytes(), len(present), known)
 
 
-def shape_tests(scores: Floats, distance: Floats, items: Floats | None = None) -> ShapeTests:
-    """The tests for a table (S, L) at the levels `distance`, (L,).
+def shape_tests(
+    scores: Floats, distance: Floats | None = None, items: Floats | None = None
+) -> ShapeTests:
+    """The tests for a table (S, L) at the levels `distance`, as for `design_tests`.
 
-    Args:
-        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
-            squared.
+    `items` is the covariance of the levels' effects due to the evaluation items, (L, L) in points
+    squared.
     """
-    present = np.isfinite(scores)
-    tests = design_tests(present, distance)
+    tests = design_tests(np.isfinite(scores), distance)
     if items is None:
         return tests
-    null = _null_fits(present.tobytes(), len(scores), tuple(np.log(distance).tolist()))
-    enough = len(scores) >= LEAST_FLAT
-    return ShapeTests(_with_items(null, scores, items), distance, items, can_be_flat=enough)
-
-
-def _with_items(null: NullFits, scores: Floats, items: Floats | None) -> Null:
-    """The simulated tables with the items' share of the variance in a table of scores."""
-    if items is None:
-        return null
-    variance = float(null.errors.fit(scores).typical)
-    # above 0 also where runs do not scatter
-    return NullItems(null, items / max(variance, 1e-9 * float(np.trace(items)), 1e-24))
-
-
-def column_tests(scores: Floats, items: Floats | None = None) -> ShapeTests:
-    """The tests for a table (S, C) as required by `Blocks`, whose columns have no order.
-
-    Args:
-        items: covariance of the columns' effects due to the evaluation items, (C, C) in points
-            squared.
-    """
-    present = np.isfinite(scores)
-    null = _null_fits(present.tobytes(), len(scores), None)
-    places = np.arange(1.0, scores.shape[1] + 1)
-    return ShapeTests(_with_items(null, scores, items), places, items)
+    # the items' share of the variance, above 0 also where runs do not scatter
+    variance = float(tests.fit(scores).typical)
+    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-24)
+    null = null_with_items(tests.null, share)
+    return ShapeTests(null, tests.distance, items, can_be_flat=len(scores) >= LEAST_FLAT)
 
 
 @dataclass(frozen=True)
@@ -389,8 +321,7 @@ class Contest:
     NaN and False where a column shares too few seeds with the others (`connected_table`).
 
     Attributes:
-        differences: each column less the reference, (C, 3): mean, low, high, simultaneous over all
-            pairs of columns, hence valid for columns that were chosen on the same scores.
+        differences: `compare_with` of each column and the reference, (C, 3).
         may_be_best: (C,) whether no other column is significantly better (Hsu 1984).
     """
 
@@ -403,8 +334,7 @@ def compare_columns(
 ) -> Contest:
     """The columns of an (S, C) table, which have no order, against the column `reference`.
 
-    Args:
-        items: as for `column_tests`.
+    `items` are as for `shape_tests`.
     """
     count = scores.shape[1]
     found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
@@ -412,7 +342,7 @@ def compare_columns(
     if not columns.any() or not columns[reference]:
         return Contest(found, best)
     table = scores[np.ix_(seeds, columns)]
-    tests = column_tests(table, None if items is None else items[np.ix_(columns, columns)])
+    tests = shape_tests(table, items=None if items is None else items[np.ix_(columns, columns)])
     fit = tests.fit(table)
     found[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
     best[columns] = tests.find_optimal(fit, alpha)

@@ -11,21 +11,13 @@ Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from analysis.inference.blocks import (
-    Blocks,
-    Comparison,
-    Contrasts,
-    Fit,
-    join_fits,
-    pieces_of,
-)
+from analysis.inference.blocks import Blocks, Comparison, Fit, KnownErrors, join_fits, pieces_of
 from analysis.inference.kept import keep
 from analysis.measures import Floats
 
@@ -40,105 +32,83 @@ _MOST_SIMULATED = 2_500_000
 _SEED = 0
 
 
-class ErrorModel(Protocol):
-    """What contrasts are compared with: `Blocks`, or means with known standard errors."""
-
-    def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
-        """Effects and variances of tables; items: their covariance due to the items."""
-
-    def weigh(self, rows: Floats) -> Contrasts:
-        """Contrasts of level effects: `rows` (K, L), each summing to 0."""
-
-    def compare(self, fit: Fit, contrasts: Contrasts) -> Comparison:
-        """Estimates and standard errors of contrasts in one table, or in each of B."""
-
-
-class Null(Protocol):
+@dataclass(frozen=True, eq=False)
+class Null:
     """Simulated tables without differences between levels.
 
     Attributes:
-        fits: of B tables under each of several models of the errors.
-        definition: all they depend on.
+        errors: the model of their errors.
+        definition: all that they depend on.
+        simulate: a fit of B tables under each of several models of the errors.
     """
 
-    @property
-    def errors(self) -> ErrorModel: ...
-    @property
-    def fits(self) -> tuple[Fit, ...]: ...
-    @property
-    def definition(self) -> tuple[object, ...]: ...
+    errors: Blocks | KnownErrors
+    definition: tuple[object, ...]
+    simulate: Callable[[], tuple[Fit, ...]]
+
+    @cached_property
+    def fits(self) -> tuple[Fit, ...]:
+        return self.simulate()
 
 
-class NullFits:
+def null_of(blocks: Blocks) -> Null:
     """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
 
     Fewer for large designs, at least 1,000. The random seed is fixed.
     """
-
-    def __init__(self, blocks: Blocks) -> None:
-        self.errors = blocks
-        self.definition: tuple[object, ...] = blocks.definition
-
-    @cached_property
-    def fits(self) -> tuple[Fit, ...]:
-        """A fit of B tables for each error model."""
-        shape = self.errors.present.shape
-        draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
-        # generators of their own, so that the numbers do not depend on the pieces
-        of_noise, of_slopes = (np.random.default_rng([_SEED, stream]) for stream in range(2))
-        fits: list[list[Fit]] = []
-        for count in pieces_of(draws, shape[0] * shape[1]):
-            noise = of_noise.standard_normal((count, *shape))
-            slopes = of_slopes.standard_normal((count, shape[0], 1))
-            fits.append([self.errors.fit(each) for each in self._draw(noise, slopes)])
-        return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
-
-    def _draw(self, noise: Floats, slopes: Floats) -> list[Floats]:
-        """Errors (B, S, L) of each model; only independent ones where levels have no order."""
-        places = self.errors.places
-        if places is None:
-            return [noise]
-        steps = np.arange(len(places))
-        factor = np.linalg.cholesky(_CORRELATION ** np.abs(np.subtract.outer(steps, steps)))
-        scaled = (places - places.mean()) / places.std()
-        return [noise, noise @ factor.T, noise + _SLOPE * slopes * scaled]
+    return Null(blocks, blocks.definition, lambda: _simulate(blocks))
 
 
-class NullItems:
+def _simulate(blocks: Blocks) -> tuple[Fit, ...]:
+    shape = blocks.present.shape
+    draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
+    # generators of their own, so that the numbers do not depend on the pieces
+    of_noise, of_slopes = (np.random.default_rng([_SEED, stream]) for stream in range(2))
+    fits: list[list[Fit]] = []
+    for count in pieces_of(draws, shape[0] * shape[1]):
+        noise = of_noise.standard_normal((count, *shape))
+        slopes = of_slopes.standard_normal((count, shape[0], 1))
+        fits.append([blocks.fit(each) for each in _draw(blocks.places, noise, slopes)])
+    return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
+
+
+def _draw(places: Floats | None, noise: Floats, slopes: Floats) -> list[Floats]:
+    """Errors (B, S, L) of each model; only independent ones where levels have no order."""
+    if places is None:
+        return [noise]
+    steps = np.arange(len(places))
+    factor = np.linalg.cholesky(_CORRELATION ** np.abs(np.subtract.outer(steps, steps)))
+    scaled = (places - places.mean()) / places.std()
+    return [noise, noise @ factor.T, noise + _SLOPE * slopes * scaled]
+
+
+def null_with_items(null: Null, items: Floats) -> Null:
     """Simulated tables to which an effect of the evaluation items on each level is added.
 
-    Attributes:
-        null: the tables without it.
-        items: covariance of the effects due to the items, (L, L), relative to the pooled variance
-            of an error.
+    `items`: covariance of the effects due to the items, (L, L), relative to the pooled variance
+    of an error.
     """
+    return Null(null.errors, (*null.definition, items), lambda: _add_items(null, items))
 
-    def __init__(self, null: NullFits, items: Floats) -> None:
-        self.errors = null.errors
-        self.definition: tuple[object, ...] = (*null.definition, items)
-        self._null, self._items = null, items
 
-    @cached_property
-    def fits(self) -> tuple[Fit, ...]:
-        """A fit of B tables for each error model."""
-        values, vectors = np.linalg.eigh(self._items)
-        factor = vectors * np.sqrt(np.maximum(values, 0))
-        rng = np.random.default_rng(_SEED + 1)
-        found = []
-        for fit in self._null.fits:
-            # the same share of the variance under each model
-            scale = float(fit.typical.mean())
-            drawn = rng.standard_normal(fit.effects.shape) @ factor.T
-            effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
-            found.append(replace(fit, effects=effects, items=scale * self._items))
-        return tuple(found)
+def _add_items(null: Null, items: Floats) -> tuple[Fit, ...]:
+    values, vectors = np.linalg.eigh(items)
+    factor = vectors * np.sqrt(np.maximum(values, 0))
+    rng = np.random.default_rng(_SEED + 1)
+    found = []
+    for fit in null.fits:
+        # the same share of the variance under each model
+        scale = float(fit.typical.mean())
+        drawn = rng.standard_normal(fit.effects.shape) @ factor.T
+        effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
+        found.append(replace(fit, effects=effects, items=scale * items))
+    return tuple(found)
 
 
 class Families:
     """F families of contrasts on one design, with one critical value for the largest scores.
 
-    Attributes:
-        null: simulated fits of the design.
+    Args:
         groups: arrays (K, L) of contrasts, one for each family.
         two_sided: whether the score of a family is the largest absolute score.
     """
@@ -157,6 +127,11 @@ class Families:
         """All contrasts of the families, one family after another."""
         return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))
 
+    def intervals(self, fit: Fit, alpha: float) -> tuple[Floats, Floats]:
+        """Estimates of all contrasts and half widths of their intervals, (..., K) each."""
+        comparison = self.compare(fit)
+        return comparison.estimate, comparison.half_width(self.critical(alpha))
+
     def scores(self, fit: Fit) -> list[Floats]:
         """The scores of each family, (..., K)."""
         unique = self._null.errors.compare(fit, self._contrasts).scores()
@@ -165,21 +140,17 @@ class Families:
 
     def critical(self, alpha: float) -> float:
         """The value that each family's largest score exceeds with probability at most alpha."""
-        kept = keep("critical", (*self._definition, alpha), lambda: self._critical(alpha))
-        return float(kept[0, 0])
 
-    def _critical(self, alpha: float) -> Floats:
-        draws = self._maxima.shape[1]
-        # the largest number of tables above at which `p_value` is alpha or less
-        root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
-        above = max(int(root**2), 1)
-        return np.array([[self._maxima[:, draws - above].max()]])
+        def compute() -> Floats:
+            draws = self._maxima.shape[1]
+            # the largest number of tables above at which `p_value` is alpha or less
+            root = (math.sqrt(_Z99**2 + 4 * alpha * draws) - _Z99) / 2
+            return np.array([self._maxima[:, draws - max(int(root**2), 1)].max()])
+
+        return float(keep("critical", (*self._definition, alpha), compute)[0])
 
     def p_value(self, scores: Floats) -> Floats:
-        """Probability of a largest score of at least each of `scores`; the maximum over families.
-
-        Of any shape.
-        """
+        """Probability of a largest score of at least `scores`; the maximum over families."""
         table = self._table
         draws = int(table.shape[1])
         below = np.min([np.searchsorted(each, scores) for each in table], axis=0)
@@ -188,9 +159,7 @@ class Families:
 
     @property
     def _definition(self) -> tuple[object, ...]:
-        """All that the simulated scores depend on."""
-        definition = self._null.definition
-        return *definition, self._rows, self._ends, self.two_sided
+        return *self._null.definition, self._rows, self._ends, self.two_sided
 
     @cached_property
     def _table(self) -> Floats:

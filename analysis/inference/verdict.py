@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.data.defaults import MARGIN
+from analysis.data.defaults import LEVEL, MARGIN
 from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.items import ItemScores
 from analysis.data.runs import format_mtd, traced_runs
 from analysis.inference.blocks import Fit
-from analysis.inference.intervals import Estimate, check_level
+from analysis.inference.intervals import UNKNOWN, Estimate
 from analysis.inference.pairing import LevelScores, level_scores, merge_levels
 from analysis.inference.shapes import Shape, ShapeTests
 from analysis.measures.trace import PARTS
@@ -19,7 +19,6 @@ from analysis.measures.trace import PARTS
 # Settings among the fixed columns of `StudyFrames.trials`.
 _FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
 _NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
-_UNKNOWN = Estimate(math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,8 @@ class Verdict:
     Numbers are NaN where there is nothing to compare.
 
     Attributes:
-        verdict: the shape; "inconclusive" where no shape is significant.
-        sentence: the same as text, with its numbers.
-        p_value: of the test of a peak.
-        p_trend: two-sided, of the slope over all levels.
+        verdict: the shape; "inconclusive" where none is significant; sentence: the same as text.
+        p_value: of the test of a peak; p_trend: two-sided, of the slope over all levels.
         peak_mtd: the level with the highest estimate, whatever the verdict, in steps.
         turn: the inner level of the test of a peak, in steps; NaN below 3 levels.
         peak_interval: lowest and highest level of the optimal range; None unless peaked.
@@ -68,13 +65,13 @@ class Verdict:
     first: float = math.nan
     last: float = math.nan
     turn: float = math.nan
-    rise: Estimate = _UNKNOWN
-    fall: Estimate = _UNKNOWN
-    change: Estimate = _UNKNOWN
+    rise: Estimate = UNKNOWN
+    fall: Estimate = UNKNOWN
+    change: Estimate = UNKNOWN
     known_errors: bool = False
     items: int = 0
     for_these: "Verdict | None" = None
-    level: float = 0.95
+    level: float = LEVEL
     margin: float = MARGIN
 
     @property
@@ -88,7 +85,7 @@ def compute_verdict(
     settings: Collection[str] | None = None,
     *,
     items: ItemScores | None = None,
-    level: float = 0.95,
+    level: float = LEVEL,
     margin: float = MARGIN,
 ) -> Verdict:
     """Test the shape of the score against MTD and which levels may be the best.
@@ -112,10 +109,10 @@ def compute_verdict(
     return judge_levels(level_scores(trials, settings, items), level=level, margin=margin)
 
 
-def judge_levels(levels: LevelScores, *, level: float = 0.95, margin: float = MARGIN) -> Verdict:
+def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = MARGIN) -> Verdict:
     """`compute_verdict` of scores that were tabulated before."""
-    if not check_level(level) >= 0.5:
-        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5")
+    if not 0.5 <= level < 1:
+        raise ValueError(f"level is {level:g}; a verdict needs at least 0.5, and less than 1")
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     scores, distance = levels.scores, levels.distance
@@ -130,13 +127,11 @@ def judge_levels(levels: LevelScores, *, level: float = 0.95, margin: float = MA
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
     if levels.comparable:
-        these = levels.without_items() if levels.items else levels
-        of_these = judge(found, these.tests, these.fit)
+        blank, found = found, judge(found, levels.tests, levels.fit)
         if levels.items:
-            found = judge(found, levels.tests, levels.fit)
+            these = levels.without_items()
+            of_these = judge(blank, these.tests, these.fit)
             found = replace(found, items=levels.items, for_these=of_these)
-        else:
-            found = of_these
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
     sentence = write_sentence(found) + _scope(found, describe_conditions(levels.runs))
@@ -156,20 +151,21 @@ def _scope(verdict: Verdict, conditions: str) -> str:
 def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
     """A verdict with the results of all tests on one fitted table."""
     alpha, distance = 1 - found.level, tests.distance
-    result = tests.classify(fit, alpha, found.margin)
-    optimal = tuple(float(each) for each in distance[result.optimal])
+    result = tests.classify(fit.part(None), alpha, found.margin)
+    shape, turn = result.shape[0], int(result.turn[0])
+    optimal = tuple(float(each) for each in distance[result.optimal[0]])
     if tests.levels > 2:
-        rise, fall = tests.estimate_peak(fit, result.turn, alpha)
-        found = replace(found, turn=float(distance[result.turn]), rise=rise, fall=fall)
+        rise, fall = tests.estimate_peak(fit, turn, alpha)
+        found = replace(found, turn=float(distance[turn]), rise=rise, fall=fall)
     return replace(
         found,
-        verdict=result.shape,
-        p_value=float(result.p_peak),
-        p_trend=float(result.p_trend),
-        peak_mtd=float(distance[result.best]),
-        peak_interval=(optimal[0], optimal[-1]) if result.shape == "peaked" else None,
+        verdict=shape,
+        p_value=float(result.p_peak[0]),
+        p_trend=float(result.p_trend[0]),
+        peak_mtd=float(distance[result.best[0]]),
+        peak_interval=(optimal[0], optimal[-1]) if shape == "peaked" else None,
         optimal_range=optimal,
-        peak_excluded=bool(result.peak_excluded),
+        peak_excluded=bool(result.peak_excluded[0]),
         change=tests.estimate_trend(fit, alpha),
     )
 
@@ -196,11 +192,11 @@ def write_sentence(verdict: Verdict) -> str:
             f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
             f"α = {1 - verdict.level:.2g})."
         )
+    none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
-        f"{'No' if verdict.known_errors else f'With {verdict.seeds} seeds no'} shape of the curve "
-        "is statistically significant "
-        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend). The "
-        f"highest mean is at MTD {format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
+        f"{none} shape of the curve is statistically significant ({format_p(verdict.p_value)} for "
+        f"a peak, {format_p(verdict.p_trend)} for a trend). The highest mean is at MTD "
+        f"{format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
     )
 
 
@@ -218,7 +214,6 @@ def _nothing_compared(verdict: Verdict) -> str:
 
 
 def _trend(verdict: Verdict) -> str:
-    """The sentences for a score that rises or falls over the whole range."""
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     rising = verdict.verdict == "rising"
     near = last if rising else first
@@ -235,7 +230,6 @@ def _trend(verdict: Verdict) -> str:
 
 
 def _optimal(verdict: Verdict) -> str:
-    """Which levels are statistically indistinguishable from the best."""
     levels, confidence = verdict.optimal_range, f"({100 * verdict.level:.3g} % confidence)"
     if len(levels) == verdict.levels:
         return f"All levels are statistically indistinguishable from the best {confidence}."
@@ -249,7 +243,6 @@ def _optimal(verdict: Verdict) -> str:
 
 
 def _at_least(value: Estimate) -> str:
-    """An estimate with a lower bound, of the confidence of the verdict."""
     return f"{value.mean:.2f} points (at least {value.low:.2f})"
 
 
@@ -271,6 +264,10 @@ def format_p(value: float) -> str:
 CONDITIONS = ("learning_rate", "steps")
 """Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
 _WHERE_FIXED = ("ema_decay", "queue_size")
+_CONDITIONED = {
+    name: name.replace("_", " ").replace("ema", "EMA")
+    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size")
+}
 
 
 def describe_conditions(trials: pd.DataFrame) -> str:
@@ -282,18 +279,12 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     """
     runs = traced_runs(trials)
     parts = []
-    for name, noun, before in (
-        ("learning_rate", "learning rate", True),
-        ("steps", "steps", False),
-        ("ema_decay", "EMA decay", True),
-        ("queue_size", "queue size", True),
-        ("batch_size", "batch size", True),
-    ):
+    for name, noun in _CONDITIONED.items():
         values = sorted(runs[name].dropna().unique()) if name in runs else []
         if values and not (name in _WHERE_FIXED and len(values) > 1):
             listed = join_words([f"{float(value):g}" for value in values])
-            plural = "s" if len(values) > 1 and before else ""
-            parts.append(f"{noun}{plural} {listed}" if before else f"{listed} {noun}")
+            plural = "s" if len(values) > 1 else ""
+            parts.append(f"{listed} steps" if name == "steps" else f"{noun}{plural} {listed}")
     return f"at {join_words(parts)}" if parts else ""
 
 

@@ -24,9 +24,8 @@ NOTEBOOK_BATCH = 64
 def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
     """Rows of unit L2 norm, (N, D) to (N, D) in float64.
 
-    Raises:
-        ValueError: if x is not a matrix, or for the first row that is all zeros or contains a value
-            that is not finite: such an embedding has no direction.
+    Raises ValueError if x is not a matrix, or for the first row that is all zeros or contains a
+    value that is not finite: such an embedding has no direction.
     """
     rows = np.asarray(x, dtype=np.float64)
     if rows.ndim != 2:
@@ -51,12 +50,11 @@ def _unit_rows(x: ArrayLike) -> Floats:
 def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
     """Mean over positive pairs of ||x_i - y_i||^alpha; 0 when every pair coincides.
 
+    Raises ValueError for different shapes, no rows, a row that is zero or not finite, or
+    alpha <= 0.
+
     Args:
         x, y: (N, D), row i of one is the positive of row i of the other.
-        alpha: exponent, above 0.
-
-    Raises:
-        ValueError: for different shapes, no rows, a row that is zero or not finite, or alpha <= 0.
     """
     left, right = normalise_rows(x), normalise_rows(y, name="y")
     if left.shape != right.shape:
@@ -73,14 +71,12 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
 
     For t = 2 a uniform distribution on a sphere of high dimension gives -4, identical embeddings
     give 0. The Gram matrix is computed in blocks of 2 MiB, never as a whole; of float32 vectors in
-    float32, added up in float64, which takes half the time and changes the 8th decimal.
+    float32, added up in float64, which takes half the time and changes the 8th decimal. Raises
+    ValueError for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
 
     Args:
         x: (N, D), N >= 2.
         t: temperature of the Gaussian kernel, above 0.
-
-    Raises:
-        ValueError: for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
     """
     rows = _unit_rows(x)
     if not t > 0:
@@ -109,14 +105,12 @@ def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 
 
     It depends on the order of the rows and differs from `uniformity` of the same vectors: on one
     set of embeddings of STS-B's sentences it is -3.475 where `uniformity` is -3.816. Published
-    values of that notebook are comparable with this measure alone.
+    values of that notebook are comparable with this measure alone. Raises ValueError as
+    `uniformity`, and for a batch below 2.
 
     Args:
         x: (N, D), N >= 2; a last batch of one row is left out.
-        batch: rows of a batch, 2 or more.
-
-    Raises:
-        ValueError: as `uniformity`, and for a batch below 2.
+        batch: rows of a batch.
     """
     rows = _unit_rows(x)
     if batch < 2:
@@ -128,10 +122,8 @@ def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 
 def mean_cosine(x: ArrayLike) -> float:
     """Mean cosine similarity over all distinct pairs of rows, (N, D) with N >= 2.
 
-    Closed form: (||sum of the unit rows||^2 - N) / (N (N - 1)).
-
-    Raises:
-        ValueError: for fewer than 2 rows or a row that is zero or not finite.
+    Closed form: (||sum of the unit rows||^2 - N) / (N (N - 1)). Raises ValueError for fewer than 2
+    rows or a row that is zero or not finite.
     """
     rows = _unit_rows(x)
     count = len(rows)
@@ -139,21 +131,23 @@ def mean_cosine(x: ArrayLike) -> float:
     return float((total @ total - np.sum(rows * rows)) / (count * (count - 1)))
 
 
+def _finite_rows(x: ArrayLike, *, least: int) -> Floats:
+    rows = np.asarray(x, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) < least or not rows.size:
+        raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D) with N >= {least}")
+    if not np.isfinite(rows).all():
+        raise ValueError("x contains values that are not finite")
+    return rows
+
+
 def singular_values(x: ArrayLike) -> Floats:
     """Singular values of (N, D), largest first, min(N, D) of them.
 
     Square roots of the eigenvalues of the smaller Gram matrix in float64: values below
     about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
-    normalised.
-
-    Raises:
-        ValueError: unless x is a matrix of finite values with at least one row and column.
+    normalised. Raises ValueError unless x is a matrix of finite values, not empty.
     """
-    rows = np.asarray(x, dtype=np.float64)
-    if rows.ndim != 2 or not rows.size:
-        raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D), not empty")
-    if not np.isfinite(rows).all():
-        raise ValueError("x contains values that are not finite; it has no singular values")
+    rows = _finite_rows(x, least=1)
     gram = rows @ rows.T if rows.shape[0] < rows.shape[1] else rows.T @ rows
     return np.asarray(np.sqrt(np.clip(np.linalg.eigvalsh(gram)[::-1], 0, None)))
 
@@ -172,8 +166,7 @@ class Whitening:
     def apply(self, x: ArrayLike) -> Floats:
         """Whitened rows of unit L2 norm, (N, D) to (N, k).
 
-        Raises:
-            ValueError: for another dimension, or a row that is zero after whitening.
+        Raises ValueError for another dimension, or a row that is zero after whitening.
         """
         rows = np.asarray(x, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.mean):
@@ -191,11 +184,7 @@ def fit_whitening(x: ArrayLike, k: int) -> Whitening:
         x: (N, D), N >= 2.
         k: dimensions to keep, 1 to the rank of the covariance.
     """
-    rows = np.asarray(x, dtype=np.float64)
-    if rows.ndim != 2 or len(rows) < 2:
-        raise ValueError(f"x has shape {rows.shape}; it must be a matrix (N, D) with N >= 2")
-    if not np.isfinite(rows).all():
-        raise ValueError("x contains values that are not finite")
+    rows = _finite_rows(x, least=2)
     mean = rows.mean(axis=0)
     variances, directions = np.linalg.eigh(
         np.cov(rows, rowvar=False, bias=True).reshape(rows.shape[1], rows.shape[1])

@@ -10,8 +10,9 @@ MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles 
 the table of `compute_spherical_cap` in degrees.
 """
 
+import math
 from collections.abc import Sequence
-from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -62,8 +63,7 @@ def simulate_cap_cosines(
 ) -> Floats:
     """cos θ (pairs,) of pairs of random points, exact up to rounding.
 
-    Raises:
-        ValueError: for a dimension below 3, an angle outside 0 to π, or less than one pair.
+    Raises ValueError for a dimension below 3, an angle outside 0 to π, or less than one pair.
     """
     _checked(dimension, angle)
     if pairs < 1:
@@ -101,7 +101,14 @@ def compute_spherical_cap(
     Raises ValueError for a dimension, angle or number of pairs outside its range.
     """
     random = np.random.default_rng(seed)
-    rows = [_row(angle, d, pairs, random) for angle in angles for d in dimensions]
+    rows = []
+    for angle, dimension in product(angles, dimensions):
+        omega = float(np.radians(angle))
+        mean, variance = map(float, cap_cosine_moments(dimension, omega))
+        drawn = simulate_cap_cosines(dimension, omega, pairs, random)
+        simulated = float(drawn.mean()), float(drawn.std())
+        mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
+        rows.append((angle, dimension, mean, math.sqrt(variance), *simulated, mixed, pairs))
     return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
@@ -127,17 +134,6 @@ def describe_spherical_cap(frame: pd.DataFrame) -> str:
         f"{gap:.4f} in the mean."
     )
     return " ".join(sentences)
-
-
-def _row(
-    angle: float, dimension: int, pairs: int, random: np.random.Generator
-) -> tuple[float, ...]:
-    omega = float(np.radians(angle))
-    mean, variance = map(float, cap_cosine_moments(dimension, omega))
-    drawn = simulate_cap_cosines(dimension, omega, pairs, random)
-    simulated = float(drawn.mean()), float(drawn.std())
-    mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
-    return angle, dimension, mean, float(np.sqrt(variance)), *simulated, mixed, pairs
 
 
 def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
@@ -175,13 +171,10 @@ def _heights(dimension: int, angle: float, count: int, random: np.random.Generat
     exponential density, which is tangent to the log density at the rim and above it by concavity.
     """
     rim = float(np.cos(angle))
-    if rim < 1 / np.sqrt(dimension):
-        propose = partial(_on_the_sphere, dimension, rim, random)
-    else:
-        propose = partial(_above_the_rim, dimension, rim, random)
+    propose = _on_the_sphere if rim < 1 / np.sqrt(dimension) else _above_the_rim
     found = np.empty(0)
     while len(found) < count:
-        found = np.concatenate([found, propose(count)])
+        found = np.concatenate([found, propose(dimension, rim, random, count)])
     return found[:count]
 
 

@@ -329,7 +329,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     if kept not in completed.index:
         return "", ""
     varied = varied_settings(completed, study.settings)
-    same = select_configuration(completed, varied, completed.loc[[number]].iloc[0])
+    same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
     by = clean(study.select_by or study.metric)

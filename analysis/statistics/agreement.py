@@ -7,9 +7,9 @@ their levels of MTD, in steps or in half-lives of each study's own keys
 Letters: S seeds, L levels of MTD of a study, M levels of the first study that lie within the range
 of the other one, P = M (M - 1) / 2 pairs of them.
 
-Each study contributes confidence statements at (1 + level) / 2, so that those on both hold at
-`level` (Bonferroni; the studies need not be independent). Half-lives count as known: their sampling
-error is not in the intervals.
+Each study contributes confidence statements at 97.5 %, so that those on both hold at 95 %
+(Bonferroni; the studies need not be independent). Half-lives count as known: their sampling error
+is not in the intervals.
 """
 
 from collections.abc import Sequence
@@ -18,32 +18,32 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import LEVEL
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import traced_runs, varied_settings
-from analysis.inference.intervals import Estimate, check_level, summarise
-from analysis.inference.pairing import (
-    LevelScores,
-    compute_paired_curve,
-    level_scores,
-    merge_levels,
-)
+from analysis.inference.intervals import UNKNOWN, Estimate
+from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
 from analysis.measures import Floats
-from analysis.statistics.configurations import name_configuration, number_configurations
+from analysis.statistics.configurations import (
+    name_configuration,
+    number_configurations,
+    rank_configurations,
+)
 from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
 
 UNITS = ("steps", "half-lives")
 MIN_LEVELS = 3
 """Common levels below which there is no order to speak of."""
+_ALPHA = (1 - LEVEL) / 2
 _RELATIVE = 1e-6
 """Tolerance of comparisons that a rounding error must not decide."""
 
 
 @dataclass(frozen=True)
 class Levels:
-    """A study's levels of MTD that can be compared.
+    """A study's levels that can be compared, and their MTD in the unit of the comparison, (L,).
 
-    Attributes:
-        place: (L,) MTD in the unit of the comparison, NaN where the half-life is not known.
+    The place is NaN where the half-life is not known.
     """
 
     name: str
@@ -51,13 +51,18 @@ class Levels:
     place: Floats
 
     @property
-    def best(self) -> int:
-        """The level with the highest estimated score."""
-        return int(self.of.fit.effects.argmax())
-
-    def optimal(self, alpha: float) -> Floats:
+    def optimal(self) -> Floats:
         """The places of the levels that may be the best, (1 to L,); see `find_optimal`."""
-        return self.place[self.of.tests.find_optimal(self.of.fit, alpha)]
+        return self.place[self.of.tests.find_optimal(self.of.fit, _ALPHA)]
+
+    @property
+    def best(self) -> Estimate:
+        """The place of the level with the highest estimate, and the range of `optimal`.
+
+        NaN where a place is not known.
+        """
+        place = self.place[int(self.of.fit.effects.argmax())]
+        return Estimate(float(place), float(self.optimal.min()), float(self.optimal.max()))
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,11 @@ class Agreement:
     """What the first study says of the other one in one unit of MTD.
 
     Attributes:
-        unit: of `UNITS`.
-        first, other: names of the studies.
         levels: M.
         order: Kendall's tau (a) of the mean scores of these levels; the other study's scores are
             interpolated in log MTD where it has other levels. Its interval takes every pair of
             levels whose difference is not significant in both studies as undecided: it covers the
-            tau of the true means with probability `level`. NaN with fewer than 3 levels.
+            tau of the true means with probability 95 %. NaN with fewer than 3 levels.
         alike, opposite: pairs that are significant in both studies, in the same or opposite
             direction.
         pairs: P.
@@ -96,52 +99,48 @@ class Agreement:
         return self.ratio.low <= 1 + _RELATIVE and self.ratio.high >= 1 - _RELATIVE
 
 
-def compute_agreements(
-    first: StudyFrames, other: StudyFrames, *, level: float = 0.95
-) -> tuple[Agreement, ...]:
+def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreement, ...]:
     """How the levels of two studies agree, in each unit in which both are known.
 
-    Empty unless both have two levels of MTD with two seeds each. Raises ValueError for a level
-    outside (0, 1).
+    Empty unless both have two levels of MTD with two seeds each.
     """
-    alpha = (1 - check_level(level)) / 2
     found = []
     for unit in UNITS:
         both = _levels(first, unit), _levels(other, unit)
         if all(each.of.comparable and np.isfinite(each.place).any() for each in both):
-            found.append(compare_levels(unit, *both, alpha))
+            found.append(compare_levels(unit, *both))
     return tuple(found)
 
 
 def _levels(study: StudyFrames, unit: str) -> Levels:
     levels = level_scores(study.trials, study.settings, study.items)
-    place = levels.distance
-    if unit == "half-lives":
-        place = place / _half_lives(study).reindex(place).to_numpy(dtype=np.float64)
-        # a half-life beyond the longest lag is not known
-        place = np.where(place > 0, place, np.nan)
-    return Levels(study.name, levels, place)
+    return Levels(study.name, levels, _convert(study, pd.Series(levels.distance), unit))
 
 
-def _half_lives(study: StudyFrames) -> pd.Series:
-    """The median half-life of the trials of each level, by MTD."""
-    if study.probes.empty:
-        return pd.Series(dtype="float64")
-    measured = compute_half_lives(compute_retained(study.probes))
-    runs = compute_history_runs(study.trials, measured)
-    medians: pd.Series = runs.groupby(merge_levels(runs["mtd"]))["half_life"].median()
-    return medians
+def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
+    """MTDs in a unit of `UNITS`: by the median half-life of a level's trials; NaN if not known."""
+    place = mtd.to_numpy(dtype=np.float64)
+    if unit == "steps":
+        return place
+    half_lives = pd.Series(dtype="float64")
+    if len(study.probes):
+        measured = compute_half_lives(compute_retained(study.probes))
+        runs = compute_history_runs(study.trials, measured)
+        half_lives = runs.groupby(merge_levels(runs["mtd"]))["half_life"].median()
+    place = place / half_lives.reindex(place).to_numpy(dtype=np.float64)
+    # a half-life beyond the longest lag is not known
+    return np.where(place > 0, place, np.nan)
 
 
-def compare_levels(unit: str, first: Levels, other: Levels, alpha: float) -> Agreement:
-    """How the levels of two studies agree. alpha: error rate of the statements on one study."""
-    own, others = _best(first, alpha), _best(other, alpha)
+def compare_levels(unit: str, first: Levels, other: Levels) -> Agreement:
+    """How the levels of two studies agree."""
+    own, others = first.best, other.best
     chosen, weights = match_levels(first.place, other.place)
     pairs = [(i, j) for j in range(len(chosen)) for i in range(j)]
-    order, alike, opposite = Estimate(np.nan, np.nan, np.nan), 0, 0
+    order, alike, opposite = UNKNOWN, 0, 0
     if len(chosen) >= MIN_LEVELS:
         rows = np.eye(len(first.place))[chosen]
-        tests = [_signs(first, rows, pairs, alpha), _signs(other, weights, pairs, alpha)]
+        tests = [_signs(first, rows, pairs), _signs(other, weights, pairs)]
         estimated, decided = np.prod(tests, axis=0)
         alike, opposite = int((decided > 0).sum()), int((decided < 0).sum())
         low, high = 2 * alike / len(pairs) - 1, 1 - 2 * opposite / len(pairs)
@@ -163,12 +162,8 @@ def compare_levels(unit: str, first: Levels, other: Levels, alpha: float) -> Agr
 def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
     """The levels of the first study within the range of the other one, and their interpolation.
 
-    Args:
-        first, other: (L,) places; NaN where not known.
-
-    Returns:
-        M indices of `first`, and weights (M, L of the other) of the other's levels that interpolate
-        linearly in the logarithm of the place.
+    Of places (L,), NaN where not known: M indices of `first`, and weights (M, L of the other) of
+    the other's levels that interpolate linearly in the logarithm of the place.
     """
     known = np.flatnonzero(np.isfinite(other))
     order = known[np.argsort(other[known], kind="stable")]
@@ -177,44 +172,27 @@ def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
     points = np.log(other[order])
     rows = np.zeros((len(chosen), len(other)))
     for row, index in zip(rows, chosen, strict=True):
-        for at, weight in zip(order, _hat(points, np.log(first[index])), strict=True):
-            row[at] = weight
+        place = np.log(first[index])
+        row[order] = [np.interp(place, points, unit) for unit in np.eye(len(points))]
     return chosen, rows
 
 
-def _hat(points: Floats, place: float) -> Floats:
-    """Weights (L,) of ascending points in the linear interpolation at a place."""
-    return np.array([np.interp(place, points, unit) for unit in np.eye(len(points))])
-
-
-def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]], alpha: float) -> Floats:
+def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
     """Signs (2, P) of differences of the scores `rows` (M, L): estimated; 0 if not significant."""
     family = study.of.tests.simultaneous(np.array([rows[j] - rows[i] for i, j in pairs]))
-    comparison = family.compare(study.of.fit)
-    width = comparison.half_width(family.critical(alpha))
-    sign = np.sign(comparison.estimate)
-    return np.array([sign, np.where(np.abs(comparison.estimate) > width, sign, 0.0)])
+    estimate, width = family.intervals(study.of.fit, _ALPHA)
+    sign = np.sign(estimate)
+    return np.array([sign, np.where(np.abs(estimate) > width, sign, 0.0)])
 
 
-def _best(study: Levels, alpha: float) -> Estimate:
-    """The best level, and the lowest and highest that may be; NaN where a place is not known."""
-    places = study.optimal(alpha)
-    return Estimate(float(study.place[study.best]), float(places.min()), float(places.max()))
-
-
-def compute_unit_curve(study: StudyFrames, unit: str, *, level: float = 0.95) -> pd.DataFrame:
+def compute_unit_curve(study: StudyFrames, unit: str) -> pd.DataFrame:
     """`compute_paired_curve` with MTD in a unit of `UNITS`, without levels that have no place."""
-    levels = level_scores(study.trials, study.settings, study.items)
-    curve = compute_paired_curve(levels, level=level)
-    if unit == "half-lives":
-        half_lives = _half_lives(study).reindex(curve["mtd"]).to_numpy(dtype=np.float64)
-        curve["mtd"] /= half_lives
+    curve = compute_paired_curve(level_scores(study.trials, study.settings, study.items))
+    curve["mtd"] = _convert(study, curve["mtd"], unit)
     return curve[curve["mtd"] > 0].sort_values("mtd", ignore_index=True)
 
 
-def compute_candidates(
-    first: StudyFrames, other: StudyFrames, *, level: float = 0.95
-) -> pd.DataFrame:
+def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     """The first study's configurations that may be the best, for running them as in the other.
 
     Returns:
@@ -227,21 +205,20 @@ def compute_candidates(
     own, others = _levels(first, "steps"), _levels(other, "steps")
     if not own.of.comparable:
         return pd.DataFrame(columns=columns)
-    alpha = (1 - check_level(level)) / 2
     runs = traced_runs(first.trials)
-    runs = runs[merge_levels(runs["mtd"]).isin(own.optimal(alpha))]
-    varied = varied_settings(traced_runs(first.trials), first.settings)
-    runs = runs.assign(place=number_configurations(runs, varied))
-    table = summarise(runs, by=["place", "mtd"], level=level)
-    named = runs.drop_duplicates("place").set_index("place")
-    texts = [name_configuration(named.loc[place, varied]) for place in table["place"]]
+    varied = varied_settings(runs, first.settings)
+    runs = runs[merge_levels(runs["mtd"]).isin(own.optimal)]
+    keys = [*varied, "mtd"]
+    runs = runs.assign(configuration=number_configurations(runs, keys))
+    table = rank_configurations(runs, keys)
+    texts = [name_configuration(row) for _, row in table[varied].astype("object").iterrows()]
     there = traced_runs(other.trials).groupby("mtd")["score"].agg(["size", "mean"])
     table = table.assign(
         configuration=texts,
         other_n=table["mtd"].map(there["size"]).fillna(0).astype("int64"),
         other_mean=table["mtd"].map(there["mean"]),
     )
-    optimal = others.optimal(alpha) if others.of.comparable else table["mtd"]
+    optimal = others.optimal if others.of.comparable else table["mtd"]
     may = np.where(table["mtd"].isin(optimal), "may be the best", "not the best")
     table["status"] = np.where(table["other_n"] > 0, may, "not run")
-    return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)[columns]
+    return table[columns]

@@ -19,6 +19,7 @@ from scipy.special import log_ndtr
 
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import completed_runs, varied_settings
+from analysis.inference.blocks import parts_of
 from analysis.measures import Floats
 from analysis.statistics.configurations import number_configurations
 
@@ -35,11 +36,10 @@ class Choice:
     """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
 
     Attributes:
-        chosen_by: the name of the score that selects the run.
-        value: that score.
+        chosen_by: the name of the score that selects the run; value: that score.
         score: its metric.
-        configuration_mean: mean metric over its configuration's trials.
-        configuration_trials: how many.
+        configuration_mean: mean metric over its configuration's trials; configuration_trials: how
+            many.
         seed_sd, trial_sd: `Spread` of the selecting score.
         optimism: selection bias of the selecting score: its `expected_maximum` over n runs with
             equal true means, less that mean. Where the true means differ, the bias is smaller.
@@ -77,8 +77,7 @@ class Spread:
 def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
     """The score called `name` of each trial, NaN where it has none.
 
-    Args:
-        scores: number, task, score: a row per trial and task.
+    `scores` has number, task, score: a row per trial and task.
     """
     named = scores[scores["task"] == name].drop_duplicates("number").set_index("number")
     return trials["number"].map(named["score"]).astype("float64")
@@ -109,6 +108,8 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
     values, scores = (runs[name].to_numpy(dtype=np.float64) for name in ("ranking", "score"))
     siblings = scores[configuration == configuration[runs.index.get_loc(best.name)]]
     spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
+    x, y = _centre(values, configuration), _centre(scores, configuration)
+    square = float(x @ x)
     return Choice(
         chosen_by=name,
         number=int(best["number"]),
@@ -122,7 +123,7 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
         seed_sd=spread.seed,
         trial_sd=spread.run,
         optimism=expected_maximum(runs["seed"].value_counts().tolist(), spread),
-        slope=_slope_within(values, scores, configuration),
+        slope=float(x @ y) / square if square > 0 else math.nan,
     )
 
 
@@ -158,46 +159,24 @@ def _residual(
         before, residual = residual, _centre(_centre(residual, column), row)
         if np.abs(residual - before).max() <= _PRECISION * np.abs(within).max():
             break
-    size = int(row.max() + column.max() + 2)
-    return residual, len(within) - size + _count_parts(row, column)
-
-
-def _count_parts(row: NDArray[np.int64], column: NDArray[np.int64]) -> int:
-    """Connected components of a table in which these cells, (n,) each, have a value."""
-    part = np.arange(row.max() + 1)
-    while True:
-        lowest = np.full(column.max() + 1, len(part))
-        np.minimum.at(lowest, column, part[row])
-        joined = part.copy()
-        np.minimum.at(joined, row, lowest[column])
-        if (joined == part).all():
-            return len(np.unique(part))
-        part = joined
+    present = np.zeros((row.max() + 1, column.max() + 1), dtype=bool)
+    present[row, column] = True
+    return residual, len(within) - sum(present.shape) + parts_of(present).max() + 1
 
 
 def _centre(values: Floats, group: NDArray[np.int64]) -> Floats:
-    """Values less the mean of their group."""
     means = np.bincount(group, weights=values) / np.bincount(group)
     return np.asarray(values - means[group], dtype=np.float64)
-
-
-def _slope_within(values: Floats, scores: Floats, configuration: NDArray[np.int64]) -> float:
-    """Least squares slope of the scores on the values within configurations; NaN without one."""
-    x, y = _centre(values, configuration), _centre(scores, configuration)
-    square = float(x @ x)
-    return float(x @ y) / square if square > 0 else math.nan
 
 
 def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
     """Expected maximum of normal values of mean 0 with a random effect of the seed.
 
-    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from
-    -b to b, where G is the distribution function of the maximum: the product over seeds of the
+    The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from -b
+    to b, where G is the distribution function of the maximum: the product over seeds of the
     expected value, over the seed's effect z, of Phi((x - z) / run) to the power of its count. By
-    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN.
-
-    Args:
-        counts: how many values each seed has.
+    the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN. `counts`
+    are how many values each seed has.
     """
     deviation = math.hypot(spread.seed, spread.run)
     if not math.isfinite(deviation) or deviation == 0:

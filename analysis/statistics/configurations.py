@@ -13,18 +13,19 @@ from math import prod
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import LEVEL
 from analysis.data.items import ItemScores
 from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
-from analysis.inference.blocks import connected_table
-from analysis.inference.intervals import Estimate, check_level, estimate, summarise
+from analysis.inference.blocks import Fit, connected_table
+from analysis.inference.intervals import Estimate, estimate, summarise
 from analysis.inference.pairing import cell_covariance, select_configuration
-from analysis.inference.shapes import ShapeTests, column_tests, compare_columns
+from analysis.inference.shapes import ShapeTests, compare_columns, shape_tests
 from analysis.measures import Floats
 
 _MOST_COMPARED = 100
-_DIFFERENCE = ["difference", "difference_low", "difference_high"]
-COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *_DIFFERENCE, "may_be_best")
+DIFFERENCE = ["difference", "difference_low", "difference_high"]
+COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *DIFFERENCE, "may_be_best")
 """Of a table of configurations, after the settings that varied."""
 
 
@@ -40,79 +41,70 @@ def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
     return runs.groupby(varied, dropna=False).ngroup()
 
 
+def rank_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.DataFrame:
+    """The mean of each configuration, the highest first, after its first run and its settings.
+
+    `runs` are completed ones, with their configuration (`number_configurations`). Columns:
+    number, those of `varied`, configuration, n, seeds, mean, low, high.
+    """
+    table = summarise(runs, by=["configuration"])
+    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    first = runs.sort_values("number").drop_duplicates("configuration")
+    return first[["number", *varied, "configuration"]].merge(table, "right", "configuration")
+
+
 def compute_configurations(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
-    level: float = 0.95,
+    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
 ) -> pd.DataFrame:
     """Mean score of each configuration, the best first, and its difference to the best.
 
-    Args:
-        settings: which columns of trials are settings.
-
     Returns:
         The settings that varied, then `COLUMNS`: number is the first trial of the configuration;
-        mean, low and high as `summarise` gives them; the difference is in points above the best
-        configuration, with seeds as blocks. Its interval is simultaneous for all pairs of
-        configurations, because the best is chosen by the same scores; it is missing for the best
-        itself, where seeds are not shared, and beyond the 100 best. may_be_best: whether no other
-        configuration is significantly better (Hsu 1984).
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+        the difference is in points above the best configuration, with seeds as blocks. Its interval
+        is simultaneous for all pairs of configurations, because the best is chosen by the same
+        scores; it is missing for the best itself, where seeds are not shared, and beyond the 100
+        best. may_be_best: whether no other configuration is significantly better (Hsu 1984).
     """
-    check_level(level)
     runs = completed_runs(trials).sort_values("number")
     varied = varied_settings(runs, settings)
     runs = runs.assign(configuration=number_configurations(runs, varied))
-    table = summarise(runs, by=["configuration"], level=level)
-    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+    table = rank_configurations(runs, varied)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    found = differences_to_best(ordered, 0, level, covariance).reindex(table.index)
+    found = differences_to_best(ordered, 0, covariance).reindex(table.index)
     found["may_be_best"] = found["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
-    first = runs.drop_duplicates("configuration").set_index("configuration")
-    chosen = first.loc[table["configuration"], ["number", *varied]].reset_index(drop=True)
-    joined = pd.concat([chosen, table.drop(columns="configuration"), found], axis=1)
-    return joined[[*varied, *COLUMNS]]
+    return table.join(found)[[*varied, *COLUMNS]]
 
 
-def differences_to_best(
-    scores: pd.DataFrame, best: int, level: float, covariance: Floats | None
-) -> pd.DataFrame:
+def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | None) -> pd.DataFrame:
     """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
 
     NaN for the best itself. Without bounds where too few seeds are shared; the difference is then
     over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
-    contest = compare_columns(values, best, 1 - level, covariance)
+    contest = compare_columns(values, best, 1 - LEVEL, covariance)
     found = contest.differences
     for column in np.flatnonzero(np.isnan(found[:, 0])):
         common = values[:, column] - values[:, best]
         common = common[np.isfinite(common)]
         found[column, 0] = common.mean() if len(common) else np.nan
     found[best : best + 1] = np.nan
-    table = pd.DataFrame(found, columns=_DIFFERENCE, dtype="float64")
+    table = pd.DataFrame(found, columns=DIFFERENCE, dtype="float64")
     return table.assign(may_be_best=contest.may_be_best)
 
 
 def estimate_configuration(
-    trials: pd.DataFrame, settings: Collection[str], number: int, *, level: float = 0.95
+    trials: pd.DataFrame, settings: Collection[str], number: int
 ) -> tuple[Estimate, int]:
     """Mean score of a trial's configuration with its t interval over seeds, and how many seeds.
 
-    Raises:
-        KeyError: where `number` is no completed trial with a score.
+    Raises KeyError where `number` is no completed trial with a score.
     """
-    runs = completed_runs(trials).set_index("number", drop=False)
-    varied = varied_settings(runs, settings)
-    same = select_configuration(runs, varied, runs.loc[[number]].iloc[0])
+    same = select_configuration(completed_runs(trials), settings, number)
     per_seed = same.groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
-    return estimate(per_seed, level), len(per_seed)
+    return estimate(per_seed), len(per_seed)
 
 
 FEWEST_RUNS = 20
@@ -127,10 +119,7 @@ _WIDE = 10.0
 def independent_settings(runs: pd.DataFrame, settings: Collection[str]) -> list[str]:
     """The settings that varied and that no other of them determines, in the frame's order.
 
-    Args:
-        runs: completed runs.
-        settings: which columns are settings. A setting that is missing in some.
-        runs: is left out.
+    A setting that is missing in some of the runs, which are completed ones, is left out.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     kept: list[str] = []
@@ -153,10 +142,6 @@ def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.D
     Functional ANOVA of a random forest (Hutter et al., ICML 2014) as Optuna computes it, with a
     fixed seed; shares sum to 1. Returns setting, importance, the largest first. No rows unless 20
     completed runs have a score and two settings varied independently.
-
-    Args:
-        trials: `StudyFrames.trials`.
-        settings: which columns are settings.
     """
     runs = completed_runs(trials)
     names = independent_settings(runs, settings)
@@ -178,27 +163,24 @@ def _evaluate(runs: pd.DataFrame, names: list[str]) -> dict[str, float]:
     from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
     distributions: dict[str, BaseDistribution] = {}
+    values = runs[names].copy()
     for name in names:
-        values = runs[name]
-        if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-            low, high = float(values.min()), float(values.max())
+        if values[name].dtype.kind in "iuf":
+            values[name] = values[name].astype("float64")
+            low, high = float(values[name].min()), float(values[name].max())
             wide = low > 0 and high > _WIDE * low
             distributions[name] = FloatDistribution(low, high, log=wide)
         else:
-            distributions[name] = CategoricalDistribution(sorted({str(value) for value in values}))
+            values[name] = values[name].astype("str")
+            distributions[name] = CategoricalDistribution(sorted(set(values[name])))
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         study = optuna.create_study(direction="maximize")
-        for row in runs.to_dict("records"):
-            params = {
-                name: float(row[name]) if isinstance(kind, FloatDistribution) else str(row[name])
-                for name, kind in distributions.items()
-            }
+        for params, score in zip(values.to_dict("records"), runs["score"], strict=True):
+            known = {str(name): value for name, value in params.items()}
             study.add_trial(
-                optuna.trial.create_trial(
-                    params=params, distributions=distributions, value=float(row["score"])
-                )
+                optuna.trial.create_trial(params=known, distributions=distributions, value=score)
             )
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
         return optuna.importance.get_param_importances(study, evaluator=evaluator)
@@ -227,23 +209,13 @@ class Effects:
 
 
 def compute_effects(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
-    level: float = 0.95,
+    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
 ) -> Effects | None:
     """The effects of the settings of a study that ran every combination of their values.
 
     None unless two settings or more varied independently, in at most 64 configurations that all
-    share seeds. Raises ValueError for a level outside (0, 1).
-
-    Args:
-        trials: `StudyFrames.trials`.
-        settings: which columns are settings.
-        items: `StudyFrames.items`.
+    share seeds.
     """
-    alpha = 1 - check_level(level)
     runs = completed_runs(trials)
     names = independent_settings(runs, settings)
     count = prod(int(runs[name].nunique()) for name in names)
@@ -255,43 +227,38 @@ def compute_effects(
     if int(columns.sum()) < count:
         return None
     table = scores.loc[seeds]
-    tests = column_tests(table.to_numpy(), cell_covariance(runs, table, "configuration", items))
+    covariance = cell_covariance(runs, table, "configuration", items)
+    tests = shape_tests(table.to_numpy(), items=covariance)
+    fit = tests.fit(table.to_numpy())
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
-    found = [_main_effect(tests, table.to_numpy(), values[name], alpha) for name in names]
+    found = pd.DataFrame(
+        [_main_effect(tests, fit, values[name]) for name in names],
+        columns=["setting", "best", "worst", "difference", "low", "high"],
+    )
     pairs = [
-        (first, second, _interaction(tests, table.to_numpy(), values[first], values[second]))
+        (first, second, _interaction(tests, fit, values[first], values[second]))
         for first, second in combinations(names, 2)
     ]
     return Effects(
-        pd.DataFrame(found).sort_values("difference", ascending=False, ignore_index=True),
+        found.sort_values("difference", ascending=False, ignore_index=True),
         pd.DataFrame(pairs, columns=["first", "second", "p_value"]),
     )
 
 
-def _main_effect(
-    tests: ShapeTests, scores: Floats, values: pd.Series, alpha: float
-) -> dict[str, object]:
+def _main_effect(tests: ShapeTests, fit: Fit, values: pd.Series) -> tuple[object, ...]:
     """The best value of a setting less the worst; values: of each configuration, (C,)."""
     means = _shares(values)
     family = tests.simultaneous(np.array([one - two for one, two in combinations(means, 2)]))
-    comparison = family.compare(tests.fit(scores))
-    at = int(np.abs(comparison.estimate).argmax())
-    width = float(comparison.half_width(family.critical(alpha))[at])
-    first, second = list(combinations(values.unique(), 2))[at]
-    difference = float(comparison.estimate[at])
-    best, worst = (first, second) if difference > 0 else (second, first)
-    size = abs(difference)
-    return {
-        "setting": values.name,
-        "best": best,
-        "worst": worst,
-        "difference": size,
-        "low": size - width,
-        "high": size + width,
-    }
+    estimates, widths = family.intervals(fit, 1 - LEVEL)
+    at = int(np.abs(estimates).argmax())
+    best, worst = list(combinations(values.unique(), 2))[at]
+    if estimates[at] <= 0:
+        best, worst = worst, best
+    size, width = abs(float(estimates[at])), float(widths[at])
+    return values.name, best, worst, size, size - width, size + width
 
 
-def _interaction(tests: ShapeTests, scores: Floats, first: pd.Series, second: pd.Series) -> float:
+def _interaction(tests: ShapeTests, fit: Fit, first: pd.Series, second: pd.Series) -> float:
     """p value of the largest difference of differences between two settings."""
     rows = []
     for one, other in combinations(_shares(first) > 0, 2):
@@ -299,8 +266,7 @@ def _interaction(tests: ShapeTests, scores: Floats, first: pd.Series, second: pd
             signs = (one.astype(float) - other) * (low.astype(float) - high)
             rows.append(signs / np.abs(signs).sum() * 4)
     family = tests.simultaneous(np.array(rows))
-    largest = np.abs(family.compare(tests.fit(scores)).scores()).max()
-    return float(family.p_value(largest))
+    return float(family.p_value(np.abs(family.compare(fit).scores()).max()))
 
 
 def _shares(values: pd.Series) -> Floats:

@@ -14,8 +14,9 @@ import pandas as pd
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, is_missing, traced_runs, varied_settings
-from analysis.inference.intervals import Estimate, estimate
+from analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from analysis.inference.pairing import (
+    Difference,
     complete_block,
     compute_paired_curve,
     estimate_difference,
@@ -23,9 +24,6 @@ from analysis.inference.pairing import (
     select_configuration,
 )
 from analysis.inference.verdict import Verdict
-
-LEVEL = 0.95
-_UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,7 @@ class Contrast:
         settings: those that differ, with both values; None for a setting that is missing.
         table: a row per shared seed (trials) or shared configuration (studies): first, second,
             difference, and for configurations the t interval (low, high) over seeds.
-        seeds: the number of shared seeds.
-        configurations: of shared ones.
+        seeds, configurations: how many are shared.
         difference: its mean over configurations and seeds with the t interval over seeds, in points
             (score x 100); NaN where nothing is shared, its bounds with one seed.
     """
@@ -50,34 +47,23 @@ class Contrast:
 
 
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
-    """The configurations of two complete trials, each named by its number.
+    """The configurations of two trials, each named by its number.
 
-    Raises:
-        ValueError: where one has no score.
+    Raises ValueError where one is not complete.
     """
-    runs = completed_runs(study.trials).set_index("number", drop=False)
+    runs = completed_runs(study.trials)
     for number in (first, second):
-        if number not in runs.index:
+        if not (runs["number"] == number).any():
             raise ValueError(f"trial {number} of study {study.name} is not complete")
     varied = varied_settings(runs, study.settings)
-    rows = [runs.loc[[number]].iloc[0] for number in (first, second)]
-    settings = {
-        name: values
-        for name in varied
-        if (values := (_value(rows[0][name]), _value(rows[1][name])))[0] != values[1]
-    }
-    sides = [select_configuration(runs, varied, row) for row in rows]
-    table = pd.DataFrame(
-        {
-            name: side.groupby("seed")["score"].mean()
-            for name, side in zip(("first", "second"), sides, strict=True)
-        }
-    ).dropna()
+    rows = runs.set_index("number").loc[[first, second], varied]
+    one, two = (select_configuration(runs, study.settings, number) for number in (first, second))
+    first_mean, second_mean = (each.groupby("seed")["score"].mean() for each in (one, two))
+    table = pd.DataFrame({"first": first_mean, "second": second_mean}).dropna()
     table["difference"] = table["first"] - table["second"]
-    difference, seeds = estimate_difference(
-        sides[0], sides[1], (study.items, study.items), level=LEVEL
-    )
-    return Contrast(settings, table.reset_index(), seeds, min(seeds, 1), difference)
+    found = estimate_difference(one, two, (study.items, study.items))
+    settings = _differing({name: [_value(each) for each in rows[name]] for name in varied})
+    return Contrast(settings, table.reset_index(), found.seeds, min(found.seeds, 1), found.estimate)
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -97,32 +83,33 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
         if not len(completed):
             raise ValueError(f"study {study.name} has no complete trial yet")
     known = [*dict.fromkeys([*first.settings, *second.settings])]
-    varied = [name for each in runs for name in varied_settings(each, known)]
-    keys = list(dict.fromkeys(varied))
-    fixed = {name: (_fixed(runs[0][name]), _fixed(runs[1][name])) for name in known}
-    settings = {
-        name: values
-        for name, values in fixed.items()
-        if name not in keys and values[0] != values[1]
-    }
-    scores = [_score_table(each, keys) for each in runs]
+    keys = list(dict.fromkeys(name for each in runs for name in varied_settings(each, known)))
+    settings = _differing(
+        {name: [_fixed(each[name]) for each in runs] for name in known if name not in keys}
+    )
+    runs = [each.assign(configuration=_configurations(each, keys)) for each in runs]
+    scores = [each.groupby(_CELL)["score"].mean().unstack("configuration") for each in runs]
     table = complete_block(scores[0] - scores[1])
-    if not table.size:
-        return Contrast(settings, _by_configuration(runs[0], scores, table, keys), 0, 0, _UNKNOWN)
     rows = _by_configuration(runs[0], scores, table, keys)
-    sides = [_one_run_per_cell(each, keys, table) for each in runs]
-    items = (first.items, second.items)
-    difference, _ = estimate_difference(sides[0], sides[1], items, level=LEVEL)
-    return Contrast(settings, rows, *table.shape, difference)
+    if not table.size:
+        return Contrast(settings, rows, 0, 0, UNKNOWN)
+    one, two = (_one_run_per_cell(each, table) for each in runs)
+    found = estimate_difference(one, two, (first.items, second.items))
+    return Contrast(settings, rows, *table.shape, found.estimate)
 
 
-def _one_run_per_cell(runs: pd.DataFrame, keys: list[str], table: pd.DataFrame) -> pd.DataFrame:
+_CELL = ["seed", "configuration"]
+
+
+def _differing(settings: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, Any]]:
+    return {name: (one, two) for name, (one, two) in settings.items() if one != two}
+
+
+def _one_run_per_cell(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The runs of the table's seeds and configurations; those that share both are averaged."""
-    named = runs.assign(configuration=_configurations(runs, keys))
-    inside = named["seed"].isin(table.index) & named["configuration"].isin(table.columns)
-    cell = ["seed", "configuration"]
-    mean = named.groupby(cell)["score"].transform("mean")
-    return named.assign(score=mean)[inside].drop_duplicates(cell)
+    inside = runs["seed"].isin(table.index) & runs["configuration"].isin(table.columns)
+    mean = runs.groupby(_CELL)["score"].transform("mean")
+    return runs.assign(score=mean)[inside].drop_duplicates(_CELL)
 
 
 def _with_all_settings(study: StudyFrames, others: Settings) -> pd.DataFrame:
@@ -142,13 +129,8 @@ def _fixed(values: pd.Series) -> Any:
     return _value(known.iloc[0]) if len(known) else None
 
 
-def _score_table(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Scores by seed and configuration, (S, C); a configuration is named by its values as text."""
-    named = runs.assign(configuration=_configurations(runs, keys))
-    return named.groupby(["seed", "configuration"])["score"].mean().unstack("configuration")
-
-
 def _configurations(runs: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """The values of each run's configuration as text."""
     values = [repr([_value(value) for value in row]) for row in runs[keys].to_numpy(dtype=object)]
     return pd.Series(values, index=runs.index, dtype="str")
 
@@ -157,18 +139,14 @@ def _by_configuration(
     runs: pd.DataFrame, scores: Sequence[pd.DataFrame], differences: pd.DataFrame, keys: list[str]
 ) -> pd.DataFrame:
     """A row per shared configuration, in the order of its values."""
-    named = runs.assign(configuration=_configurations(runs, keys)).drop_duplicates("configuration")
+    shared = runs["configuration"].isin(differences.columns if differences.size else [])
     rows = []
-    for _, run in named.sort_values(keys).iterrows() if keys else named.iterrows():
-        if (name := run["configuration"]) not in differences or not differences.size:
-            continue
-        found = estimate(differences[name].to_numpy(dtype=np.float64), LEVEL)
+    for _, run in runs[shared].drop_duplicates("configuration").sort_values(keys).iterrows():
+        name = run["configuration"]
+        found = estimate(differences[name].to_numpy(dtype=np.float64))
         first, second = (float(table.loc[differences.index, name].mean()) for table in scores)
-        rows.append(
-            {key: _value(run[key]) for key in keys}
-            | {"first": first, "second": second}
-            | {"difference": found.mean, "low": found.low, "high": found.high}
-        )
+        values = (first, second, found.mean, found.low, found.high)
+        rows.append([*(_value(run[key]) for key in keys), *values])
     return pd.DataFrame(rows, columns=[*keys, "first", "second", "difference", "low", "high"])
 
 
@@ -188,19 +166,6 @@ class Candidate:
     number: int
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The best configuration less the runner-up, paired by seed, in points (x 100).
-
-    Attributes:
-        seeds: those that have both configurations.
-        estimate: interval over them, NaN for one seed.
-    """
-
-    seeds: int
-    estimate: Estimate
-
-
 def choose_candidates(
     trials: pd.DataFrame, settings: Collection[str], verdict: Verdict
 ) -> tuple[Candidate, Candidate]:
@@ -209,11 +174,8 @@ def choose_candidates(
     The best level has the highest estimate. The runner-up is the best level outside the optimal
     range, because levels within it are statistically indistinguishable from the best; where no
     level is outside, it is the second-best level. Of several configurations at a level, the one
-    with the highest mean is taken. Raises ValueError with fewer than two levels.
-
-    Args:
-        trials: those that the verdict was computed from.
-        settings: which columns are settings.
+    with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
+    ValueError with fewer than two levels.
     """
     curve = compute_paired_curve(level_scores(trials, settings))
     if len(curve) < 2:
@@ -247,17 +209,9 @@ def compare_candidates(
 ) -> Difference:
     """The paired difference of two configurations, each given by the number of one of its trials.
 
-    Args:
-        items: `StudyFrames.items`, whose sampling the interval then covers too.
-
-    Raises:
-        KeyError: for a number without a completed trial.
+    Where `items` are given, the interval covers their sampling too. Raises KeyError for a number
+    without a completed trial.
     """
-    runs = traced_runs(trials).set_index("number", drop=False)
-    varied = varied_settings(runs, settings)
-    first, second = (
-        select_configuration(runs, varied, runs.loc[[number]].iloc[0])
-        for number in (best, runner_up)
-    )
-    found, seeds = estimate_difference(first, second, (items, items))
-    return Difference(seeds, found)
+    runs = traced_runs(trials)
+    first, second = (select_configuration(runs, settings, each) for each in (best, runner_up))
+    return estimate_difference(first, second, (items, items))

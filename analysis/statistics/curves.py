@@ -16,9 +16,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from analysis.data.runs import MTD_DECIMALS, completed_runs, has_mtd, traced_runs
+from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from analysis.data.tasks import TASKS
-from analysis.inference.intervals import check_level, estimate, summarise
+from analysis.inference.intervals import estimate, summarise
 from analysis.measures import Floats
 from analysis.measures.trace import PARTS
 
@@ -30,108 +30,67 @@ CONFIGURATION = ("mtd", *PARTS)
 GEOMETRY = ("alignment", "uniformity", "l1", "l2")
 
 
-def compute_mtd_curve(
-    trials: pd.DataFrame, *, value: str = "score", level: float = 0.95
-) -> pd.DataFrame:
-    """Mean of `value` at each level of MTD, with its t interval over seeds.
+def compute_mtd_curve(trials: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
+    """Mean of `value` at each level of MTD, in rising order: mtd, n, seeds, mean, low, high."""
+    return summarise(traced_runs(trials, value=value), by=["mtd"], value=value)
 
-    Returns:
-        mtd, n (runs), seeds, mean, low, high, a row per level in rising order; low and high are NaN
-        for one seed, and there are no rows without a usable run.
 
-    Raises:
-        ValueError: for a level outside (0, 1).
+def compute_cells(trials: pd.DataFrame) -> pd.DataFrame:
+    """Mean score of each combination of ema_decay, queue_size and batch_size, by MTD.
+
+    Columns: mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high.
     """
-    return summarise(traced_runs(trials, value=value), by=["mtd"], value=value, level=level)
+    return summarise(traced_runs(trials), by=CONFIGURATION)
 
 
-def compute_cells(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean score of each combination of ema_decay, queue_size and batch_size.
-
-    Returns:
-        mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high, by MTD.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
-    """
-    return summarise(traced_runs(trials), by=CONFIGURATION, level=level)
-
-
-def compute_batch_curves(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def compute_batch_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """The score's curve for each batch size: batch_size, then as `compute_mtd_curve`."""
-    return summarise(traced_runs(trials), by=["batch_size", "mtd"], level=level)
+    return summarise(traced_runs(trials), by=["batch_size", "mtd"])
 
 
 def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
-    """L1 and L2 distance of each run's (alignment, uniformity) from the ideal (0, -4).
+    """L1 and L2 distance from the ideal (0, -4) of each run that has alignment and uniformity.
 
-    Returns:
-        number, state, seed, mtd, alignment, uniformity, l1, l2, a row per run that has both
-        measures.
+    Columns: number, state, seed, mtd, alignment, uniformity, l1, l2.
     """
     runs = traced_runs(trials, value="alignment")
     runs = runs[np.isfinite(runs["uniformity"].astype("float64"))]
     across = runs["alignment"] - IDEAL_ALIGNMENT
     down = runs["uniformity"] - IDEAL_UNIFORMITY
     distances = runs.assign(l1=across.abs() + down.abs(), l2=np.hypot(across, down))
-    columns = ["number", "state", "seed", "mtd", "alignment", "uniformity", "l1", "l2"]
-    return distances[columns]
+    return distances[["number", "state", "seed", "mtd", *GEOMETRY]]
 
 
-def compute_geometry(distances: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Mean alignment, uniformity, L1 and L2 by MTD, in long format.
+def compute_geometry(distances: pd.DataFrame) -> pd.DataFrame:
+    """Mean of each of `GEOMETRY` by MTD: measure, mtd, n, seeds, mean, low, high.
 
-    Args:
-        distances: `compute_distances`.
-
-    Returns:
-        measure, mtd, n, seeds, mean, low, high.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+    `distances` is `compute_distances`.
     """
-    curves = [
-        compute_mtd_curve(distances, value=measure, level=level).assign(measure=measure)
-        for measure in GEOMETRY
-    ]
-    columns = ["measure", "mtd", "n", "seeds", "mean", "low", "high"]
-    return pd.concat(curves, ignore_index=True)[columns]
+    curves = {measure: compute_mtd_curve(distances, value=measure) for measure in GEOMETRY}
+    return pd.concat(curves, names=["measure"]).reset_index("measure").reset_index(drop=True)
 
 
 def compute_tasks(
-    trials: pd.DataFrame,
-    scores: pd.DataFrame,
-    *,
-    by: Sequence[str] = (),
-    level: float = 0.95,
+    trials: pd.DataFrame, scores: pd.DataFrame, *, by: Sequence[str] = ()
 ) -> pd.DataFrame:
     """Score on every task of the published tables by MTD; runs without an MTD have an MTD of 0.
 
-    Args:
-        scores: number, task, score: a row per trial and task.
-        by: further columns of trials to group by, before the MTD.
-
-    Returns:
-        task, the columns `by`, mtd, n, seeds, mean, low, high (see `summarise`), tasks in published
-        order; no rows if no completed run has a score on any.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+    Columns: task, those of `by`, which are columns of trials, mtd, n, seeds, mean, low, high; tasks
+    in published order.
     """
     runs = completed_runs(trials)
-    distance = runs["mtd"].astype("float64").where(has_mtd(runs), 0.0).round(MTD_DECIMALS)
-    runs = runs[["number", "seed", *by]].assign(mtd=distance)
+    runs = runs[["number", "seed", *by]].assign(mtd=mtd_or_0(runs))
     named = scores[scores["task"].isin(TASKS) & scores["score"].notna()]
-    table = summarise(runs.merge(named, on="number"), by=["task", *by, "mtd"], level=level)
-    place = table["task"].map({task: place for place, task in enumerate(TASKS)})
-    return table.iloc[place.sort_values(kind="stable").index].reset_index(drop=True)
+    table = summarise(runs.merge(named, on="number"), by=["task", *by, "mtd"])
+    return table.sort_values(
+        "task", key=lambda tasks: tasks.map(TASKS.index), kind="stable", ignore_index=True
+    )
 
 
 def find_width(spectra: pd.DataFrame) -> int | None:
     """The dimension of a study's embeddings; None without a spectrum, or where they differ.
 
-    Args:
-        spectra: `StudyFrames.spectra`, of at least as many sentences as dimensions.
+    Spectra must be of at least as many sentences as dimensions.
     """
     widths = set(spectra.notna().sum(axis=1).tolist())
     return int(widths.pop()) if len(widths) == 1 else None
@@ -140,11 +99,7 @@ def find_width(spectra: pd.DataFrame) -> int | None:
 def effective_rank(values: ArrayLike) -> float:
     """Exponential of the entropy of the singular values' shares, from 1 to their number.
 
-    Args:
-        values: (D,) singular values, not negative, at least one above 0.
-
-    Raises:
-        ValueError: for any other values.
+    Raises ValueError unless the values (D,) are not negative, at least one above 0.
     """
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
@@ -158,26 +113,21 @@ def _effective_ranks(spectra: Floats) -> Floats:
     return np.asarray(np.exp(special.entr(shares).sum(axis=1)), dtype=np.float64)
 
 
-def _usable(spectra: pd.DataFrame) -> pd.DataFrame:
-    """The rows with finite values, the largest above 0."""
+def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
+    """The spectra (R, D) with finite values, not all 0; row, moment, mtd and seed of some of them.
+
+    These are of scored runs with an MTD.
+    """
     values = spectra.to_numpy(dtype=np.float64)
     usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
-    return spectra.iloc[np.flatnonzero(usable)]
-
-
-def _with_distance(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
-    """Number, moment, mtd and seed of each spectrum of a run that completed with a score."""
+    spectra = spectra.iloc[np.flatnonzero(usable)]
     index = spectra.index.set_names(["number", "moment"]).to_frame(index=False)
     runs = traced_runs(trials)[["number", "mtd", "seed"]]
-    return index.reset_index(names="row").merge(runs, on="number", how="inner")
+    return index.reset_index(names="row").merge(runs, on="number"), spectra.to_numpy(np.float64)
 
 
 def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
     """Mean spectrum before training, and after it at each level of MTD.
-
-    Args:
-        trials: `StudyFrames.trials`.
-        spectra: `StudyFrames.spectra`, (2R, D) or empty.
 
     Returns:
         A row per (moment, mtd), mtd NaN before training; each spectrum is divided by its largest
@@ -185,38 +135,24 @@ def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame
     """
     if spectra.empty:
         return pd.DataFrame()
-    usable = _usable(spectra)
-    labels = _with_distance(trials, usable)
-    values = usable.to_numpy(dtype=np.float64)[labels["row"].to_numpy(dtype=np.intp)]
+    labels, every = _label_spectra(trials, spectra)
+    values = every[labels["row"]]
     relative = pd.DataFrame(values / values[:, :1])
-    level = labels["mtd"].round(MTD_DECIMALS).mask(labels["moment"] == "before")
+    level = labels["mtd"].mask(labels["moment"] == "before")
     return relative.groupby([labels["moment"], level], dropna=False, sort=True).mean()
 
 
-def compute_effective_ranks(
-    trials: pd.DataFrame, spectra: pd.DataFrame, *, level: float = 0.95
-) -> pd.DataFrame:
-    """Effective rank before and after training at each MTD, with its interval over seeds.
-
-    Returns:
-        moment, mtd, n, seeds, mean, low, high (see `summarise`).
-
-    Raises:
-        ValueError: for a level outside (0, 1).
-    """
-    columns = ["moment", "mtd", "seed", "rank"]
+def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
+    """Effective rank before and after training: moment, mtd, n, seeds, mean, low, high."""
     if spectra.empty:
-        ranked = pd.DataFrame(columns=columns, dtype="float64")
+        ranked = pd.DataFrame(columns=["moment", "mtd", "seed", "rank"], dtype="float64")
     else:
-        usable = _usable(spectra)
-        labels = _with_distance(trials, usable)
-        ranks = _effective_ranks(usable.to_numpy(dtype=np.float64))
-        ranked = labels.assign(rank=ranks[labels["row"].to_numpy(dtype=np.intp)])
-    return summarise(ranked, by=["moment", "mtd"], value="rank", level=level)
+        labels, values = _label_spectra(trials, spectra)
+        ranked = labels.assign(rank=_effective_ranks(values)[labels["row"]])
+    return summarise(ranked, by=["moment", "mtd"], value="rank")
 
 
 MIN_LEVELS = 3
-_CORRELATIONS = ["measure", "seeds", "levels", "mean", "low", "high"]
 
 
 # of scipy.stats, whose import takes longer than a figure; the MTDs of a seed have no ties
@@ -253,31 +189,24 @@ MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
 }
 
 
-def compute_correlations(trials: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def compute_correlations(trials: pd.DataFrame) -> pd.DataFrame:
     """Rank correlations of score and MTD within each seed, as means over seeds.
 
     A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
     than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
     smallest number of a seed), mean, low, high: a row per measure with the t interval over seeds,
     NaN for one seed; no rows without a usable seed. xi of L levels is at most (L - 2) / (L + 1),
-    its value for every strictly monotone relation. Raises ValueError for a level outside (0, 1).
-
-    Args:
-        trials: `StudyFrames.trials`.
+    its value for every strictly monotone relation.
     """
-    check_level(level)
     means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()
     usable = [
         (seed["mtd"].to_numpy(dtype=np.float64), seed["score"].to_numpy(dtype=np.float64))
         for _, seed in means.groupby("seed")
         if len(seed) >= MIN_LEVELS and seed["score"].nunique() > 1
     ]
-    if not usable:
-        return pd.DataFrame(columns=_CORRELATIONS)
-    fewest = min(len(mtd) for mtd, _ in usable)
     rows = []
-    for name, measure in MEASURES.items():
-        values = np.array([measure(mtd, score) for mtd, score in usable])
-        found = estimate(values, level)
-        rows.append((name, len(values), fewest, found.mean, found.low, found.high))
-    return pd.DataFrame(rows, columns=_CORRELATIONS)
+    for name, measure in MEASURES.items() if usable else ():
+        found = estimate(np.array([measure(mtd, score) for mtd, score in usable]))
+        fewest = min(len(mtd) for mtd, _ in usable)
+        rows.append((name, len(usable), fewest, found.mean, found.low, found.high))
+    return pd.DataFrame(rows, columns=["measure", "seeds", "levels", "mean", "low", "high"])

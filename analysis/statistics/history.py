@@ -16,7 +16,7 @@ half. Limitations:
 - A shift or rotation that all keys share counts as change, as it does for the keys of a queue.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -38,18 +38,16 @@ OUTCOMES = ("alignment", "uniformity", "score")
 def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
     """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
 
-    Args:
-        probes: as `StudyFrames.probes`.
-
     Returns:
         number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
         number and lag; retained is NaN where the keys have collapsed.
     """
     known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["baseline"])]
-    groups = known.groupby(["number", "lag"])
-    table: pd.DataFrame = groups.agg(
-        probes=("cosine", "size"), cosine=("cosine", "mean"), baseline=("baseline", "mean")
-    ).reset_index()
+    table: pd.DataFrame = (
+        known.groupby(["number", "lag"])
+        .agg(probes=("cosine", "size"), cosine=("cosine", "mean"), baseline=("baseline", "mean"))
+        .reset_index()
+    )
     apart = 1 - table["baseline"]
     table["retained"] = ((table["cosine"] - table["baseline"]) / apart).where(apart > COLLAPSED)
     return table
@@ -75,10 +73,9 @@ def half_life(lags: ArrayLike, retained: ArrayLike) -> float:
 
 
 def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
-    """The half-life of each trial's keys in steps: number, half_life, longest_lag.
+    """The half-life of each trial's keys in steps, of `compute_retained`.
 
-    Args:
-        retained: `compute_retained`.
+    Columns: number, half_life, longest_lag.
     """
     rows = [
         (number, half_life(trial["lag"], trial["retained"]), trial["lag"].max())
@@ -91,22 +88,20 @@ def compute_half_lives(retained: pd.DataFrame) -> pd.DataFrame:
 def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.DataFrame:
     """The completed runs with an MTD and a measured half-life, which may be infinite.
 
-    Returns:
-        The columns of `trials`, then half_life and longest_lag.
+    Columns: those of trials, then half_life and longest_lag.
     """
     runs = traced_runs(trials).merge(half_lives, on="number")
     return runs[runs["half_life"].notna()].reset_index(drop=True)
 
 
-def summarise_half_lives(
-    runs: pd.DataFrame, settings: Collection[str] = (), *, level: float = 0.95
-) -> pd.DataFrame:
-    """Mean half-life by MTD, or by configuration, with its t interval over seeds.
+def summarise_half_lives(runs: pd.DataFrame, settings: Collection[str] = ()) -> pd.DataFrame:
+    """Mean half-life by configuration, with its t interval over seeds.
+
+    A configuration is the values of the settings that vary and that every run has; without
+    settings, of MTD alone.
 
     Args:
         runs: `compute_history_runs`.
-        settings: which columns are settings. A configuration is the values of those that vary and
-            that every run has; Empty: by MTD alone.
 
     Returns:
         these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and beyond:
@@ -116,66 +111,56 @@ def summarise_half_lives(
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     by = [*varied, "mtd"]
     beyond = np.isinf(runs["half_life"])
-    finite = runs.assign(
-        beyond=beyond, half_life=runs["half_life"].where(~beyond, runs["longest_lag"])
-    )
-    table = summarise(finite, by=by, value="half_life", level=level)
-    table["median"] = runs.groupby(by)["half_life"].median().to_numpy()
-    table["beyond"] = finite.groupby(by)["beyond"].sum().to_numpy()
+    finite = runs.assign(half_life=runs["half_life"].where(~beyond, runs["longest_lag"]))
+    table = summarise(finite, by=by, value="half_life")
+    groups = runs.assign(beyond=beyond).groupby(by)
+    table["median"] = groups["half_life"].median().to_numpy()
+    table["beyond"] = groups["beyond"].sum().to_numpy()
     table.loc[table["beyond"] > 0, ["mean", "low", "high"]] = np.nan
     return table
 
 
-def compute_retained_curves(
-    runs: pd.DataFrame, retained: pd.DataFrame, *, level: float = 0.95
-) -> pd.DataFrame:
-    """Mean retained similarity at each level of MTD and lag, with its t interval over seeds.
+def compute_retained_curves(runs: pd.DataFrame, retained: pd.DataFrame) -> pd.DataFrame:
+    """Mean of `compute_retained` at each level of MTD and lag, for `compute_history_runs`.
 
-    Args:
-        runs: `compute_history_runs`.
-        retained: `compute_retained`.
-
-    Returns:
-        mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
+    Columns: mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
     """
     each = runs[["number", "seed", "mtd"]].merge(retained, on="number")
     by = ["mtd", "lag"]
-    table = summarise(each, by=by, value="retained", level=level)
+    table = summarise(each, by=by, value="retained")
     return table.merge(each.groupby(by)[["cosine", "baseline"]].mean().reset_index(), on=by)
 
 
-def correlate_history(runs: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
     """Mean over seeds of Spearman's correlation over the runs of a seed, with its t interval.
 
-    Args:
-        runs: `compute_history_runs`; infinite half-lives are tied at the highest rank.
+    `runs` is `compute_history_runs`; infinite half-lives are tied at the highest rank.
 
     Returns:
         first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
         `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to -1
         to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
-        seed is left out, and with one seed low and high are NaN.
+        seed is left out.
     """
     pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
     pairs += [("mtd", name) for name in OUTCOMES]
-    rows = [_correlation(runs, first, second, level) for first, second in pairs]
+    rows = []
+    for first, second in pairs:
+        found, sizes = _correlate(runs.dropna(subset=[first, second]), first, second)
+        if found:
+            mean = estimate(np.array(found))
+            low, high = np.clip([mean.low, mean.high], -1.0, 1.0).tolist()
+            rows.append((first, second, len(found), min(sizes), mean.mean, low, high))
     columns = ["first", "second", "seeds", "trials", "mean", "low", "high"]
-    table = pd.DataFrame(rows, columns=columns)
-    return table[table["seeds"] > 0].reset_index(drop=True)
+    return pd.DataFrame(rows, columns=columns)
 
 
-def _correlation(
-    runs: pd.DataFrame, first: str, second: str, level: float
-) -> Sequence[str | int | float]:
-    known = runs[runs[first].notna() & runs[second].notna()]
+def _correlate(runs: pd.DataFrame, first: str, second: str) -> tuple[list[float], list[int]]:
+    """Spearman's correlation of each seed, and of how many runs."""
     found, sizes = [], []
-    for _, seed in known.groupby("seed"):
+    for _, seed in runs.groupby("seed"):
         ranks = seed[[first, second]].rank()
         if len(seed) >= MIN_RUNS and (ranks.nunique() > 1).all():
             found.append(float(ranks[first].corr(ranks[second])))
             sizes.append(len(seed))
-    if not found:
-        return first, second, 0, 0, np.nan, np.nan, np.nan
-    mean = estimate(np.array(found), level)
-    low, high = np.clip([mean.low, mean.high], -1.0, 1.0)
-    return first, second, len(found), min(sizes), mean.mean, float(low), float(high)
+    return found, sizes

@@ -15,7 +15,11 @@ from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varie
 from analysis.data.settings import format_value
 from analysis.inference.intervals import summarise
 from analysis.measures import Floats
-from analysis.statistics.configurations import name_configuration, number_configurations
+from analysis.statistics.configurations import (
+    name_configuration,
+    number_configurations,
+    rank_configurations,
+)
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
 from analysis.statistics.methods import varies_method, with_methods
 
@@ -24,32 +28,21 @@ _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 
-def find_best_setting(
-    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
-) -> pd.DataFrame:
-    """The configuration with the highest mean score, as text, with its interval over seeds.
+def find_best_setting(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+    """The configuration with the highest mean score, as text.
 
-    Args:
-        settings: which columns of trials are settings.
-
-    Returns:
-        One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
-        completed run that has a score.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+    One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
+    completed run that has a score.
     """
     runs = completed_runs(trials)
     varied = varied_settings(runs, settings)
-    place = number_configurations(runs, varied)
-    table = summarise(runs.assign(setting=place), by=["setting"], level=level)
-    best = table.nlargest(1, "mean").reset_index(drop=True)
-    named = runs[varied].astype("object")[place == best["setting"].max()].head(len(best))
-    names = [name_configuration(row) for _, row in named.iterrows()]
-    return best.assign(setting=pd.Series(names, dtype="str"))
+    runs = runs.assign(configuration=number_configurations(runs, varied))
+    best = rank_configurations(runs, varied).head(1)
+    names = [name_configuration(row) for _, row in best[varied].astype("object").iterrows()]
+    return best[_SUMMARY].assign(setting=pd.Series(names, dtype="str"))
 
 
-def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
+def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """A row per study: study, metric, completed, planned, then its best setting.
 
     The columns of `find_best_setting` are NaN for a study without a score.
@@ -57,32 +50,26 @@ def compute_overview(studies: Sequence[StudyFrames], *, level: float = 0.95) -> 
     rows = []
     for study in studies:
         done = int((study.trials["state"] == "COMPLETE").sum())
-        best = find_best_setting(study.trials, study.settings, level=level)
-        facts = {
-            "study": study.name,
-            "metric": study.metric,
-            "completed": done,
-            "planned": study.planned,
-        }
-        rows.append(pd.DataFrame([facts]).join(best) if len(best) else pd.DataFrame([facts]))
+        facts = (study.name, study.metric, done, study.planned)
+        row = pd.DataFrame([facts], columns=["study", "metric", "completed", "planned"])
+        rows.append(row.join(find_best_setting(study.trials, study.settings)))
     columns = ["study", "metric", "completed", "planned", "setting", *_SUMMARY]
-    return pd.concat(rows, ignore_index=True).reindex(columns=columns)
+    return pd.concat(rows, ignore_index=True)[columns]
 
 
-def compute_curves(studies: Sequence[StudyFrames], *, level: float = 0.95) -> pd.DataFrame:
+def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """Score against MTD of each study: study, metric, mtd, n, seeds, mean, low, high, text, trial.
 
     text and trial are what a point of a figure states, and the best trial of its configuration.
 
     Runs without an MTD are summarised in one row at an MTD of 0. A study that varies the method
-    becomes one study for each method, named STUDY: METHOD. Raises ValueError for a level outside
-    (0, 1).
+    becomes one study for each method, named STUDY: METHOD.
     """
     parts = []
     for study in studies_by_method(studies):
         untraced = untraced_runs(study.trials)
-        points = summarise(untraced, by=["mtd"], level=level)
-        curve = compute_mtd_curve(study.trials, level=level)
+        points = summarise(untraced, by=["mtd"])
+        curve = compute_mtd_curve(study.trials)
         for part, runs in ((points, untraced), (curve, traced_runs(study.trials))):
             if len(part):
                 labels = describe_means(part, runs)
@@ -138,13 +125,13 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []
     for study in studies:
-        number = _best_with_spectrum(study)
-        if number is None:
-            continue
-        after[study.name] = _relative(study.spectra, number, "after")
-        untrained = _relative(study.spectra, number, "before")
-        if len(untrained):
-            _add_untrained(before, study.name, untrained)
+        runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
+        for number in runs["number"] if len(study.spectra) else ():
+            trained = _relative(study.spectra, number, "after")
+            if len(trained):
+                after[study.name] = trained
+                _add_untrained(before, study.name, _relative(study.spectra, number, "before"))
+                break
     rows = {(name, "after"): row for name, row in after.items()}
     for names, row in before:
         of = f" of {', '.join(names)}" if len(before) > 1 else ""
@@ -165,17 +152,9 @@ def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
     return np.asarray(values / values[0]) if usable else values[:0]
 
 
-def _best_with_spectrum(study: StudyFrames) -> int | None:
-    if study.spectra.empty:
-        return None
-    runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
-    for number in runs["number"].astype("int64").tolist():
-        if len(_relative(study.spectra, number, "after")):
-            return int(number)
-    return None
-
-
 def _add_untrained(before: list[tuple[list[str], Floats]], study: str, row: Floats) -> None:
+    if not len(row):
+        return
     for names, other in before:
         if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
             names.append(study)

@@ -1,5 +1,6 @@
 """Whether the optimal MTD is the same at other learning rates and numbers of steps."""
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,8 +12,6 @@ from analysis.data.runs import traced_runs
 from analysis.inference.pairing import compute_paired_curve, level_scores
 from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
 from analysis.statistics.curves import compute_mtd_curve
-
-_MIN_LEVELS = 2
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,11 @@ def compute_conditions(
     *,
     items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
-    level: float = 0.95,
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
     Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
-    Raises ValueError for a level outside [0.5, 1).
-
-    Args:
-        trials, settings, items: as for `compute_verdict`.
-        half_lives: `compute_half_lives` of these trials.
+    `half_lives` is `compute_half_lives` of these trials.
     """
     runs = traced_runs(trials)
     if half_lives is not None:
@@ -60,40 +54,30 @@ def compute_conditions(
     varied = [name for name in CONDITIONS if name in runs and runs[name].nunique() > 1]
     if not varied:
         return ()
-    found = []
-    for _, group in runs.groupby(varied):
-        if group["mtd"].nunique() >= _MIN_LEVELS:
-            values = {name: float(group[name].iloc[0]) for name in varied}
-            found.append(_condition(group, values, settings, items, level))
+    found = [
+        _condition(group, varied, settings, items)
+        for _, group in runs.groupby(varied)
+        if group["mtd"].nunique() > 1
+    ]
     return tuple(found) if len(found) > 1 else ()
 
 
 def _condition(
-    runs: pd.DataFrame,
-    values: dict[str, float],
-    settings: Collection[str],
-    items: ItemScores | None,
-    level: float,
+    runs: pd.DataFrame, varied: list[str], settings: Collection[str], items: ItemScores | None
 ) -> Condition:
     levels = level_scores(runs, settings, items)
-    verdict = judge_levels(levels, level=level)
-    texts = {
-        "learning_rate": f"learning rate {values.get('learning_rate', 0):g}",
-        "steps": f"{values.get('steps', 0):g} steps",
-    }
+    verdict = judge_levels(levels)
+    texts = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
+    half_life = math.nan
+    if "half_life" in runs:
+        at_best = np.isclose(runs["mtd"], verdict.peak_mtd)
+        half_life = float(runs.loc[at_best, "half_life"].astype("float64").mean())
     return Condition(
-        name=", ".join(texts[name] for name in values),
+        name=", ".join(texts[name].format(float(runs[name].iloc[0])) for name in varied),
         stated=describe_conditions(runs),
         runs=runs,
-        curve=compute_mtd_curve(runs, level=level),
-        paired=compute_paired_curve(levels, level=level),
+        curve=compute_mtd_curve(runs),
+        paired=compute_paired_curve(levels),
         verdict=verdict,
-        half_life=_half_life(runs, verdict.peak_mtd),
+        half_life=half_life,
     )
-
-
-def _half_life(runs: pd.DataFrame, mtd: float) -> float:
-    if "half_life" not in runs:
-        return float("nan")
-    measured = runs.loc[np.isclose(runs["mtd"], mtd), "half_life"].astype("float64")
-    return float(measured.mean())

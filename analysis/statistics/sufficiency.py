@@ -22,8 +22,9 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from analysis.data.defaults import LEVEL
 from analysis.data.runs import traced_runs, varied_settings
-from analysis.inference.intervals import check_level, estimate
+from analysis.inference.intervals import estimate
 from analysis.inference.pairing import natural_spline
 from analysis.measures import Floats
 
@@ -137,9 +138,7 @@ def model_weights(fit: Means, columns: Floats) -> Floats:
 
     The variance estimate of a configuration has little influence on its weight, so that an estimate
     that is small by chance does not give a large weight. Weights are equal if all variances are 0.
-
-    Args:
-        columns: (C, p), covariates of the logarithm of the error variance.
+    `columns` (C, p) are covariates of the logarithm of the error variance.
     """
     largest = fit.squares.max(axis=-1, keepdims=True)
     floor = np.where(largest > 0, _LEAST_VARIANCE * largest, 1.0)
@@ -157,11 +156,9 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     mean degrees of freedom of the configurations; with f times, simulated error rates reached 7 %
     at a nominal 5 % where one configuration had most of the variance. Between seeds they are f
     times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
-    run only reduces the number of runs of its configuration.
-
-    Args:
-        weights: (..., C), as from `model_weights`: the test is valid for any weights; weights near
-            the inverse variances have more power.
+    run only reduces the number of runs of its configuration. `weights` (..., C) are as from
+    `model_weights`: the test is valid for any weights; weights near the inverse variances have more
+    power.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -184,8 +181,7 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
 def _anova_type(observed: Floats, covariance: Floats, lower: Callable[[Floats], Floats]) -> Floats:
     """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
 
-    Args:
-        lower: the degrees of freedom of the denominator, from Box's f of the numerator.
+    `lower` gives the degrees of freedom of the denominator from Box's f of the numerator.
     """
     expected = np.trace(covariance, axis1=-2, axis2=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -199,7 +195,8 @@ Answer = Literal["rejected", "not rejected", "cannot be tested"]
 NEAR = 1.1
 """Two MTDs are nearly equal if the larger is at most this many times the smaller."""
 
-_COMPONENTS = ("ema_decay", "queue_size")
+_COMPONENTS = {"ema_decay": "ema_decay", "queue_size": "ratio"}
+"""The components of an MTD that a study may vary, and the column that shows it."""
 _OF_QUEUE = ("initial_queue_size", "queue_slice")
 _MOST_CURVE = 15
 _COMPONENT = 3
@@ -213,8 +210,7 @@ class Pair:
 
     Attributes:
         high_row, low_row: their rows in `Sufficiency.cells`.
-        difference: mean paired difference, high less low, in points.
-        low, high: simultaneous interval.
+        difference: mean paired difference, high less low, in points, with a simultaneous interval.
         pairs: the number of pairs that the interval is adjusted for (Bonferroni).
     """
 
@@ -231,10 +227,8 @@ class Sufficiency:
     """Whether the score depends on MTD alone.
 
     Attributes:
-        answer: result of the test that MTD is sufficient.
-        reason: why it cannot be tested.
+        answer, p_value: of the test that MTD is sufficient; reason: why it cannot be tested.
         varied: which of ema_decay and queue_size vary.
-        p_value: of that test.
         interaction_p: of the test that 1/(1 - eta) and K/N are additive.
         explained: R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
             `freedom`: the degrees of freedom of each.
@@ -255,7 +249,6 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
-    level: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -263,15 +256,12 @@ class Models:
     """Columns (C, p) of the models over a design.
 
     Attributes:
-        mtd, ema_decay, queue_size, additive: null models, with many degrees of freedom.
+        null: models with many degrees of freedom: mtd, ema_decay, queue_size, additive.
         added: added terms, with few: mtd, ema_decay, queue_size, components, interaction.
         variance: covariates of the logarithm of the error variance, for the weights.
     """
 
-    mtd: Floats
-    ema_decay: Floats
-    queue_size: Floats
-    additive: Floats
+    null: Mapping[str, Floats]
     added: Mapping[str, Floats]
     variance: Floats
 
@@ -297,10 +287,12 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     wide = smooth(eta, _COMPONENT), smooth(queue, _COMPONENT)
     products = first[:, :, None] * second[:, None, :]
     return Models(
-        mtd=smooth(mtd, curve),
-        ema_decay=wide[0],
-        queue_size=wide[1],
-        additive=np.hstack(wide),
+        null={
+            "mtd": smooth(mtd, curve),
+            "ema_decay": wide[0],
+            "queue_size": wide[1],
+            "additive": np.hstack(wide),
+        },
         added={
             "mtd": smooth(mtd, _COMPONENT),
             "ema_decay": first,
@@ -312,48 +304,67 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     )
 
 
-def compute_sufficiency(
-    trials: pd.DataFrame, settings: Collection[str], *, level: float = 0.95
-) -> Sufficiency:
+def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
-    The hypothesis is rejected at p <= 1 - level. "cannot be tested" if only one component varies,
-    with one seed, or with too few configurations. Raises ValueError for a level outside (0, 1).
-
-    Args:
-        trials: `StudyFrames.trials`, or a frame with columns mtd, score, seed, ema_decay,
-            queue_size, batch_size and, if not all runs completed, state.
-        settings: which columns are settings; if others vary too, only the runs of the combination
-            of their values with the most configurations are used.
+    The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
+    one seed, or with too few configurations. If other settings vary too, only the runs of the
+    combination of their values with the most configurations are used. `trials` has mtd, score,
+    seed, ema_decay, queue_size, batch_size and, if not all runs completed, state.
     """
-    check_level(level)
     runs = _one_condition(_scored(trials), settings)
-    varied = tuple(name for name in _COMPONENTS if runs[_column_of(name)].nunique() > 1)
+    varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
-        return Sufficiency(
-            "cannot be tested", _untestable_reason(runs, varied), varied, level=level
-        )
-    table = _table(runs)
+        missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
+        reason = f"only {varied[0]} varies" if varied else missing
+        return Sufficiency("cannot be tested", reason, varied)
+    table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
+    table = table.loc[:, table.notna().sum() > 1].dropna(how="all")
+    scores = table.to_numpy(dtype=np.float64)
     cells = pd.DataFrame(list(table.columns), columns=["mtd", "ratio", "ema_decay"])
     try:
-        fit = fit_blocks(table.to_numpy(dtype=np.float64))
+        fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied, level=level)
-    cells = cells.assign(mean=fit.means, trials=fit.runs.astype(int))
-    pair = largest_difference(table.to_numpy(dtype=np.float64), cells["mtd"].to_numpy(), level)
-    return _test(fit, cells, pair, len(table), level)
+        return Sufficiency("cannot be tested", str(error), varied)
+    ratio = cells["ratio"].to_numpy(dtype=np.float64)
+    models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
+    tests = _test_nested(fit, models)
+    p_value = float(tests["p_value"][0])
+    answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
+    untested = not np.isfinite(p_value)
+    return Sufficiency(
+        answer="cannot be tested" if untested else answer,
+        reason="the configurations are too few for a curve over MTD" if untested else "",
+        varied=varied,
+        p_value=p_value,
+        interaction_p=float(tests["p_value"][2]),
+        explained={name: explained_share(fit.means, null) for name, null in models.null.items()},
+        freedom={name: int(np.linalg.matrix_rank(x)) - 1 for name, x in models.null.items()},
+        tests=tests,
+        cells=cells.assign(mean=fit.means, trials=fit.runs.astype(int)),
+        pair=largest_difference(scores, cells["mtd"].to_numpy()),
+        trials=int(fit.runs.sum()),
+        seeds=len(table),
+    )
+
+
+def _test_nested(fit: Means, models: Models) -> pd.DataFrame:
+    """`Sufficiency.tests`."""
+    weights = model_weights(fit, models.variance)
+    rows = []
+    for base, added in NESTED:
+        null, extra = models.null[base], models.added[added]
+        freedom = added_space(null, extra).shape[1]
+        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights))))
+    return pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
 
 
 def _scored(trials: pd.DataFrame) -> pd.DataFrame:
     """Completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
-    runs = traced_runs(trials if "state" in trials else trials.assign(state="COMPLETE"))
+    runs = traced_runs(trials)
     runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
     runs = runs.assign(trace=runs["mtd"] - runs["ratio"])
     return runs[(runs["ratio"] > 0) & (runs["trace"] > 0)]
-
-
-def _column_of(name: str) -> str:
-    return "ratio" if name == "queue_size" else name
 
 
 def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -361,7 +372,10 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
     known = {*settings, "batch_size"}
     others = [name for name in varied_settings(runs, known) if name not in _COMPONENTS]
     # settings that are a function of the queue size are not conditions
-    others = [name for name in others if name not in _OF_QUEUE or _differs(runs, name)]
+    by_queue = runs.groupby("queue_size")
+    for name in set(others) & set(_OF_QUEUE):
+        if by_queue[name].nunique(dropna=False).max() < 2:
+            others.remove(name)
     if not others:
         return runs
     condition = runs.groupby(others, dropna=False).ngroup()
@@ -369,80 +383,24 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
     return runs[condition == pairs["condition"].value_counts(sort=False).sort_index().idxmax()]
 
 
-def _differs(runs: pd.DataFrame, name: str) -> bool:
-    return bool(runs.groupby("queue_size")[name].nunique(dropna=False).max() > 1)
-
-
-def _untestable_reason(runs: pd.DataFrame, varied: tuple[str, ...]) -> str:
-    if varied:
-        return f"only {varied[0]} varies"
-    return "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
-
-
-def _table(runs: pd.DataFrame) -> pd.DataFrame:
-    """Scores by seed and configuration, those with two seeds or more."""
-    table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
-    return table.loc[:, table.notna().sum() > 1].dropna(how="all")
-
-
-def _test(
-    fit: Means, cells: pd.DataFrame, pair: Pair | None, seeds: int, level: float
-) -> Sufficiency:
-    ratio = cells["ratio"].to_numpy(dtype=np.float64)
-    models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
-    weights = model_weights(fit, models.variance)
-    rows = []
-    for base, added in NESTED:
-        null, extra = getattr(models, base), models.added[added]
-        freedom = added_space(null, extra).shape[1]
-        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights))))
-    tests = pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
-    p_value = float(tests["p_value"][0])
-    names = ("mtd", "ema_decay", "queue_size", "additive")
-    answer: Answer = "rejected" if p_value <= 1 - level else "not rejected"
-    untested = not np.isfinite(p_value)
-    return Sufficiency(
-        answer="cannot be tested" if untested else answer,
-        reason="the configurations are too few for a curve over MTD" if untested else "",
-        varied=_COMPONENTS,
-        p_value=p_value,
-        interaction_p=float(tests["p_value"][2]),
-        explained={name: explained_share(fit.means, getattr(models, name)) for name in names},
-        freedom={name: int(np.linalg.matrix_rank(getattr(models, name))) - 1 for name in names},
-        tests=tests,
-        cells=cells,
-        pair=pair,
-        trials=int(fit.runs.sum()),
-        seeds=seeds,
-        level=level,
-    )
-
-
-def largest_difference(scores: Floats, mtd: Floats, level: float) -> Pair | None:
+def largest_difference(scores: Floats, mtd: Floats) -> Pair | None:
     """The largest difference between configurations at nearly equal MTD.
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
     exact for normal errors with any variances. None without a pair that shares two seeds, or for
-    more than 400 configurations.
-
-    Args:
-        scores: (S, C), NaN where a run is missing.
-        mtd: (C,), in rising order.
+    more than 400 configurations. Scores are (S, C), NaN where a run is missing; mtd (C,) rises.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None
     near = [(i, j) for i, j in combinations(range(len(mtd)), 2) if mtd[j] <= NEAR * mtd[i]]
-    within = {(i, j): _shared(scores[:, i] - scores[:, j]) for i, j in near}
-    within = {pair: values for pair, values in within.items() if len(values) > 1}
+    differences = {(i, j): scores[:, i] - scores[:, j] for i, j in near}
+    shared = {pair: values[np.isfinite(values)] for pair, values in differences.items()}
+    within = {pair: values for pair, values in shared.items() if len(values) > 1}
     if not within:
         return None
     first, second = max(within, key=lambda pair: abs(float(within[pair].mean())))
     values = within[first, second]
     if values.mean() < 0:
         first, second, values = second, first, -values
-    found = estimate(values, 1 - (1 - level) / len(within))
+    found = estimate(values, 1 - (1 - LEVEL) / len(within))
     return Pair(first, second, found.mean, found.low, found.high, len(within))
-
-
-def _shared(differences: Floats) -> Floats:
-    return np.asarray(differences[np.isfinite(differences)])

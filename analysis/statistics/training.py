@@ -21,8 +21,6 @@ MOST_TRIALS = 40
 MOST_POINTS = 50
 """Points of a trial's loss: each the mean over its part of the steps."""
 
-_COLUMNS = ["number", "step", "loss", "score"]
-
 
 def choose_curves(trials: pd.DataFrame) -> Collection[int]:
     """The numbers of the trials whose curves are shown: evenly chosen in the order of their MTD.
@@ -50,22 +48,21 @@ def count_best_at_end(trials: pd.DataFrame) -> tuple[int, int]:
 def compute_training(study: StudyFrames) -> pd.DataFrame:
     """The curves of at most 40 trials: number, step, loss, score.
 
-    step   the last of the steps that a row stands for; loss  their mean, at most 50 rows a trial;
-    score  of the pairs that choose the checkpoint, NaN where the steps have no evaluation.
-
-    No rows where no curve was recorded.
+    A row stands for several steps, at most 50 rows a trial: step is their last, loss their mean,
+    score that of the pairs that choose the checkpoint, NaN where the steps have no evaluation.
     """
     chosen = choose_curves(study.trials)
     curves = study.curves[study.curves["number"].isin(list(chosen))]
+    columns = ["number", "step", "loss", "score"]
     if not len(curves):
-        return pd.DataFrame(columns=_COLUMNS, dtype="float64")
+        return pd.DataFrame(columns=columns, dtype="float64")
     steps = curves.groupby("number")["step"].transform("max")
     part = np.ceil(curves["step"] * steps.clip(upper=MOST_POINTS) / steps)
     groups = curves.assign(part=part).groupby(["number", "part"])
     table = groups.agg(step=("step", "max"), loss=("loss", "mean")).reset_index()
     scored = curves.loc[curves["score"].notna(), ["number", "step", "score"]]
     merged = table.merge(scored, on=["number", "step"], how="outer")
-    return merged.sort_values(["number", "step"], ignore_index=True)[_COLUMNS]
+    return merged.sort_values(["number", "step"], ignore_index=True)[columns]
 
 
 STRUCTURE = ["ema_decay", "prediction_layers"]
@@ -74,7 +71,7 @@ COLLAPSE_SHARE = 0.5
 """A score below this share of the highest score so far, if that is above 0, counts as collapsed."""
 COLLAPSE_COSINE = 0.99
 """Above this mean cosine of random sentence pairs, rounding errors dominate the scores."""
-_ENDED = r"^(?:no \S+: )?collapsed"
+_COLLAPSED = r"^(?:no \S+: )?collapsed"
 _SPEARMAN = {"sts_dev", "sts_test", "sts_average", *STS}
 
 
@@ -97,25 +94,22 @@ def _runs_of(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 
 def _evaluations(study: StudyFrames) -> pd.DataFrame:
-    """A row per evaluation of a run: structure, number, seed, step, score, mean_cosine."""
+    """A row per evaluation of a completed run: number, step, score, mean_cosine; the run's own."""
     runs = _runs_of(study.trials, study.settings)
     runs = runs.loc[runs["state"] == "COMPLETE", _OF_STRUCTURE[1:]]
     seen = study.curves[["score", "uniformity", "mean_cosine"]].notna().any(axis=1)
-    columns = ["number", "step", "score", "uniformity", "mean_cosine"]
+    columns = ["number", "step", "score", "mean_cosine"]
     return study.curves.loc[seen, columns].merge(runs, on="number")
 
 
-def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame:
+def compute_collapse(study: StudyFrames) -> pd.DataFrame:
     """Mean score at each evaluation, on the pairs that select the checkpoint, by structure.
 
     Returns:
-        ema_decay, prediction_layers, step, n, seeds, mean, low, high (see `summarise`) and
-        mean_cosine, that of random pairs of sentences, which is 1 after a complete collapse. A run
-        whose score at a step is undefined, because all cosines are equal, is not in the mean of
-        that step. No rows unless `can_collapse`.
-
-    Raises:
-        ValueError: for a level outside (0, 1).
+        ema_decay, prediction_layers, step, n, seeds, mean, low, high and mean_cosine, that of
+        random pairs of sentences, which is 1 after a complete collapse. A run whose score at a step
+        is undefined, because all cosines are equal, is not in the mean of that step. No rows unless
+        `can_collapse`.
     """
     seen = _evaluations(study)
     if not can_collapse(study.trials, study.settings):
@@ -123,7 +117,7 @@ def compute_collapse(study: StudyFrames, *, level: float = 0.95) -> pd.DataFrame
     keys = [*STRUCTURE, "step"]
     scored = seen[np.isfinite(seen["score"].astype("float64"))]
     cosines = seen.groupby(keys)["mean_cosine"].mean().reset_index()
-    return summarise(scored, by=keys, level=level).merge(cosines, on=keys, how="left")
+    return summarise(scored, by=keys).merge(cosines, on=keys, how="left")
 
 
 def _first_collapsed(run: pd.DataFrame, start: float) -> float:
@@ -137,14 +131,19 @@ def _first_collapsed(run: pd.DataFrame, start: float) -> float:
     return float(run["step"].iloc[at]) if at < len(run) else np.nan
 
 
-def _detect(study: StudyFrames) -> pd.DataFrame:
-    """A row per completed run with evaluations: number, and the step of its collapse or NaN."""
+def _detect(study: StudyFrames) -> pd.Series:
+    """The step of the collapse of each completed run with evaluations, or NaN, by its number."""
     correlated = study.metric in _SPEARMAN
     steps = {
         number: _first_collapsed(run, float(run["score_before"].iloc[0]) if correlated else np.nan)
         for number, run in _evaluations(study).sort_values("step").groupby("number")
     }
-    return pd.DataFrame({"number": list(steps), "step": list(steps.values())}, dtype="float64")
+    return pd.Series(steps, dtype="float64")
+
+
+def _ended(trials: pd.DataFrame) -> pd.Series:
+    """Whether each trial failed because it had collapsed."""
+    return (trials["state"] == "FAIL") & trials["reason"].astype("str").str.contains(_COLLAPSED)
 
 
 def assess_collapse(study: StudyFrames) -> pd.Series:
@@ -152,13 +151,10 @@ def assess_collapse(study: StudyFrames) -> pd.Series:
 
     Of a completed trial whose curve was not read it is not known; it is left out.
     """
-    trials = study.trials
-    ended = (trials["state"] == "FAIL") & trials["reason"].astype("str").str.contains(_ENDED)
-    known = dict.fromkeys(trials.loc[ended, "number"].astype(int).tolist(), True)
+    known = dict.fromkeys(study.trials.loc[_ended(study.trials), "number"].astype(int), True)
     # a program of the user reports scores alone
     if "mean_cosine" in study.curves and study.curves["mean_cosine"].notna().any():
-        seen = _detect(study)
-        known |= dict(zip(seen["number"].astype(int), seen["step"].notna(), strict=True))
+        known |= _detect(study).notna().to_dict()
     return pd.Series(known, dtype="bool")
 
 
@@ -177,22 +173,18 @@ def detect_collapse(study: StudyFrames) -> pd.DataFrame:
         first and last (the earliest and the latest such step, NaN for none). No rows unless
         `can_collapse`, or without runs.
     """
-    collapsible = can_collapse(study.trials, study.settings)
-    columns = [*STRUCTURE, "n", "collapsed", "failed", "pruned", "first", "last"]
-    if not collapsible:
-        return pd.DataFrame(columns=columns)
-    runs = _runs_of(study.trials, study.settings)
-    runs = runs.merge(_detect(study), on="number", how="left", indicator="seen")
-    seen, fail = runs["seen"] == "both", runs["state"] == "FAIL"
-    ended = fail & runs["reason"].astype("str").str.contains(_ENDED, regex=True)
-    marked = runs.assign(
-        n=seen | ended,
-        collapsed=runs["step"].notna() | ended,
-        failed=fail & ~ended,
+    counted = ["n", "collapsed", "failed", "pruned"]
+    if not can_collapse(study.trials, study.settings):
+        return pd.DataFrame(columns=[*STRUCTURE, *counted, "first", "last"])
+    runs, steps = _runs_of(study.trials, study.settings), _detect(study)
+    ended = _ended(runs)
+    runs = runs.assign(
+        step=runs["number"].map(steps),
+        n=runs["number"].isin(steps.index) | ended,
+        failed=(runs["state"] == "FAIL") & ~ended,
         pruned=runs["state"] == "PRUNED",
     )
-    marked = marked[marked[["n", "failed", "pruned"]].any(axis=1)]
-    groups = marked.groupby(STRUCTURE)
-    counts = groups[["n", "collapsed", "failed", "pruned"]].sum()
-    steps = groups["step"].agg(first="min", last="max")
-    return counts.join(steps).reset_index()[columns]
+    runs["collapsed"] = runs["step"].notna() | ended
+    groups = runs[runs[["n", "failed", "pruned"]].any(axis=1)].groupby(STRUCTURE)
+    found = groups["step"].agg(first="min", last="max")
+    return groups[counted].sum().join(found).reset_index()

@@ -85,7 +85,7 @@ def report(
 
 def load_named(study: str, storage: str | None) -> "StudyFrames":
     """A study's frames, with all curves only where its page needs them."""
-    from analysis.experiments import needs_curves
+    from analysis.experiments.compare import needs_curves
     from analysis.statistics.training import choose_curves
     from mtdlab.config.study import is_study_name
     from mtdlab.store import load_study

@@ -12,7 +12,7 @@ from mtdlab.commands.printing import finite, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.statistics.contrasts import Difference
+    from analysis.inference.pairing import Difference
 
 
 def confirm(

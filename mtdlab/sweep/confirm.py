@@ -9,8 +9,9 @@ import yaml
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd, traced_runs, varied_settings
 from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.pairing import Difference
 from analysis.report.context import StudyContext
-from analysis.statistics.contrasts import Difference, choose_candidates, compare_candidates
+from analysis.statistics.contrasts import choose_candidates, compare_candidates
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport

@@ -2,15 +2,21 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from itertools import pairwise, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.data.items import ItemScores
+from analysis.measures import Floats
 from analysis.measures.trace import d_trace
 from analysis.notebook import Study
+from analysis.report import write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -27,20 +33,13 @@ SETTINGS = {
         Setting("ema_decay", "η"),
         Setting("queue_size", "K"),
         Setting("batch_size", "N"),
-        Setting("initial_queue_size"),
-        Setting("queue_slice"),
         Setting("queue_clusters", default=0),
         Setting("augmentation", default="none"),
         Setting("fgsm_epsilon", default=5e-9),
         Setting("projection_layers", default=1),
         Setting("prediction_layers", default=2),
-        Setting("prediction_dim"),
-        Setting("learning_rate"),
-        Setting("in_batch_negatives"),
-        Setting("ema_decay_end"),
-        Setting("steps"),
-        Setting("encoder"),
-        Setting("select_on"),
+        *map(Setting, ("initial_queue_size", "queue_slice", "prediction_dim", "learning_rate")),
+        *map(Setting, ("in_batch_negatives", "ema_decay_end", "steps", "encoder", "select_on")),
     )
 }
 
@@ -63,13 +62,10 @@ def make_trials(
     """A complete grid: score = shape(mtd) + 5 points of seed effect + noise."""
     rng = np.random.default_rng(draw)
     effects = dict(zip(seeds, rng.normal(scale=5, size=len(seeds)), strict=True))
-    rows = []
-    for batch in batches:
-        for decay in decays:
-            for multiple in times:
-                mtd = d_trace(decay, multiple * batch, batch)
-                for seed in seeds:
-                    rows.append((seed, decay, multiple * batch, batch, mtd))
+    rows = [
+        (seed, decay, multiple * batch, batch, d_trace(decay, multiple * batch, batch))
+        for batch, decay, multiple, seed in product(batches, decays, times, seeds)
+    ]
     names = ["seed", "ema_decay", "queue_size", "batch_size", "mtd"]
     trials = pd.DataFrame(rows, columns=names)
     jitter = rng.normal(scale=noise, size=len(trials))
@@ -124,6 +120,26 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         settings=SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE"},
     )
+
+
+def scores_of(items: ItemScores) -> Floats:
+    """Scores x 100 (N,): the mean over tasks of the rank correlations, or of the values."""
+    scores = []
+    for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
+        values = items.values[:, begin:end]
+        if items.gold is None:
+            scores.append(values.mean(axis=1, dtype=np.float64))
+        else:
+            ranks = stats.rankdata(values, axis=1), stats.rankdata(items.gold[begin:end])
+            scores.append(100 * np.corrcoef(*ranks)[-1, :-1])
+    return np.asarray(np.mean(scores, axis=0))
+
+
+def report_of(study: StudyFrames, out: Path, *topics: object) -> tuple[Any, str]:
+    """The report on a study, by default with all topics, and its page as text."""
+    options = {"topics": topics} if topics else {}
+    report = write_report(study, out, generated="now", version="0", **options)
+    return report, report.page.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

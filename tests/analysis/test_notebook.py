@@ -3,13 +3,12 @@
 import dataclasses
 import subprocess
 import sys
-from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import analysis
+from tests.analysis.conftest import SETTINGS, make_trials
 
 
 def test_the_functions_of_a_notebook_take_arrays() -> None:
@@ -21,14 +20,12 @@ def test_the_functions_of_a_notebook_take_arrays() -> None:
     assert singular_values(x).tolist() == pytest.approx(np.linalg.svd(x)[1].tolist())
 
 
-def test_a_verdict_needs_only_mtd_score_and_seed(
-    trials_of: Callable[..., pd.DataFrame], settings: dict[str, object]
-) -> None:
+def test_a_verdict_needs_only_mtd_score_and_seed() -> None:
     from analysis import compute_verdict
 
-    trials = trials_of(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16))
+    trials = make_trials(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16))
     bare = compute_verdict(trials[["mtd", "score", "seed"]], ())
-    full = compute_verdict(trials, settings)
+    full = compute_verdict(trials, SETTINGS)
     assert full.sentence == f"{bare.sentence[:-1]}, at EMA decay 0.75 and batch size 64."
     assert dataclasses.replace(full, sentence=bare.sentence) == bare
 

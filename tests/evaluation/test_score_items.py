@@ -9,7 +9,7 @@ import pytest
 from test_retrieval import write
 from test_senteval import lay_out
 
-from analysis.data.items import ItemScores, scores_of
+from analysis.data.items import ItemScores
 from analysis.data.tasks import STS
 from mtdlab.evaluation.items import MOST, Items, own_items
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
@@ -17,6 +17,7 @@ from mtdlab.evaluation.retrieval import read_folder
 from mtdlab.sweep.results import complete
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from tests.analysis.conftest import scores_of
 from tests.conftest import WORDS, Settings
 
 OTHERS = {"STSB": 24, "SICKR": 9}

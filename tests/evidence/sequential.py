@@ -1,7 +1,5 @@
 """Runs, power and false peaks of studies that add seeds until their verdict is decided.
 
-python tests/evidence/sequential.py [data sets a cell]
-
 Nine levels of MTD, at most 10 seeds, looks at 3, 5, 7 and 10; margin 0.5, alpha 0.05. Rules:
 
 - fixed: all 90 runs, one verdict.
@@ -15,7 +13,6 @@ Nine levels of MTD, at most 10 seeds, looks at 3, 5, 7 and 10; margin 0.5, alpha
 Letters: B data sets, S seeds, L levels, P permutations.
 """
 
-import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,15 +90,6 @@ def tests_of(counts: tuple[int, ...], levels: tuple[float, ...]) -> ShapeTests:
     return design_tests(np.arange(max(counts))[:, None] < np.array(counts), np.array(levels))
 
 
-def tests_with_items(scores: Floats, levels: tuple[float, ...], items: Floats) -> ShapeTests:
-    """The tests of tables (B, S, L) of one design that count the sampling of evaluation items.
-
-    items  covariance of the levels' effects due to the items, (L, L). Its share of the variance in
-           the simulated tables is that of the first table.
-    """
-    return shape_tests(scores[0], np.array(levels), items)
-
-
 def judge(
     tests: ShapeTests, fit: Fit, alpha: float
 ) -> tuple[NDArray[np.object_], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -110,7 +98,7 @@ def judge(
     And whether nothing speaks for a peak inside, (B,), and which levels are optimal at the level of
     confidence at which they get the next seeds, (B, L).
     """
-    found = tests.classify_all(fit, alpha, MARGIN)
+    found = tests.classify(fit, alpha, MARGIN)
     at_end = np.where(found.slope > 0, found.best == tests.levels - 1, found.best == 0)
     leading = tests.find_optimal(fit, 1 - LEADING_LEVEL)
     return found.shape, found.peak_excluded | at_end, leading
@@ -142,7 +130,7 @@ def run_until(
 ) -> Outcome:
     """Looks with error spending; data sets whose designs are the same are judged together.
 
-    items  as for `tests_with_items`; None: not counted.
+    items  covariance of the levels' effects due to the items, (L, L); None: not counted.
     """
     bounds = compute_boundaries(np.array(plan.looks) / plan.looks[-1], ALPHA, spending=spending)
     found = Outcome(np.full(len(scores), "", dtype=object), np.zeros(len(scores)))
@@ -157,7 +145,8 @@ def run_until(
             tables = np.where(present, scores[which, : max(counts)], np.nan)
             tests = tests_of(counts, plan.levels)
             if items is not None:
-                tests = tests_with_items(tables, plan.levels, items)
+                # the share of the items in the simulated variance is that of the first table
+                tests = shape_tests(tables[0], np.array(plan.levels), items)
             fit = tests.fit(tables)
             verdict, no_peak, optimal = judge(tests, fit, float(alpha))
             trend = np.isin(verdict, ("rising", "falling"))
@@ -267,8 +256,3 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     Peaks where `null` holds are false.
     """
     return pd.DataFrame(cells(datasets, seed))
-
-
-if __name__ == "__main__":
-    found = rows(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
-    print(found.round(3).to_string(index=False))

@@ -1,21 +1,16 @@
-"""Size and power of the test whether MTD is sufficient, by simulation.
+"""Size and power of the test whether MTD is sufficient, by simulation."""
 
-python tests/evidence/sufficiency.py [data sets a cell]
-"""
-
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.measures import Floats
 from analysis.statistics.sufficiency import Models, build_models, fit_blocks, model_weights, p_added
 
-Floats = NDArray[np.float64]
 Design = tuple[Floats, Floats]
 """1/(1 - eta) and K/N of each configuration, by MTD."""
 
@@ -117,7 +112,7 @@ def simulate_tests(
     fit = fit_blocks(means + effects + errors)
     weights = model_weights(fit, models.variance)
     return {
-        question: p_added(fit, getattr(models, base), models.added[added], weights)
+        question: p_added(fit, models.null[base], models.added[added], weights)
         for question, (base, added) in QUESTIONS.items()
     }
 
@@ -158,7 +153,3 @@ def rows(datasets: int, seed: int) -> pd.DataFrame:
         low99=np.where(hits == 0, 0.0, low),
         high99=np.where(hits == datasets, 1.0, high),
     )
-
-
-if __name__ == "__main__":
-    print(rows(int(sys.argv[1]) if len(sys.argv) > 1 else 2000, 0).round(3).to_string())

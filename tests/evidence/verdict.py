@@ -104,7 +104,7 @@ def measure(truth: Truth, seeds: int, datasets: int, seed: int) -> dict[str, flo
     for _ in range(patterns):
         tests = design_tests(np.asarray(truth.present(rng, seeds), dtype=bool), distance)
         fit = tests.fit(truth.draw(rng, datasets // patterns, seeds))
-        found = tests.classify_all(fit, ALPHA, MARGIN)
+        found = tests.classify(fit, ALPHA, MARGIN)
         offsets = tests.estimate_offsets(fit, ALPHA)
         missed = np.abs(offsets.mean - centred)
         shapes.append(found.shape)

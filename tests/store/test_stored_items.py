@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 from stub_store import end_trial, new_store
 
-from analysis.data.items import ItemScores, scores_of
+from analysis.data.items import ItemScores
 from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import StorageError
@@ -15,6 +15,7 @@ from mtdlab.store import Result, Store
 from mtdlab.store.database import writing_engine
 from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
+from tests.analysis.conftest import scores_of
 
 GOLD = np.array([0.5, 1, 4.8, np.nextafter(4.8, 5)])
 

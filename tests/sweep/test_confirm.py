@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from analysis.data.runs import MTD_DECIMALS
 from analysis.inference.intervals import Estimate
-from analysis.statistics.contrasts import Difference
+from analysis.inference.pairing import Difference
 from mtdlab import load_study
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence

@@ -25,11 +25,8 @@ def published_names() -> tuple[str, ...]:
 def load_published(name: str) -> pd.DataFrame:
     """One published table or figure, one row per row of its file.
 
-    Args:
-        name: the file's name without `.csv`, for example `figure2_mtd`.
-
-    Raises:
-        ValueError: for a name that is not in `published_names()`.
+    `name` is that of a file without `.csv`, such as `figure2_mtd`; ValueError for one that is
+    not in `published_names()`.
     """
     if name not in published_names():
         known = ", ".join(published_names())
@@ -41,8 +38,7 @@ def load_published(name: str) -> pd.DataFrame:
 def load_curve(name: str) -> pd.DataFrame:
     """A published curve with the column names of a study: mtd, mean, low, high.
 
-    Raises:
-        ValueError: for an unknown name, as `load_published` does.
+    Raises ValueError as `load_published`.
     """
     names = {"correlation": "mean", "band_low": "low", "band_high": "high"}
     return load_published(name).rename(columns=names)
@@ -60,7 +56,9 @@ def published_sts() -> pd.DataFrame:
     mixcse = load_published("mixcse_sts")
     mixcse = mixcse[mixcse["model"].str.startswith("MixCSE")]
     names = mixcse["model"].str.rsplit("-", n=1)
-    values = mixcse.drop(columns="model").apply(_means)
+    # of cells such as 71.71±4.04
+    cells = mixcse.drop(columns="model").astype("str")
+    values = cells.apply(lambda column: column.str.partition("±")[0].astype("float64"))
     mixcse = values.assign(model=names.str[0], size=names.str[1])
     tables = [load_published("table1_sts"), load_published("related_sts"), mixcse]
     return _rows(pd.concat(tables, ignore_index=True), STS)
@@ -69,12 +67,6 @@ def published_sts() -> pd.DataFrame:
 def published_transfer() -> pd.DataFrame:
     """model, size, the seven transfer tasks and their average, x 100: MoCoSE's table 2."""
     return _rows(load_published("table2_transfer").rename(columns=_RENAMED), TRANSFER)
-
-
-def _means(column: pd.Series) -> pd.Series:
-    """The means of cells such as 71.71±4.04."""
-    means: pd.Series = column.astype("str").str.partition("±")[0].astype("float64")
-    return means
 
 
 def _rows(table: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:

@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 
 from analysis import figures
-from analysis.experiments import compute_collapse, detect_collapse
 from analysis.report.cells import PERCENT, count, make_table
 from analysis.report.context import StudyContext
 from analysis.report.drawing import Drawing
 from analysis.report.page import Table
 from analysis.report.topics.base import Topic
-from analysis.statistics.training import COLLAPSE_COSINE
+from analysis.statistics.training import COLLAPSE_COSINE, compute_collapse, detect_collapse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

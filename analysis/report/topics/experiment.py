@@ -13,15 +13,15 @@ from analysis.data.points import describe_means
 from analysis.data.published import SCORE, SOURCE
 from analysis.data.runs import choose_evenly
 from analysis.data.settings import format_setting, format_value
-from analysis.experiments import (
-    EXPERIMENTS,
+from analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from analysis.experiments.compare import (
+    PUBLISHED_ERROR,
     Comparison,
-    Experiment,
     Gap,
     compare,
     compute_experiment_tasks,
+    find_top,
 )
-from analysis.experiments.compare import PUBLISHED_ERROR, find_top
 from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import compute_deviations
 from analysis.measures.trace import PARTS

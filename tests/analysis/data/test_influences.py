@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 
-from analysis.data.items import ItemScores, influences, no_items, scores_of
+from analysis.data.items import ItemScores, influences, no_items
+from tests.analysis.conftest import scores_of
 
 Floats = NDArray[np.float64]
 RANDOM = np.random.default_rng
@@ -59,13 +59,6 @@ def variance_of(found: Floats) -> Floats:
     return np.asarray((found**2).sum(axis=-1) / found.shape[-1] ** 2)
 
 
-@pytest.mark.parametrize("kind", SETS)
-def test_scores_are_the_rank_correlations(kind: str) -> None:
-    items = graded(300, kind)
-    expected = [100 * spearmanr(row, items.gold).statistic for row in items.values]
-    np.testing.assert_allclose(scores_of(items), expected)
-
-
 @pytest.mark.parametrize("count", [200, 1500])
 @pytest.mark.parametrize("kind", SETS)
 def test_variances_of_scores_and_differences_are_those_of_the_bootstrap(
@@ -97,17 +90,13 @@ def test_influences_are_those_of_leaving_one_item_out(kind: str) -> None:
 def test_influences_on_a_mean_are_deviations_from_it() -> None:
     items = items_of(np.array([[100.0, 0, 0, 100], [50, 50, 0, 0]]), None, {"MR": 4})
     np.testing.assert_allclose(influences(items), [[50, -50, -50, 50], [25, 25, -25, -25]])
-    assert scores_of(items) == pytest.approx([50, 25])
 
 
 def test_an_average_of_tasks_gives_each_task_the_same_weight() -> None:
     one, other = graded(150, "levels"), graded(600, "fractions")
-    assert one.gold is not None
-    assert other.gold is not None
     values = np.concatenate([one.values, other.values], axis=1).astype(np.float64)
     gold = np.concatenate([one.gold, other.gold]).astype(np.float64)
     items = items_of(values, gold, {"STS12": 150, "STSB": 600})
-    assert scores_of(items) == pytest.approx((scores_of(one) + scores_of(other)) / 2)
     apart = (variance_of(influences(one)) + variance_of(influences(other))) / 4
     assert variance_of(influences(items)) == pytest.approx(apart)
     assert resampled(items, 1500).var(axis=0) == pytest.approx(apart, rel=0.15)
@@ -116,7 +105,6 @@ def test_an_average_of_tasks_gives_each_task_the_same_weight() -> None:
 def test_without_a_correlation_there_are_no_influences() -> None:
     items = items_of(np.array([[1.0, 1, 1], [1, 2, 3]]), np.array([1.0, 2, 4]), {"STSB": 3})
     assert np.isnan(influences(items)).all(axis=1).tolist() == [True, False]
-    assert np.isnan(scores_of(items)).tolist() == [True, False]
 
 
 def test_the_items_of_some_trials() -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.published import load_published, published_names
-from analysis.experiments import EXPERIMENTS
+from analysis.experiments.catalogue import EXPERIMENTS
 from analysis.measures.trace import d_trace
 
 

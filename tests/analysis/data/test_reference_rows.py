@@ -34,7 +34,7 @@ def test_each_method_has_its_published_row() -> None:
 
 @pytest.mark.parametrize(("table", "tasks"), [(published_sts, STS), (published_transfer, TRANSFER)])
 def test_averages_are_those_of_the_tasks(table: object, tasks: tuple[str, ...]) -> None:
-    rows = table()  # type: ignore[operator]
+    rows = table()
     known = rows.dropna()
     assert len(known) > 8
     # the papers round the average of values that they round themselves
@@ -46,7 +46,6 @@ def test_averages_are_those_of_the_tasks(table: object, tasks: tuple[str, ...]) 
 def test_the_page_marks_them_as_published() -> None:
     study = example_studies()[3]
     info = topic.compute(StudyContext(study))
-    assert info is not None
     *_, sts, transfer = topic.show(info)
     assert all(str(row[0]).startswith("published: ") for row in (*sts.rows, *transfer.rows))
     assert "not of this study" in sts.caption

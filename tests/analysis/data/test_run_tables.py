@@ -1,7 +1,7 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
 import sys
-from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +11,12 @@ import pytest
 from analysis import compute_verdict, read_run_table
 from analysis.data import cells
 from analysis.data.cells import TableError
-from analysis.data.frames import StudyFrames
 from analysis.data.run_tables import open_table
 from analysis.inference.level_means import LevelMeans
-from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.warnings import list_warnings
+from tests.analysis.conftest import build_study, make_trials, report_of
 
-MakeTrials = Callable[..., pd.DataFrame]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 HEADER = "score,seed,ema_decay,queue_size,batch_size"
 ROWS = ["31.5,0,0.75,512,64", "32.5,0,0.85,512,64", "30.5,1,0.75,512,64", "33.0,1,0.85,512,64"]
@@ -36,12 +34,8 @@ def small(tmp_path: Path) -> Path:
 
 def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
     study = read_run_table(small)
-    assert (study.name, study.metric, study.planned, study.sampler) == (
-        "my-runs",
-        "score",
-        4,
-        "not recorded",
-    )
+    facts = (study.name, study.metric, study.planned, study.sampler)
+    assert facts == ("my-runs", "score", 4, "not recorded")
     trials = study.trials
     assert trials["mtd"].round(3).tolist() == [12, 14.667] * 2
     assert trials["score"].tolist() == [31.5, 32.5, 30.5, 33.0]
@@ -51,10 +45,8 @@ def test_a_table_with_mtdlabs_column_names_is_a_study(small: Path) -> None:
     assert study.facts["MTD"] == "computed: 1/(1 - ema_decay) + queue_size/batch_size"
 
 
-def test_the_verdict_is_that_of_the_frame_it_was_written_from(
-    trials_of: MakeTrials, tmp_path: Path
-) -> None:
-    trials = trials_of().drop(columns="number")
+def test_the_verdict_is_that_of_the_frame_it_was_written_from(tmp_path: Path) -> None:
+    trials = make_trials().drop(columns="number")
     trials.to_csv(tmp_path / "runs.csv", index=False)
     study = read_run_table(tmp_path / "runs.csv")
     own = compute_verdict(trials, ("ema_decay", "queue_size"))
@@ -63,14 +55,11 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_a_written_trials_csv_gives_the_same_verdict(
-    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], tmp_path: Path
-) -> None:
-    first = write_report(study_of(trials_of()), tmp_path / "a", generated="now", version="0")
+def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
+    first, _ = report_of(build_study(make_trials()), tmp_path / "a")
     again = read_run_table(tmp_path / "a" / "tables" / "trials.csv")
-    second = write_report(again, tmp_path / "b", generated="now", version="0")
+    second, page = report_of(again, tmp_path / "b")
     assert second.verdict.sentence == first.verdict.sentence
-    page = second.page.read_text(encoding="utf-8")
     assert "Runs read from trials.csv, not made by mtdlab." in page
     assert "Scores are assumed to be x 100" in page
 
@@ -85,7 +74,7 @@ def test_a_page_needs_no_more_than_the_required_columns(column: str, tmp_path: P
     ]
     rest = "queue_size,batch_size" if column == "ema_decay" else "_a,_b"
     study = read_run_table(write(tmp_path / "t.csv", f"score,seed,{column},{rest}", *lines))
-    report = write_report(study, tmp_path / "out", generated="now", version="0")
+    report, _ = report_of(study, tmp_path / "out")
     assert report.verdict.levels == 3
     assert (tmp_path / "out" / "tables" / "trials.csv").is_file()
 
@@ -119,9 +108,8 @@ def test_an_export_of_wandb_is_read_by_its_own_names(tmp_path: Path) -> None:
     assert "summary.loss" in study.facts["columns not read"]
     assert "multiplied by 100: all of them lie between -1 and 1" in study.description
     # two runs of 14.667 failed and completed on different devices
-    assert "device (A100 at MTD 12; H100 at MTD 14.7)" in " ".join(
-        list_warnings(StudyContext(study))
-    )
+    warned = " ".join(list_warnings(StudyContext(study)))
+    assert "device (A100 at MTD 12; H100 at MTD 14.7)" in warned
 
 
 def test_columns_of_other_names_are_stated(small: Path) -> None:
@@ -162,7 +150,7 @@ def test_scores_are_scaled_by_a_rule_that_the_page_states(
     tmp_path: Path, scores: tuple[float, float], scale: str, read: tuple[float, ...], rule: str
 ) -> None:
     rows = [f"{score},0,{mtd}" for score, mtd in zip(scores, (12, 14), strict=True)]
-    study = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows), scale=scale)  # type: ignore[arg-type]
+    study = read_run_table(write(tmp_path / "t.csv", "score,seed,mtd", *rows), scale=scale)
     assert study.trials["score"].tolist() == pytest.approx(read)
     assert rule in study.description
     assert rule in study.facts["score"]
@@ -266,21 +254,16 @@ def test_a_byte_order_mark_and_blank_lines_are_ignored(tmp_path: Path) -> None:
 
 def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
     study = read_run_table(write(tmp_path / "t.csv", HEADER))
-    report = write_report(study, tmp_path / "out", generated="now", version="0")
-    assert "No trial is complete with a score." in report.page.read_text(encoding="utf-8")
+    assert "No trial is complete with a score." in report_of(study, tmp_path / "out")[1]
 
 
 @pytest.mark.usefixtures("png_not_drawn")
 def test_hostile_names_and_cells_are_text_on_the_page(tmp_path: Path) -> None:
     attack = "<img src=x onerror=alert(1)>"
-    rows = [
-        f"{30 + mtd + seed},{seed},{mtd},{attack}{mtd},{attack}"
-        for seed in (0, 1)
-        for mtd in (5, 6)
-    ]
+    runs = product((0, 1), (5, 6))
+    rows = [f"{30 + mtd + seed},{seed},{mtd},{attack}{mtd},{attack}" for seed, mtd in runs]
     path = write(tmp_path / "t.csv", f"score,seed,mtd,{attack},versions", *rows)
-    report = write_report(read_run_table(path), tmp_path / "out", generated="now", version="0")
-    page = report.page.read_text(encoding="utf-8")
+    _, page = report_of(read_run_table(path), tmp_path / "out")
     assert attack not in page
     assert "&lt;img src=x onerror=alert(1)&gt;" in page
 

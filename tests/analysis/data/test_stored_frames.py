@@ -1,7 +1,6 @@
 """A study written as Parquet and read back."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +11,8 @@ from numpy.typing import NDArray
 from analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
 from analysis.data.items import ItemScores, Kind
 from analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
+from tests.analysis.conftest import build_study, make_trials
 from tests.store.test_stored_items import assert_same_items
-
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 
 
 def write(study: StudyFrames, out: Path) -> Path:
@@ -26,15 +23,15 @@ def write(study: StudyFrames, out: Path) -> Path:
 
 
 @pytest.fixture
-def full(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+def full() -> StudyFrames:
     """A study with every frame, columns of mixed types, and text that is no valid Unicode."""
-    trials = trials_of(seeds=(0, 1), times=(1, 2))
+    trials = make_trials(seeds=(0, 1), times=(1, 2))
     trials["mixed"] = pd.Series([1, "two", None, True, 0.5, np.nan, np.int64(3), "x"], dtype=object)
     look = (1, 3, 8, 0.05, 0.05, 0.2, "peaked", "decided", 0, (0, 1, 2))
     looks = pd.DataFrame([look], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
     probes = pd.DataFrame([(0, 4, 2, 0.9, np.nan)], columns=list(PROBE_COLUMNS))
     return dataclasses.replace(
-        study_of(trials, planned=9),
+        build_study(trials, planned=9),
         facts={"corpus": "half a character: \ud800"},
         looks=looks,
         probes=probes.astype(dict(PROBE_COLUMNS)),

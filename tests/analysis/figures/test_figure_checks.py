@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.data.frames import Settings, StudyFrames
+from analysis.data.frames import StudyFrames
 from analysis.data.points import describe_means, describe_runs
 from analysis.data.tasks import label_score
 from analysis.figures.spots import Spots
@@ -39,12 +39,12 @@ from analysis.report.topics import sufficiency as sufficiency_topic
 from analysis.report.topics import training as training_topic
 from analysis.statistics.configurations import compute_importances, independent_settings
 from analysis.statistics.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
+from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 Floats = NDArray[np.float64]
+Composed = dict[tuple[str, str], tuple[Drawing, Figure]]
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 VISION = {
@@ -76,7 +76,7 @@ def linear(colour: Floats) -> Floats:
 
 def shown(colour: object, mode: str) -> Floats:
     """sRGB as the page shows it: on dark pages inverted to 93 %, and the hue turned back."""
-    rgb = np.array(to_rgb(colour))  # type: ignore[arg-type]
+    rgb = np.array(to_rgb(colour))
     if mode == "light":
         return rgb
     inverted = 0.93 * (1 - rgb) + 0.07 * rgb
@@ -198,11 +198,9 @@ def drawings_of(study: StudyFrames) -> Iterator[tuple[str, Drawing]]:
 
 
 @pytest.fixture(scope="module")
-def composed(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> dict[tuple[str, str], tuple[Drawing, Figure]]:
+def composed() -> Composed:
     """Every figure of a study that varies much, in both widths, with its layout computed."""
-    trials = trials_of(batches=(64, 128), times=(1, 4)).assign(method="mocose")
+    trials = make_trials(batches=(64, 128), times=(1, 4)).assign(method="mocose")
     other = trials.iloc[:3].assign(mtd=np.nan, method="simcse", number=[900, 901, 902])
     trials = pd.concat([trials, other], ignore_index=True)
     curves = pd.DataFrame(
@@ -213,7 +211,7 @@ def composed(
         ],
         columns=["number", "step", "loss", "score"],
     )
-    study = dataclasses.replace(study_of(trials), curves=curves)
+    study = dataclasses.replace(build_study(trials), curves=curves)
     found = {}
     for name, drawing in drawings_of(study):
         with figures.figure_style(name):
@@ -240,7 +238,7 @@ def data_of(ax: Axes) -> Floats:
     return places[np.isfinite(places).all(axis=1)]
 
 
-def test_nothing_stands_over_data(composed: dict[tuple[str, str], tuple[Drawing, Figure]]) -> None:
+def test_nothing_stands_over_data(composed: Composed) -> None:
     for (name, width), (_, figure) in composed.items():
         for ax in figure.axes:
             legend = ax.get_legend()
@@ -253,9 +251,7 @@ def test_nothing_stands_over_data(composed: dict[tuple[str, str], tuple[Drawing,
                     assert not inside.any(), (name, width)
 
 
-def test_everything_lies_within_the_figure_and_legends_apart(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_everything_lies_within_the_figure_and_legends_apart(composed: Composed) -> None:
     for key, (_, figure) in composed.items():
         edge, legends = figure.bbox, []
         for ax in figure.axes:
@@ -264,17 +260,13 @@ def test_everything_lies_within_the_figure_and_legends_apart(
             if legend := ax.get_legend():
                 legends.append(legend.get_window_extent())
             for box in [*boxes, *legends]:
-                assert box.x0 >= edge.x0 - 1, key
-                assert box.x1 <= edge.x1 + 1, key
-                assert box.y0 >= edge.y0 - 1, key
-                assert box.y1 <= edge.y1 + 1, key
+                assert (box.min >= edge.min - 1).all(), key
+                assert (box.max <= edge.max + 1).all(), key
         for one, other in itertools.combinations(legends, 2):
             assert not one.overlaps(other), key
 
 
-def test_text_is_legible_at_390_and_768_pixels(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_text_is_legible_at_390_and_768_pixels(composed: Composed) -> None:
     # page and figure keep 40 + 13 pixels of a narrow window, 40 + 26 of a wide one
     for window, width, aside in ((390, "narrow", 53), (768, "wide", 66)):
         for (name, layout), (_, figure) in composed.items():
@@ -288,9 +280,7 @@ def test_text_is_legible_at_390_and_768_pixels(
                 assert min(sizes) * scale >= 9, name
 
 
-def test_the_published_panel_has_the_axis_of_the_study(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_the_published_panel_has_the_axis_of_the_study(composed: Composed) -> None:
     for name in ("mtd_curve", "mtd_published", "mtd_by_batch"):
         _, figure = composed[name, "wide"]
         panels = [ax for ax in figure.axes if "MTD" in ax.get_xlabel()]
@@ -300,8 +290,8 @@ def test_the_published_panel_has_the_axis_of_the_study(
             assert ax.yaxis.get_offset_text().get_text() == ""
 
 
-def test_points_state_their_values_and_lead_to_a_trial(trials_of: MakeTrials) -> None:
-    trials = trials_of(seeds=(0, 1), decays=(0.75,), times=(1, 8))
+def test_points_state_their_values_and_lead_to_a_trial() -> None:
+    trials = make_trials(seeds=(0, 1), decays=(0.75,), times=(1, 8))
     trials["score"] = [30.0, 31.0, 35.0, 34.0]
     assert describe_runs(trials)["text"][3] == (
         "Trial 3: score 34.00, MTD 12, η 0.75, K 512, N 64, seed 1"
@@ -314,9 +304,7 @@ def test_points_state_their_values_and_lead_to_a_trial(trials_of: MakeTrials) ->
     assert found["trial"].tolist() == [2]
 
 
-def test_every_figure_of_runs_has_points(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_every_figure_of_runs_has_points(composed: Composed) -> None:
     without = {"mtd_published", "importances", "spectra"}
     for (name, _), (_, figure) in composed.items():
         spots = [
@@ -332,23 +320,19 @@ def test_a_link_to_a_trial_without_a_row_is_text_alone() -> None:
     assert drop_dead_links(page) == page.replace('<a href="#trial-1">', '<a tabindex="0">')
 
 
-def test_the_main_figure_names_what_makes_up_the_mtd(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
+def test_the_main_figure_names_what_makes_up_the_mtd() -> None:
     def entries(trials: pd.DataFrame) -> tuple[list[str], Axes]:
-        drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
-        assert drawing is not None
+        drawing = score_topic.draw(score_topic.compute(StudyContext(build_study(trials))))
         figure = _compose(drawing, "", narrow=False)
         figure.draw_without_rendering()
         legend = figure.axes[0].get_legend()
-        assert legend is not None
         return [text.get_text() for text in legend.get_texts()], figure.axes[0]
 
-    both, _ = entries(trials_of())
+    both, _ = entries(make_trials())
     assert both[-6:] == ["η 0.75", "η 0.85", "K 64", "K 128", "K 256", "K 512"]
     assert "untrained: 30.00" in both
     assert "95 % CI" in both
-    one, ax = entries(trials_of(decays=(0.5, 0.75, 0.9), times=(8,)))
+    one, ax = entries(make_trials(decays=(0.5, 0.75, 0.9), times=(8,)))
     assert not any(text.startswith("η") for text in one)
     (top,) = ax.child_axes
     assert top.get_xlabel() == "η (K = 512, N = 64)"
@@ -366,12 +350,9 @@ def test_a_baseline_far_away_is_text_and_not_in_the_legend() -> None:
     assert len(ax.get_lines()) == 1
 
 
-def test_a_grid_of_one_seed_is_drawn_of_plain_means(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(seeds=(0,))
-    info = sufficiency_topic.compute(StudyContext(study_of(trials)))
-    assert info is not None
+def test_a_grid_of_one_seed_is_drawn_of_plain_means() -> None:
+    trials = make_trials(seeds=(0,))
+    info = sufficiency_topic.compute(StudyContext(build_study(trials)))
     assert info.answer == "cannot be tested"
     assert sorted(info.cells["mean"]) == pytest.approx(sorted(trials["score"]))
     assert sufficiency_topic.draw(info) is not None
@@ -391,44 +372,39 @@ def test_deviations_are_within_complete_seeds() -> None:
     assert found["seed"].tolist() == [0] * 4
 
 
-def test_importances_are_of_settings_that_vary_independently(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    trials = trials_of()
+def test_importances_are_of_settings_that_vary_independently() -> None:
+    trials = make_trials()
     trials["initial_queue_size"] = trials["queue_size"] // 2
     trials["score"] = np.log(trials["queue_size"]) * 10 + trials["ema_decay"]
-    assert independent_settings(trials, settings) == ["ema_decay", "queue_size"]
-    table = compute_importances(trials, settings)
+    assert independent_settings(trials, SETTINGS) == ["ema_decay", "queue_size"]
+    table = compute_importances(trials, SETTINGS)
     assert table["setting"].iloc[0] == "queue_size"
     assert set(table["setting"]) == {"queue_size", "ema_decay", "seed"}
     assert table["importance"].sum() == pytest.approx(1)
     assert table["importance"].iloc[0] > 0.9
-    pd.testing.assert_frame_equal(table, compute_importances(trials, settings))
-    assert not len(compute_importances(trials.iloc[:19], settings))
-    assert not len(compute_importances(trials[trials["ema_decay"] == 0.75], settings))
+    pd.testing.assert_frame_equal(table, compute_importances(trials, SETTINGS))
+    assert not len(compute_importances(trials.iloc[:19], SETTINGS))
+    assert not len(compute_importances(trials[trials["ema_decay"] == 0.75], SETTINGS))
 
 
-def test_parallel_coordinates_are_of_configurations(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    info = settings_topic.compute(StudyContext(study_of(trials_of())))
-    assert info is not None
+def test_parallel_coordinates_are_of_configurations() -> None:
+    info = settings_topic.compute(StudyContext(build_study(make_trials())))
     assert list(info.names) == ["ema_decay", "queue_size"]
     assert len(info.configurations) == 8
     assert info.configurations["seeds"].tolist() == [3] * 8
-    one = study_of(trials_of(decays=(0.75,)))
+    one = build_study(make_trials(decays=(0.75,)))
     assert settings_topic.compute(StudyContext(one)) is None
 
 
-def test_training_curves_are_thinned(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    trials = trials_of(seeds=range(8))
+def test_training_curves_are_thinned() -> None:
+    trials = make_trials(seeds=range(8))
     assert len(trials) == 64
     curves = pd.DataFrame(
         [(number, step, float(step)) for number in trials["number"] for step in range(1, 201)],
         columns=["number", "step", "loss"],
     )
     curves["score"] = np.where(curves["step"] % 75 == 0, curves["step"], np.nan)
-    study = dataclasses.replace(study_of(trials), curves=curves)
+    study = dataclasses.replace(build_study(trials), curves=curves)
     chosen = choose_curves(trials)
     assert len(chosen) == len(set(chosen)) == MOST_TRIALS
     table = compute_training(study)
@@ -437,22 +413,20 @@ def test_training_curves_are_thinned(trials_of: MakeTrials, study_of: MakeStudy)
     assert one["loss"].dropna().tolist() == pytest.approx(np.arange(2.5, 200, 4))
     assert one.loc[one["score"].notna(), "step"].tolist() == [75, 150]
     info = training_topic.compute(StudyContext(study))
-    assert info is not None
     assert "Drawn: 40 trials" in training_topic.draw(info).caption
     assert training_topic.describe(info)[0].startswith("Of 40 trials drawn, 40 had their highest")
-    assert training_topic.compute(StudyContext(study_of(trials))) is None
+    assert training_topic.compute(StudyContext(build_study(trials))) is None
 
 
 @pytest.mark.parametrize(("select_on", "pairs"), [("dev", "dev pairs"), ("test", "test pairs")])
 def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
-    trials_of: MakeTrials, study_of: MakeStudy, select_on: str, pairs: str
+    select_on: str, pairs: str
 ) -> None:
-    trials = trials_of(seeds=[0]).assign(select_on=select_on)
+    trials = make_trials(seeds=[0]).assign(select_on=select_on)
     curves = trials[["number", "score"]].assign(step=1, loss=1.0)
     info = training_topic.compute(
-        StudyContext(dataclasses.replace(study_of(trials), curves=curves))
+        StudyContext(dataclasses.replace(build_study(trials), curves=curves))
     )
-    assert info is not None
     drawing, ax = training_topic.draw(info), Figure().subplots()
     drawing.panels[0][1](ax)
     label = ax.get_ylabel().replace("\n", " ")
@@ -460,9 +434,7 @@ def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
     assert f"Scores: {label}, which choose the checkpoint;" in drawing.caption
 
 
-def test_the_svg_file_is_light_whole_and_loads_nothing(
-    composed: dict[tuple[str, str], tuple[Drawing, Figure]],
-) -> None:
+def test_the_svg_file_is_light_whole_and_loads_nothing(composed: Composed) -> None:
     _, figure = composed["mtd_curve", "wide"]
     with figures.figure_style("mtd_curve"):
         file = figures.to_svg(figure)

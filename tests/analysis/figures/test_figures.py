@@ -1,7 +1,6 @@
 """Figures, through the artists they draw and the bytes they become."""
 
 import re
-from collections.abc import Callable
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +11,6 @@ from matplotlib.collections import PathCollection
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import choose_evenly, traced_runs
 from analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
 from analysis.report.context import StudyContext
@@ -22,10 +20,9 @@ from analysis.statistics.curves import (
     compute_distances,
     compute_mtd_curve,
 )
+from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
-
-MakeTrials = Callable[..., pd.DataFrame]
 
 
 @pytest.fixture
@@ -43,8 +40,8 @@ def labelled_line(ax: Axes, label: str) -> NDArray[np.float64]:
     return np.asarray(line.get_xydata(), dtype=np.float64)
 
 
-def test_the_curve_shows_every_run_and_the_means(ax: Axes, trials_of: MakeTrials) -> None:
-    trials = trials_of()
+def test_the_curve_shows_every_run_and_the_means(ax: Axes) -> None:
+    trials = make_trials()
     curve = compute_mtd_curve(trials)
     runs = traced_runs(trials)
     figures.draw_mtd_curve(curve, ax, runs=runs, value="score", name="score")
@@ -55,17 +52,15 @@ def test_the_curve_shows_every_run_and_the_means(ax: Axes, trials_of: MakeTrials
     assert ax.get_ylabel() == "score"
 
 
-def test_one_seed_draws_no_band(ax: Axes, trials_of: MakeTrials) -> None:
-    figures.draw_curve(compute_mtd_curve(trials_of(seeds=(0,))), ax)
+def test_one_seed_draws_no_band(ax: Axes) -> None:
+    figures.draw_curve(compute_mtd_curve(make_trials(seeds=(0,))), ax)
     assert len(ax.collections) == 0
-    figures.draw_curve(compute_mtd_curve(trials_of()), ax)
+    figures.draw_curve(compute_mtd_curve(make_trials()), ax)
     assert len(ax.collections) == 1
 
 
-def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
-    ax: Axes, trials_of: MakeTrials
-) -> None:
-    trials = trials_of(decays=(0.85,), times=(1, 8))
+def test_a_band_far_wider_than_the_points_is_cut_and_says_so(ax: Axes) -> None:
+    trials = make_trials(decays=(0.85,), times=(1, 8))
     trials["score"] = 70 + trials["seed"] / 10 + trials["mtd"] / 100
     curve = compute_mtd_curve(trials).assign(low=60.0, high=80.0)
     figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
@@ -74,16 +69,16 @@ def test_a_band_far_wider_than_the_points_is_cut_and_says_so(
     assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
 
 
-def test_a_band_that_fits_is_shown_whole(ax: Axes, trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.85,), times=(1, 8))
+def test_a_band_that_fits_is_shown_whole(ax: Axes) -> None:
+    trials = make_trials(decays=(0.85,), times=(1, 8))
     curve = compute_mtd_curve(trials)
     curve = curve.assign(low=trials["score"].min(), high=trials["score"].max())
     figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
     assert "95 % CI" in ax.get_legend_handles_labels()[1]
 
 
-def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes, trials_of: MakeTrials) -> None:
-    curve = compute_mtd_curve(trials_of(times=(1, 100)))
+def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes) -> None:
+    curve = compute_mtd_curve(make_trials(times=(1, 100)))
     figures.draw_published_curve(curve, ax, name="score")
     assert ax.get_xscale() == "log"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
@@ -106,19 +101,17 @@ def test_runs_without_an_mtd_are_a_horizontal_line(ax: Axes) -> None:
 @pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["narrow", "wide"])
 @pytest.mark.parametrize("score", [40.0, 55.0, 70.0, 78.0, 95.0])
 def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
-    trials_of: MakeTrials, study_of: Callable[..., StudyFrames], decays: list[float], score: float
+    decays: list[float], score: float
 ) -> None:
-    trials = trials_of(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
+    trials = make_trials(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
     without = trials.iloc[:2].assign(mtd=np.nan, score=score, method="simcse", number=[98, 99])
     trials = pd.concat([trials.assign(method="mocose"), without], ignore_index=True)
-    drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
-    assert drawing is not None
+    drawing = score_topic.draw(score_topic.compute(StudyContext(build_study(trials))))
     with figures.figure_style("plot"):
         figure, (ax,) = figures.new_figure(1, 1, width=7, height=3)
         drawing.panels[0][1](ax)
         figure.draw_without_rendering()
     legend = ax.get_legend()
-    assert legend is not None
     assert any(", cut: " in text.get_text() for text in legend.get_texts())
     line = labelled_line(ax, "SimCSE (no MTD)")
     np.testing.assert_array_equal(line, [[0, score], [1, score]])
@@ -135,11 +128,9 @@ def test_limits_are_not_extended_for_lines_inside_them(ax: Axes) -> None:
     assert ax.get_ylim() == (10, 20)
 
 
-def test_the_paired_curve_has_a_line_at_zero(
-    ax: Axes, trials_of: MakeTrials, settings: Settings
-) -> None:
-    trials = trials_of()
-    levels = level_scores(trials, settings)
+def test_the_paired_curve_has_a_line_at_zero(ax: Axes) -> None:
+    trials = make_trials()
+    levels = level_scores(trials, SETTINGS)
     curve = compute_paired_curve(levels)
     smooth = compute_smooth(levels)
     best = curve["mtd"].iloc[3:5].tolist()
@@ -152,21 +143,21 @@ def test_the_paired_curve_has_a_line_at_zero(
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
     bars = [each for each in ax.containers if each.get_label() == "level"]
     np.testing.assert_array_equal(
-        bars[0].lines[0].get_xydata(),  # type: ignore[union-attr]
+        bars[0].lines[0].get_xydata(),
         curve[["mtd", "mean"]],
     )
 
 
-def test_each_batch_size_has_its_line(ax: Axes, trials_of: MakeTrials) -> None:
-    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+def test_each_batch_size_has_its_line(ax: Axes) -> None:
+    curves = compute_batch_curves(make_trials(batches=(64, 128)))
     figures.draw_batch_curves(curves, ax, sizes=[32, 64, 128], name="score")
     for size in (64, 128):
         expected = curves.loc[curves["batch_size"] == size, ["mtd", "mean"]]
         np.testing.assert_array_equal(labelled_line(ax, f"batch size {size}"), expected)
 
 
-def test_a_batch_size_has_one_colour_in_all_panels(trials_of: MakeTrials) -> None:
-    curves = compute_batch_curves(trials_of(batches=(64, 128)))
+def test_a_batch_size_has_one_colour_in_all_panels() -> None:
+    curves = compute_batch_curves(make_trials(batches=(64, 128)))
     colours = []
     for shown in (curves, curves[curves["batch_size"] == 128]):
         ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
@@ -181,15 +172,13 @@ def test_a_legend_stands_below_the_axes(ax: Axes) -> None:
     ax.set_xlabel("steps")
     figures.add_legend(ax)
     figure, legend = ax.get_figure(root=True), ax.get_legend()
-    assert figure is not None
-    assert legend is not None
     figure.draw_without_rendering()
     assert legend.get_window_extent().y1 <= ax.xaxis.label.get_window_extent().y0
     assert legend.get_window_extent().y0 >= 0
 
 
-def test_the_plane_shows_every_run(ax: Axes, trials_of: MakeTrials) -> None:
-    table = compute_distances(trials_of())
+def test_the_plane_shows_every_run(ax: Axes) -> None:
+    table = compute_distances(make_trials())
     figures.draw_plane(table, ax)
     np.testing.assert_array_equal(points_of(ax), table[["uniformity", "alignment"]])
 
@@ -217,11 +206,9 @@ def test_ratios_of_spectra_are_to_their_geometric_mean(ax: Axes) -> None:
     assert np.isnan([line[2, 1] for line in lines]).all()
 
 
-def test_seed_differences_are_the_best_level_less_each_end(
-    ax: Axes, trials_of: MakeTrials, study_of: Callable[..., StudyFrames]
-) -> None:
-    trials = trials_of(decays=(0.85,), times=(1, 2, 8)).round({"mtd": 3})
-    info = score_topic.compute(StudyContext(study_of(trials)))
+def test_seed_differences_are_the_best_level_less_each_end(ax: Axes) -> None:
+    trials = make_trials(decays=(0.85,), times=(1, 2, 8)).round({"mtd": 3})
+    info = score_topic.compute(StudyContext(build_study(trials)))
     differences = score_topic.compare_seeds(info)
     scores = trials.pivot_table(index="seed", columns="mtd", values="score")
     first, best, last = scores.columns
@@ -295,21 +282,21 @@ def drawn(trials: pd.DataFrame) -> tuple[bytes, str]:
         return figures.to_png(figure), svg
 
 
-def test_the_same_data_give_the_same_bytes(trials_of: MakeTrials) -> None:
-    first, second = drawn(trials_of()), drawn(trials_of())
+def test_the_same_data_give_the_same_bytes() -> None:
+    first, second = drawn(make_trials()), drawn(make_trials())
     assert first == second
-    assert first != drawn(trials_of(draw=1))
+    assert first != drawn(make_trials(draw=1))
 
 
-def test_png_has_200_dots_per_inch_and_no_date(trials_of: MakeTrials) -> None:
-    png, _ = drawn(trials_of())
+def test_png_has_200_dots_per_inch_and_no_date() -> None:
+    png, _ = drawn(make_trials())
     assert int.from_bytes(png[16:20]) == 4 * 200
     assert b"Software" not in png
     assert b"tIME" not in png
 
 
-def test_svg_has_real_text_its_own_ids_and_no_address(trials_of: MakeTrials) -> None:
-    _, svg = drawn(trials_of())
+def test_svg_has_real_text_its_own_ids_and_no_address() -> None:
+    _, svg = drawn(make_trials())
     root = ElementTree.fromstring(svg)
     assert root.find("title") is not None
     assert root.findtext("title") == "A <b>"
@@ -323,8 +310,8 @@ def test_svg_has_real_text_its_own_ids_and_no_address(trials_of: MakeTrials) -> 
     assert {name for name in targets if not name.startswith("trial-")} <= set(identifiers)
 
 
-def test_many_points_are_drawn_as_pixels(trials_of: MakeTrials) -> None:
-    _, svg = drawn(trials_of(seeds=range(200)))
+def test_many_points_are_drawn_as_pixels() -> None:
+    _, svg = drawn(make_trials(seeds=range(200)))
     assert svg.count("<use") < 200
     assert "data:image/png;base64" in svg
 

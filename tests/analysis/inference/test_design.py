@@ -5,7 +5,6 @@ import pytest
 
 from analysis.data.items import ItemScores
 from analysis.inference.design import (
-    Truth,
     compute_needs,
     count_seeds,
     estimate_precision,
@@ -33,7 +32,6 @@ def test_the_seeds_give_the_stated_power() -> None:
     """By simulation: the power is 80 % with the stated seeds and lower with fewer."""
     [own, nine] = compute_needs(MTD, effect=2.0, deviation=1.5, alpha=0.05)
     assert (own.levels, nine.levels) == (5, 9)
-    assert own.peak is not None
     effects, random = peak_effects(MTD, 2.0), np.random.default_rng(0)
 
     def power(seeds: int) -> float:
@@ -49,7 +47,6 @@ def test_the_seeds_give_the_stated_power() -> None:
 def test_a_smaller_effect_and_more_noise_need_more_seeds() -> None:
     def seeds(effect: float, deviation: float) -> int:
         own = compute_needs(MTD, effect=effect, deviation=deviation, alpha=0.05)[0]
-        assert own.peak is not None
         return own.peak
 
     assert seeds(4.0, 1.0) < seeds(2.0, 1.0) < seeds(2.0, 1.5)
@@ -64,7 +61,6 @@ def test_two_levels_have_a_slope_but_no_peak() -> None:
 
 def test_a_flat_score_is_shown_at_the_stated_margin() -> None:
     margin = smallest_margin(MTD, 8, deviation=0.5, alpha=0.05)
-    assert margin is not None
     tests = design_tests(np.ones((8, 5), dtype=bool), MTD)
     tables = 0.5 * np.random.default_rng(7).normal(size=(500, 8, 5))
     flat = tests.are_flat(tests.fit(tables), 0.05, margin)
@@ -83,7 +79,6 @@ def test_the_precision_tells_seeds_from_items() -> None:
         trials["number"].to_numpy(), values.astype(np.float32), "mean", None, {"a": 400}, ""
     )
     found = estimate_precision(trials, [], items, 0.05)
-    assert found is not None
     assert (found.seeds, found.items) == (8, 400)
     assert found.of_items == pytest.approx(20 * np.sqrt(2 / 400), rel=0.1)
     assert found.of_seeds == pytest.approx(0.8 * np.sqrt(2 / 8), rel=0.4)
@@ -103,34 +98,33 @@ def test_the_residual_deviation_leaves_seeds_and_levels_out() -> None:
     ids=["peaked", "rising", "flat"],
 )
 def test_the_counted_seeds_give_the_power(truth: np.ndarray, margin: float) -> None:
-    seeds = count_seeds(Truth(DISTANCE, truth, EVEN), 0.05, margin)
-    assert seeds is not None
+    seeds = count_seeds(DISTANCE, truth, EVEN, alpha=0.05, margin=margin)
     tests = design_tests(np.ones((seeds, 7), dtype=bool), DISTANCE)
     tables = truth + np.random.default_rng(1).normal(size=(400, seeds, 7))
-    judged = tests.classify_all(tests.fit(tables), 0.05, margin)
+    judged = tests.classify(tests.fit(tables), 0.05, margin)
     assert 0.7 <= (judged.shape != "inconclusive").mean() <= 0.95
 
 
 def test_smaller_effects_and_more_scatter_take_more_seeds() -> None:
     peak = 1 - np.abs(PLACE)
-    counts = [count_seeds(Truth(DISTANCE, height * peak, EVEN), 0.05, 0.5) for height in (5, 2, 1)]
+    counts = [
+        count_seeds(DISTANCE, height * peak, EVEN, alpha=0.05, margin=0.5) for height in (5, 2, 1)
+    ]
     assert counts == sorted(counts)
     assert len(set(counts)) == 3
-    noisy = count_seeds(Truth(DISTANCE, 2 * peak, 2 * EVEN), 0.05, 0.5)
-    assert noisy is not None
+    noisy = count_seeds(DISTANCE, 2 * peak, 2 * EVEN, alpha=0.05, margin=0.5)
     assert noisy > counts[1]
 
 
 def test_more_than_the_maximum_of_seeds_gives_none() -> None:
-    assert count_seeds(Truth(DISTANCE, 0.6 * PLACE, 100 * EVEN), 0.05, 0.5) is None
+    assert count_seeds(DISTANCE, 0.6 * PLACE, 100 * EVEN, alpha=0.05, margin=0.5) is None
     with pytest.raises(ValueError, match="1 level of MTD; a verdict needs at least 2"):
-        count_seeds(Truth(DISTANCE[:1], EVEN[:1], EVEN[:1]), 0.05, 0.5)
+        count_seeds(DISTANCE[:1], EVEN[:1], EVEN[:1], alpha=0.05, margin=0.5)
 
 
 def test_the_most_probable_verdict_counts_and_not_the_smallest_differences() -> None:
     bump = np.array([0, 0.6, 0, 0, 0])
-    seeds = count_seeds(Truth(DISTANCE[:5], bump, np.full(5, 0.1)), 0.05, 0.5)
-    assert seeds is not None
+    seeds = count_seeds(DISTANCE[:5], bump, np.full(5, 0.1), alpha=0.05, margin=0.5)
     assert seeds <= 5
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.inference.blocks import Blocks
 from analysis.inference.kept import keep
-from analysis.inference.simultaneous import Families, NullFits
+from analysis.inference.simultaneous import Families, Null, null_of
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def critical_and_p() -> tuple[float, float]:
     """Of a design of three seeds and levels, all its objects new."""
-    tests = Families(NullFits(Blocks(np.ones((3, 3), dtype=bool))), [np.array([[-1.0, 0, 1]])])
+    tests = Families(null_of(Blocks(np.ones((3, 3), dtype=bool))), [np.array([[-1.0, 0, 1]])])
     return tests.critical(0.05), float(tests.p_value(np.array(1.5)))
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_kept_table_is_read_and_not_simulated_again(monkeypatch: pytest.MonkeyPatch) -> None:
     first = critical_and_p()
-    monkeypatch.setattr(NullFits, "fits", property(lambda _: pytest.fail("simulated again")))
+    monkeypatch.setattr(Null, "fits", property(lambda _: pytest.fail("simulated again")))
     assert np.array_equal(critical_and_p(), first)  # bit for bit
 
 
@@ -43,7 +43,7 @@ def test_a_damaged_file_is_simulated_again(folder: Path) -> None:
 def test_another_definition_is_another_table(folder: Path) -> None:
     for definition in ((np.ones(2), 0.05), (np.ones((1, 2)), 0.05), (np.ones(2), 0.01)):
         place = float(len(list(folder.iterdir()))) if folder.is_dir() else 0.0
-        assert keep("table", definition, lambda value=place: np.array([[value]]))[0, 0] == place  # type: ignore[misc]
+        assert keep("table", definition, lambda value=place: np.array([[value]]))[0, 0] == place
     assert len(list(folder.iterdir())) == 3
 
 

@@ -11,7 +11,7 @@ import pytest
 from analysis.inference.blocks import Blocks, Comparison
 from analysis.inference.pairing import natural_spline, place_knots
 from analysis.inference.shapes import shape_tests, slope_contrasts
-from analysis.inference.simultaneous import NullFits
+from analysis.inference.simultaneous import null_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
 BLOCKS = json.loads((FOLDER / "blocks.json").read_text())
@@ -79,7 +79,7 @@ def test_slopes_are_those_of_multcomp(name: str, family: str) -> None:
 
 def simulate_largest(blocks: Blocks, rows: np.ndarray, *, two_sided: bool = False) -> float:
     """95 % quantile of the largest t with the variance of all residuals, by simulation."""
-    fit, contrasts = NullFits(blocks).fits[0], blocks.weigh(rows)
+    fit, contrasts = null_of(blocks).fits[0], blocks.weigh(rows)
     pooled = fit.variances @ blocks.level_freedom / blocks.freedom
     errors = np.sqrt(pooled[:, None] * contrasts.squares.sum(axis=1))
     t = fit.effects @ rows.T / errors

@@ -1,19 +1,19 @@
 """The tests of a shape: error rates, power, and each rule on scores with known result."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from analysis.inference.blocks import Blocks
 from analysis.inference.shapes import (
-    ShapeResult,
     compare_columns,
     design_tests,
     shape_tests,
     slope_contrasts,
 )
-from analysis.inference.simultaneous import Families, NullFits
+from analysis.inference.simultaneous import Families, null_of
 
 DISTANCE = np.geomspace(5, 200, 7)
 FULL = design_tests(np.ones((5, 7), dtype=bool), DISTANCE)
@@ -30,12 +30,14 @@ def draw(truth: np.ndarray, *, tables: int = 300, noisy: float = 1.0, seed: int 
 
 
 def count_shapes(tables: np.ndarray) -> Counter[str]:
-    return Counter(FULL.classify_all(FULL.fit(tables), 0.05, 0.5).shape.tolist())
+    return Counter(FULL.classify(FULL.fit(tables), 0.05, 0.5).shape.tolist())
 
 
-def classify(scores: np.ndarray, distance: np.ndarray = DISTANCE) -> ShapeResult:
+def classify(scores: np.ndarray, distance: np.ndarray = DISTANCE) -> SimpleNamespace:
+    """`Shapes` of one table."""
     tests = shape_tests(scores, distance)
-    return tests.classify(tests.fit(scores), 0.05, 0.5)
+    found = tests.classify(tests.fit(scores[None]), 0.05, 0.5)
+    return SimpleNamespace(**{name: each[0] for name, each in vars(found).items()})
 
 
 def test_slopes_are_those_of_least_squares() -> None:
@@ -63,22 +65,20 @@ def test_scores_that_only_rise_or_fall_are_seldom_called_peaked(
         assert shapes["rising"] + shapes["falling"] <= 28
 
 
-def test_a_peak_is_found_where_the_error_is_smaller_than_it() -> None:
-    shapes = count_shapes(draw(3 * (1 - np.abs(PLACE))))
-    assert shapes["peaked"] >= 270
-
-
-def test_a_noisy_level_does_not_mask_a_peak() -> None:
-    truth = np.array([-12.0, 0, 3, 4, 3, 1.5, 0])
-    shapes = count_shapes(draw(truth, noisy=6.0))
-    assert shapes["peaked"] >= 150
-
-
-@pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_trend_is_found_with_its_sign(sign: int, shape: str) -> None:
-    shapes = count_shapes(draw(2 * sign * PLACE))
-    assert shapes[shape] >= 270
-    assert not shapes["falling" if sign > 0 else "rising"]
+@pytest.mark.parametrize(
+    ("truth", "noisy", "shape", "least"),
+    [
+        (3 * (1 - np.abs(PLACE)), 1.0, "peaked", 270),
+        # a noisy level does not mask a peak
+        (np.array([-12.0, 0, 3, 4, 3, 1.5, 0]), 6.0, "peaked", 150),
+        (2 * PLACE, 1.0, "rising", 270),
+        (-2 * PLACE, 1.0, "falling", 270),
+    ],
+)
+def test_a_shape_is_found(truth: np.ndarray, noisy: float, shape: str, least: int) -> None:
+    shapes = count_shapes(draw(truth, noisy=noisy))
+    assert shapes[shape] >= least
+    assert not shapes[{"rising": "falling", "falling": "rising"}.get(shape, "flat")]
 
 
 def test_the_optimal_range_contains_the_best_level() -> None:
@@ -132,7 +132,7 @@ def test_differences_from_a_level_are_valid_for_chosen_levels() -> None:
 def test_bounds_of_the_lines_agree_with_the_test_of_a_peak() -> None:
     for table in draw(1.2 * (1 - np.abs(PLACE)), tables=100):
         fit = FULL.fit(table)
-        judged = FULL.classify(fit, 0.05, 0.5)
+        judged = classify(table)
         rise, fall = FULL.estimate_peak(fit, judged.turn, 0.05)
         assert (min(rise.low, fall.low) > 0) == (judged.p_peak <= 0.05)
         trend = FULL.estimate_trend(fit, 0.05)
@@ -143,7 +143,7 @@ def test_bounds_of_the_lines_agree_with_the_test_of_a_peak() -> None:
 def test_seeds_with_slopes_of_their_own_seldom_show_a_trend(curves: float) -> None:
     own = np.random.default_rng(5).normal(size=(1000, 5, 1))
     tables = draw(0 * PLACE, tables=1000) + curves * own * PLACE
-    found = FULL.classify_all(FULL.fit(tables), 0.05, 0.5)
+    found = FULL.classify(FULL.fit(tables), 0.05, 0.5)
     # 1,000 tables at a rate of 0.05: more than 73 has a probability below 0.001
     assert np.isin(found.shape, ("rising", "falling", "peaked")).sum() <= 73
 
@@ -184,7 +184,7 @@ def test_the_optimal_range_of_a_flat_score_has_the_ends_that_are_not_worse() -> 
     bent = -0.5 * PLACE**2
     tables = 40 + bent + 0.35 * np.random.default_rng(5).normal(size=(200, 5, 7))
     fit = FULL.fit(tables)
-    found = FULL.classify_all(fit, 0.05, 2.0)
+    found = FULL.classify(fit, 0.05, 2.0)
     both = (found.shape == "flat") & (found.p_peak <= 0.05)
     assert both.sum() >= 5
     np.testing.assert_array_equal(found.optimal[both], FULL.find_optimal(fit, 0.05)[both])
@@ -215,7 +215,7 @@ def test_a_missing_run_changes_the_design_and_not_the_verdict() -> None:
 
 
 def test_critical_values_are_deterministic_and_fall_with_alpha() -> None:
-    first, again = (Families(NullFits(BLOCKS), slope_contrasts(DISTANCE)) for _ in range(2))
+    first, again = (Families(null_of(BLOCKS), slope_contrasts(DISTANCE)) for _ in range(2))
     assert first.critical(0.05) == again.critical(0.05)
     assert first.critical(0.01) > first.critical(0.05) > first.critical(0.2)
     assert first.p_value(np.array(first.critical(0.05))) == pytest.approx(0.05, abs=0.002)

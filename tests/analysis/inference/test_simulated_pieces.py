@@ -5,7 +5,7 @@ import pytest
 
 from analysis.inference import blocks
 from analysis.inference.blocks import Blocks, pieces_of
-from analysis.inference.simultaneous import NullFits
+from analysis.inference.simultaneous import null_of
 
 
 def test_pieces_sum_to_all_tables() -> None:
@@ -18,7 +18,7 @@ def test_large_designs_are_simulated_in_pieces(monkeypatch: pytest.MonkeyPatch) 
     present = np.ones((12, 4), bool)
     present[0, 1] = False
     whole = Blocks(present)
-    fits = NullFits(whole).fits
+    fits = null_of(whole).fits
     sizes = []
     fit = Blocks.fit
 
@@ -30,7 +30,7 @@ def test_large_designs_are_simulated_in_pieces(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Blocks, "fit", watched)
     pieces = Blocks(present)
     assert pieces.typical_freedom == pytest.approx(whole.typical_freedom, rel=1e-12)
-    for one, other in zip(fits, NullFits(pieces).fits, strict=True):
+    for one, other in zip(fits, null_of(pieces).fits, strict=True):
         for name in ("effects", "variances", "typical"):
             np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-12)
     assert max(sizes) <= 50_000

@@ -1,30 +1,19 @@
 """The verdict on frames of runs: shape, fields and sentences."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import Settings
 from analysis.inference.verdict import compute_verdict
+from tests.analysis.conftest import SETTINGS, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-MakeTrials = Callable[..., pd.DataFrame]
 
-
-def constant_score(_mtd: float) -> float:
-    return 40.0
-
-
-def test_an_inverted_u_is_found_despite_seed_effects(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    verdicts = [compute_verdict(trials_of(noise=0.3, draw=draw), settings) for draw in range(12)]
+def test_an_inverted_u_is_found_despite_seed_effects() -> None:
+    verdicts = [compute_verdict(make_trials(noise=0.3, draw=draw), SETTINGS) for draw in range(12)]
     assert sum(verdict.verdict == "peaked" for verdict in verdicts) >= 11
     verdict = verdicts[0]
-    assert verdict.peak_interval is not None
     low, high = verdict.peak_interval
     assert low <= 8.667 <= high
     assert (low, high) == (verdict.optimal_range[0], verdict.optimal_range[-1])
@@ -35,11 +24,9 @@ def test_an_inverted_u_is_found_despite_seed_effects(
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
-def test_a_monotone_score_is_rising_or_falling(
-    trials_of: MakeTrials, settings: Settings, sign: int, shape: str
-) -> None:
-    trials = trials_of(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
-    verdict = compute_verdict(trials, settings)
+def test_a_monotone_score_is_rising_or_falling(sign: int, shape: str) -> None:
+    trials = make_trials(shape=lambda mtd: 40 + 4 * sign * np.log(mtd), noise=0.2)
+    verdict = compute_verdict(trials, SETTINGS)
     assert verdict.verdict == shape
     assert verdict.peak_mtd == (14.667 if sign > 0 else 5)
     assert verdict.p_trend < 0.05 < verdict.p_value
@@ -47,17 +34,17 @@ def test_a_monotone_score_is_rising_or_falling(
     assert ("is excluded" in verdict.sentence) == verdict.peak_excluded
 
 
-def test_flat_requires_equivalence_of_all_levels(trials_of: MakeTrials, settings: Settings) -> None:
-    level = trials_of(seeds=range(6), shape=constant_score, noise=0.1)
-    assert compute_verdict(level, settings).verdict == "flat"
-    noisy = trials_of(seeds=range(6), shape=constant_score, draw=1, noise=1.0)
-    verdict = compute_verdict(noisy, settings)
+def test_flat_requires_equivalence_of_all_levels() -> None:
+    level = make_trials(seeds=range(6), shape=lambda _: 40.0, noise=0.1)
+    assert compute_verdict(level, SETTINGS).verdict == "flat"
+    noisy = make_trials(seeds=range(6), shape=lambda _: 40.0, draw=1, noise=1.0)
+    verdict = compute_verdict(noisy, SETTINGS)
     assert verdict.verdict == "inconclusive"
     assert "All levels are statistically indistinguishable from the best" in verdict.sentence
 
 
-def test_one_seed_is_inconclusive(trials_of: MakeTrials, settings: Settings) -> None:
-    verdict = compute_verdict(trials_of(seeds=(7,), noise=0), settings)
+def test_one_seed_is_inconclusive() -> None:
+    verdict = compute_verdict(make_trials(seeds=(7,), noise=0), SETTINGS)
     assert (verdict.verdict, verdict.seeds, verdict.levels) == ("inconclusive", 1, 8)
     assert verdict.peak_mtd == 8.667
     assert verdict.optimal_range == ()
@@ -65,47 +52,43 @@ def test_one_seed_is_inconclusive(trials_of: MakeTrials, settings: Settings) -> 
     assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
 
 
-def test_runs_without_comparable_levels_are_explained(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    trials = trials_of()
-    none = compute_verdict(trials.assign(state="FAIL"), settings)
+def test_runs_without_comparable_levels_are_explained() -> None:
+    trials = make_trials()
+    none = compute_verdict(trials.assign(state="FAIL"), SETTINGS)
     assert (none.verdict, none.seeds, none.levels) == ("inconclusive", 0, 0)
     assert none.sentence == "No completed trial with an MTD has a score yet."
-    assert compute_verdict(trials.assign(score=np.nan), settings) == none
-    one = compute_verdict(trials[trials["mtd"] == 5], settings)
+    assert compute_verdict(trials.assign(score=np.nan), SETTINGS) == none
+    one = compute_verdict(trials[trials["mtd"] == 5], SETTINGS)
     assert one.sentence.startswith("All scored trials have the same MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]
     other = trials[(trials["seed"] == 1) & (trials["mtd"] > 7)]
-    split = compute_verdict(pd.concat([apart, other]), settings)
+    split = compute_verdict(pd.concat([apart, other]), SETTINGS)
     assert split.sentence.startswith("No two seeds were run")
 
 
-def test_the_fields_of_a_verdict_by_hand(trials_of: MakeTrials, settings: Settings) -> None:
-    trials = trials_of(seeds=(0, 1, 2), decays=(0.75,), times=(1, 4, 8), noise=0.3)
+def test_the_fields_of_a_verdict_by_hand() -> None:
+    trials = make_trials(seeds=(0, 1, 2), decays=(0.75,), times=(1, 4, 8), noise=0.3)
     table = trials.pivot_table(index="seed", columns="mtd", values="score")
     assert table.columns.tolist() == [5, 8, 12]
-    verdict = compute_verdict(trials, settings)
+    verdict = compute_verdict(trials, SETTINGS)
     assert (verdict.first, verdict.last, verdict.peak_mtd) == (5, 12, 8)
     assert (verdict.seeds, verdict.levels, verdict.levels_run) == (3, 3, 3)
     assert verdict.rise.mean == pytest.approx((table[8] - table[5]).mean())
     assert verdict.fall.mean == pytest.approx((table[8] - table[12]).mean())
 
 
-def test_a_verdict_needs_only_four_columns(trials_of: MakeTrials) -> None:
-    trials = trials_of(noise=0.3)
+def test_a_verdict_needs_only_four_columns() -> None:
+    trials = make_trials(noise=0.3)
     bare = trials[["mtd", "score", "seed", "ema_decay"]]
     assert compute_verdict(bare).verdict == "peaked"
     with pytest.raises(KeyError, match="seed"):
         compute_verdict(bare.drop(columns="seed"))
 
 
-def test_relabelled_seeds_and_seed_effects_change_nothing(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    trials = trials_of(noise=0.5)
+def test_relabelled_seeds_and_seed_effects_change_nothing() -> None:
+    trials = make_trials(noise=0.5)
     moved = trials.assign(seed=100 - trials["seed"], score=trials["score"] + trials["seed"])
-    found, again = compute_verdict(trials, settings), compute_verdict(moved, settings)
+    found, again = compute_verdict(trials, SETTINGS), compute_verdict(moved, SETTINGS)
     assert (found.verdict, found.optimal_range) == (again.verdict, again.optimal_range)
     assert found.rise.low == pytest.approx(again.rise.low)
 
@@ -119,13 +102,9 @@ def test_many_distinct_levels_are_merged() -> None:
     assert (verdict.levels, verdict.levels_run, verdict.verdict) == (30, 30, "peaked")
 
 
-def test_arguments_out_of_range_are_refused(trials_of: MakeTrials, settings: Settings) -> None:
+def test_arguments_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="margin is 0"):
-        compute_verdict(trials_of(), settings, margin=0)
-    with pytest.raises(ValueError, match="level is 2"):
-        compute_verdict(trials_of(), settings, level=2)
-
-
-def test_a_confidence_below_one_half_is_refused(trials_of: MakeTrials, settings: Settings) -> None:
-    with pytest.raises(ValueError, match=r"level is 0\.3; a verdict needs at least 0\.5"):
-        compute_verdict(trials_of(), settings, level=0.3)
+        compute_verdict(make_trials(), SETTINGS, margin=0)
+    for level in (0.3, 1.0, 2.0):
+        with pytest.raises(ValueError, match=rf"level is {level:g}; a verdict needs at least 0\.5"):
+            compute_verdict(make_trials(), SETTINGS, level=level)

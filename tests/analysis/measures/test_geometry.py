@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -45,10 +46,7 @@ def test_alignment_of_opposite_and_of_equal_pairs(rows: Floats) -> None:
 @pytest.mark.parametrize("t", [0.5, 2, 20])
 def test_uniformity_is_the_log_mean_kernel(rows: Floats, t: float) -> None:
     assert uniformity(rows, t=t) == pytest.approx(slow_uniformity(rows, t), rel=1e-12)
-
-
-@pytest.mark.parametrize("t", [0.5, 2, 20])
-def test_uniformity_of_float32_vectors_agrees_to_the_7th_decimal(rows: Floats, t: float) -> None:
+    # of float32 vectors to the 7th decimal
     small = rows.astype(np.float32)
     for count in (2, len(rows)):
         expected = slow_uniformity(small[:count].astype(np.float64), t)
@@ -85,34 +83,28 @@ def test_mean_cosine_is_the_mean_over_distinct_pairs(rows: Floats) -> None:
     assert mean_cosine(np.eye(5)) == pytest.approx(0, abs=1e-15)
 
 
-@pytest.mark.parametrize("measure", [uniformity, mean_cosine])
-def test_one_row_has_no_pairs(measure: object) -> None:
-    assert callable(measure)
-    with pytest.raises(ValueError, match="x has 1 rows; pairs need at least 2"):
-        measure(np.ones((1, 3)))
+ROWS = np.random.default_rng(3).normal(size=(8, 5))
+ZERO, BROKEN = (np.where(np.arange(8)[:, None] == 4, value, ROWS) for value in (0, np.nan))
 
 
-def test_a_broken_row_is_named(rows: Floats) -> None:
-    zero, broken = rows.copy(), rows.copy()
-    zero[4] = 0
-    broken[7, 2] = np.nan
-    with pytest.raises(ValueError, match="row 4 of x is all zeros"):
-        uniformity(zero)
-    with pytest.raises(ValueError, match="row 7 of y contains a value that is not finite"):
-        alignment(rows, broken)
-
-
-def test_arguments_out_of_range_are_refused(rows: Floats) -> None:
-    with pytest.raises(ValueError, match="they must be equal"):
-        alignment(rows, rows[1:])
-    with pytest.raises(ValueError, match="alpha is 0"):
-        alignment(rows, rows, alpha=0)
-    with pytest.raises(ValueError, match="t is -1"):
-        uniformity(rows, t=-1)
-    with pytest.raises(ValueError, match="must be a matrix"):
-        mean_cosine(rows[0])
-    with pytest.raises(ValueError, match="at least 1 pair"):
-        alignment(rows[:0], rows[:0])
+@pytest.mark.parametrize(
+    ("measure", "message"),
+    [
+        (lambda: uniformity(ROWS[:1]), "x has 1 rows; pairs need at least 2"),
+        (lambda: mean_cosine(ROWS[:1]), "x has 1 rows; pairs need at least 2"),
+        (lambda: uniformity(ZERO), "row 4 of x is all zeros"),
+        (lambda: alignment(ROWS, BROKEN), "row 4 of y contains a value that is not finite"),
+        (lambda: alignment(ROWS, ROWS[1:]), "they must be equal"),
+        (lambda: alignment(ROWS, ROWS, alpha=0), "alpha is 0"),
+        (lambda: uniformity(ROWS, t=-1), "t is -1"),
+        (lambda: mean_cosine(ROWS[0]), "must be a matrix"),
+        (lambda: alignment(ROWS[:0], ROWS[:0]), "at least 1 pair"),
+        (lambda: batched_uniformity(ROWS, batch=1), "batch is 1; it must be at least 2"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(measure: Callable[[], float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measure()
 
 
 def test_uniformity_in_batches_averages_their_logarithms() -> None:
@@ -134,8 +126,3 @@ def test_alike_neighbours_make_the_two_uniformities_differ() -> None:
     rows = np.repeat([[1.0, 0.0], [-1.0, 0.0]], 64, axis=0)
     assert batched_uniformity(rows) == pytest.approx(0, abs=1e-12)
     assert uniformity(rows) < -0.6
-
-
-def test_a_batch_needs_two_rows() -> None:
-    with pytest.raises(ValueError, match="batch is 1; it must be at least 2"):
-        batched_uniformity(np.eye(4), batch=1)

@@ -37,19 +37,23 @@ def test_one_dimension_by_hand() -> None:
     assert abs(whitening.kernel[0, 0]) == pytest.approx(1 / np.sqrt(5))
 
 
-@pytest.mark.parametrize("k", [0, 3, 7])
-def test_more_dimensions_than_there_are_is_refused(k: int) -> None:
-    flat = X[:, :2] @ np.random.default_rng(1).normal(size=(2, 6))
-    with pytest.raises(ValueError, match=rf"k is {k}; these embeddings span 2 dimensions"):
-        fit_whitening(flat, k)
+FLAT = X[:, :2] @ np.random.default_rng(1).normal(size=(2, 6))
 
 
-def test_embeddings_that_cannot_be_whitened_are_refused() -> None:
-    with pytest.raises(ValueError, match="span 0 dimensions"):
-        fit_whitening(np.ones((4, 3)), 1)
-    with pytest.raises(ValueError, match="N >= 2"):
-        fit_whitening(np.ones((1, 3)), 1)
-    with pytest.raises(ValueError, match="not finite"):
-        fit_whitening([[np.nan, 1], [2, 3]], 1)
+@pytest.mark.parametrize(
+    ("x", "k", "message"),
+    [
+        *((FLAT, k, rf"k is {k}; these embeddings span 2 dimensions") for k in (0, 3, 7)),
+        (np.ones((4, 3)), 1, "span 0 dimensions"),
+        (np.ones((1, 3)), 1, "N >= 2"),
+        ([[np.nan, 1], [2, 3]], 1, "not finite"),
+    ],
+)
+def test_embeddings_that_cannot_be_whitened_are_refused(x: object, k: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_whitening(x, k)
+
+
+def test_rows_of_another_dimension_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be \(N, 6\)"):
         fit_whitening(X, 2).apply(X[:, :3])

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +12,19 @@ from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.context import StudyContext
 from analysis.report.topics import best_trial, trials
-from analysis.report.writer import write_report
 from analysis.statistics.best_trial import (
     Spread,
     compute_choices,
     estimate_spread,
     expected_maximum,
 )
-
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
+from tests.analysis.conftest import build_study, make_trials, report_of
 
 
 @pytest.fixture
-def study(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+def study() -> StudyFrames:
     """24 runs of 8 configurations, whose dev scores are the test scores in reverse."""
-    study = dataclasses.replace(study_of(trials_of()), metric="sts_test", select_by="sts_dev")
+    study = dataclasses.replace(build_study(make_trials()), metric="sts_test", select_by="sts_dev")
     dev = study.trials[["number"]].assign(task="sts_dev", score=90 - study.trials["score"])
     return dataclasses.replace(study, scores=dev[["number", "task", "score"]])
 
@@ -115,17 +111,15 @@ def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
     assert by_dev.trial_sd == pytest.approx(0.2, abs=0.1)
 
 
-def test_the_optimism_covers_what_selection_adds(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
+def test_the_optimism_covers_what_selection_adds() -> None:
     """24 runs of equal true mean: the excess of the best over it, averaged over 80 studies."""
     excess, estimates = [], []
     for draw in range(80):
-        runs = trials_of(shape=lambda _: 40.0, draw=draw, noise=1.0)
+        runs = make_trials(shape=lambda _: 40.0, draw=draw, noise=1.0)
         runs["score"] -= runs.groupby("seed")["score"].transform("mean") - 40  # no seed effect
         runs["score"] += np.random.default_rng(draw).normal(size=3)[runs["seed"]]
         (choice,) = compute_choices(
-            dataclasses.replace(study_of(runs), metric="sts_dev", select_by="sts_dev")
+            dataclasses.replace(build_study(runs), metric="sts_dev", select_by="sts_dev")
         )
         excess.append(choice.value - 40)
         estimates.append(choice.optimism)
@@ -137,7 +131,6 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     study: StudyFrames,
 ) -> None:
     info = best_trial.compute(StudyContext(study))
-    assert info is not None
     text = " ".join(best_trial.describe(info))
     scores = study.trials["score"]
     assert "Trials are ranked by sts_dev (select_by). The best of 24 trials is trial" in text
@@ -155,13 +148,7 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
 
 def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
     runs = study.trials.assign(mtd=124 / 3)
-    write_report(
-        dataclasses.replace(study, trials=runs),
-        tmp_path,
-        generated="now",
-        version="0",
-        topics=(best_trial.TOPIC,),
-    )
+    report_of(dataclasses.replace(study, trials=runs), tmp_path, best_trial.TOPIC)
     table = pd.read_csv(tmp_path / "tables" / "best_trial.csv", dtype="str")
     assert table["mtd"].tolist() == [format_mtd(124 / 3)] * 2 == ["41.3"] * 2
 
@@ -169,26 +156,21 @@ def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
 def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: StudyFrames) -> None:
     old = dataclasses.replace(study, select_by="")
     info = best_trial.compute(StudyContext(old))
-    assert info is not None
     assert [choice.chosen_by for choice in info.choices] == ["sts_test", "sts_dev"]
     text = " ".join(best_trial.describe(info))
     assert "records no select_by: its trials are ranked by its metric, sts_test." in text
     assert "Chosen by sts_test it is trial" in text
     # also one whose dev scores were not recorded
     bare = best_trial.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
-    assert bare is not None
     _, run, _ = best_trial.describe(bare)
     assert run == "It took 12.5 s; its model is in models/mtd on the machine that ran it."
 
 
-def test_one_seed_gives_no_optimism_and_no_run_no_section(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    one = dataclasses.replace(study_of(trials_of(seeds=(0,))), select_by="sts_dev")
+def test_one_seed_gives_no_optimism_and_no_run_no_section() -> None:
+    one = dataclasses.replace(build_study(make_trials(seeds=(0,))), select_by="sts_dev")
     info = best_trial.compute(StudyContext(one))
-    assert info is not None
     assert "By how much cannot be estimated here" in best_trial.describe(info)[-1]
-    assert best_trial.compute(StudyContext(study_of(trials_of().iloc[:0]))) is None
+    assert best_trial.compute(StudyContext(build_study(make_trials().iloc[:0]))) is None
     unranked = dataclasses.replace(one, scores=one.scores.iloc[:0])
     assert best_trial.compute(StudyContext(unranked)) is None
 

@@ -1,25 +1,21 @@
 """Two configurations or two studies compared: settings that differ, paired differences."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis import compare_studies, compare_trials
 from analysis.data.frames import Setting, StudyFrames
-
-Trials = Callable[..., pd.DataFrame]
-Study = Callable[..., StudyFrames]
+from tests.analysis.conftest import build_study, make_trials
 
 
 @pytest.fixture
-def study(trials_of: Trials, study_of: Study) -> StudyFrames:
+def study() -> StudyFrames:
     """Two EMA decays at two queue sizes with four seeds."""
-    trials = trials_of(noise=0.3, decays=(0.75, 0.85), times=(1, 8), seeds=range(4))
-    return study_of(trials)
+    trials = make_trials(noise=0.3, decays=(0.75, 0.85), times=(1, 8), seeds=range(4))
+    return build_study(trials)
 
 
 def scores(study: StudyFrames, decay: float, queue: int) -> np.ndarray:
@@ -48,18 +44,10 @@ def test_two_trials_are_compared_by_their_configurations(study: StudyFrames) -> 
 
 def test_trials_of_one_configuration_have_no_difference(study: StudyFrames) -> None:
     queue = int(study.trials["queue_size"].min())
-    found = compare_trials(
-        study, number_of(study, 0.75, queue, 0), number_of(study, 0.75, queue, 1)
-    )
+    numbers = (number_of(study, 0.75, queue, seed) for seed in (0, 1))
+    found = compare_trials(study, *numbers)
     assert found.settings == {}
     assert found.difference.mean == pytest.approx(0)
-
-
-def test_a_trial_without_a_score_is_refused(study: StudyFrames) -> None:
-    trials = study.trials.copy()
-    trials.loc[trials["number"] == 1, "state"] = "FAIL"
-    with pytest.raises(ValueError, match="trial 1 of study mtd is not complete"):
-        compare_trials(replace(study, trials=trials), 0, 1)
 
 
 def test_two_studies_are_compared_where_both_have_every_seed(study: StudyFrames) -> None:
@@ -75,11 +63,8 @@ def test_two_studies_are_compared_where_both_have_every_seed(study: StudyFrames)
     found = compare_studies(first, second)
     assert found.settings == {"temperature": (0.05, 0.1)}
     assert (found.seeds, found.configurations) == (3, 3)
-    assert found.table[["ema_decay", "queue_size"]].to_numpy().tolist() == [
-        [0.75, queues[0]],
-        [0.75, queues[1]],
-        [0.85, queues[0]],
-    ]
+    shared = found.table[["ema_decay", "queue_size"]].to_numpy().tolist()
+    assert shared == [[0.75, queues[0]], [0.75, queues[1]], [0.85, queues[0]]]
     expected = -(1 + 0.1 * np.arange(1, 4))
     interval = stats.ttest_1samp(expected, 0).confidence_interval(0.95)
     assert found.difference.mean == pytest.approx(expected.mean())
@@ -105,7 +90,10 @@ def test_studies_without_a_shared_seed_or_configuration_have_no_difference(
     assert np.isnan(found.difference.mean)
 
 
-def test_studies_of_different_scores_or_without_one_are_refused(study: StudyFrames) -> None:
+def test_trials_and_studies_without_a_common_score_are_refused(study: StudyFrames) -> None:
+    states = study.trials["state"].mask(study.trials["number"] == 1, "FAIL")
+    with pytest.raises(ValueError, match="trial 1 of study mtd is not complete"):
+        compare_trials(replace(study, trials=study.trials.assign(state=states)), 0, 1)
     with pytest.raises(ValueError, match="study empty has no complete trial yet"):
         compare_studies(study, replace(study, name="empty", trials=study.trials.iloc[:0]))
     with pytest.raises(ValueError, match="scores of different tasks cannot be compared"):

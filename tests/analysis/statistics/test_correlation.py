@@ -1,7 +1,6 @@
 """Rank correlations of score and MTD, compared with their formulas."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ from scipy import stats
 from analysis.report.context import StudyContext
 from analysis.report.topics import correlation
 from analysis.statistics.curves import MEASURES, compute_correlations
+from tests.analysis.conftest import build_study, make_trials
 
 LEVELS = [5.0, 6.0, 8.0, 12.0, 20.0, 36.0, 68.0]
 
@@ -89,17 +89,12 @@ def test_one_seed_has_no_interval_and_no_seed_no_rows() -> None:
     assert alone[["mean", "low"]].isna().to_numpy().tolist() == [[False, True]] * 3
     assert compute_correlations(trials_of({0: [1.0, 2]})).empty
     assert compute_correlations(trials_of({0: [5.0, 5, 5]})).empty
-    with pytest.raises(ValueError, match="level is 2"):
-        compute_correlations(trials_of({0: [1.0, 2, 3]}), level=2)
 
 
-def test_the_topic_states_n_and_the_limit_of_xi(
-    trials_of: Callable[..., pd.DataFrame], study_of: Callable[..., object]
-) -> None:
-    info = correlation.compute(StudyContext(study_of(trials_of())))  # type: ignore[arg-type]
-    assert info is not None
+def test_the_topic_states_n_and_the_limit_of_xi() -> None:
+    info = correlation.compute(StudyContext(build_study(make_trials())))
     assert "with 8 levels it is at most 0.67" in correlation.describe(info)[0]
     (table,) = correlation.show(info)
     assert "mean over 3 seeds, with its 95 % t interval" in table.caption
     assert [row[0] for row in table.rows] == ["Spearman", "Kendall", "Chatterjee xi"]
-    assert correlation.compute(StudyContext(study_of(trials_of(times=(1,))))) is None  # type: ignore[arg-type]
+    assert correlation.compute(StudyContext(build_study(make_trials(times=(1,))))) is None

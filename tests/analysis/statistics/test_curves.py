@@ -1,25 +1,20 @@
 """The curves over MTD."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
 from analysis.report.context import StudyContext
 from analysis.report.topics import score
 from analysis.statistics.curves import compute_batch_curves, compute_distances, compute_mtd_curve
+from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 
-
-def test_settings_of_equal_distance_share_a_level(trials_of: MakeTrials) -> None:
-    trials = trials_of(batches=(64, 128, 96))
+def test_settings_of_equal_distance_share_a_level() -> None:
+    trials = make_trials(batches=(64, 128, 96))
     curve = compute_mtd_curve(trials)
     assert curve["mtd"].tolist() == [5, 6, 7.667, 8, 8.667, 10.667, 12, 14.667]
     assert curve["n"].tolist() == [9] * 8
@@ -28,8 +23,8 @@ def test_settings_of_equal_distance_share_a_level(trials_of: MakeTrials) -> None
     assert curve["mean"][4] == pytest.approx(level["score"].mean())
 
 
-def test_only_completed_runs_with_a_score_count(trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.75,))
+def test_only_completed_runs_with_a_score_count() -> None:
+    trials = make_trials(decays=(0.75,))
     trials.loc[0, "state"] = "RUNNING"
     trials.loc[1, "score"] = np.nan
     trials.loc[3, "score"] = np.inf
@@ -38,18 +33,16 @@ def test_only_completed_runs_with_a_score_count(trials_of: MakeTrials) -> None:
     assert np.isnan(curve["low"][0])
 
 
-def test_no_runs_give_an_empty_curve_with_its_columns(trials_of: MakeTrials) -> None:
-    none = trials_of().iloc[:0]
+def test_no_runs_give_an_empty_curve_with_its_columns() -> None:
+    none = make_trials().iloc[:0]
     assert list(compute_mtd_curve(none)) == ["mtd", "n", "seeds", "mean", "low", "high"]
     assert list(compute_batch_curves(none))[:2] == ["batch_size", "mtd"]
     assert compute_distances(none).empty
 
 
 @pytest.mark.parametrize("without", [0.0, np.nan])
-def test_a_run_without_an_mtd_is_no_part_of_the_curve(
-    trials_of: MakeTrials, without: float
-) -> None:
-    trials = trials_of(decays=(0.75,))
+def test_a_run_without_an_mtd_is_no_part_of_the_curve(without: float) -> None:
+    trials = make_trials(decays=(0.75,))
     assert untraced_runs(trials).empty
     trials.loc[:2, "mtd"] = without
     trials.loc[2, "state"] = "FAIL"
@@ -59,16 +52,16 @@ def test_a_run_without_an_mtd_is_no_part_of_the_curve(
     assert untraced["mtd"].tolist() == [0, 0]
 
 
-def test_batch_curves_split_the_runs(trials_of: MakeTrials) -> None:
-    trials = trials_of(batches=(64, 128))
+def test_batch_curves_split_the_runs() -> None:
+    trials = make_trials(batches=(64, 128))
     curves = compute_batch_curves(trials)
     only = compute_mtd_curve(trials[trials["batch_size"] == 128])
     half = curves[curves["batch_size"] == 128].drop(columns="batch_size")
     pd.testing.assert_frame_equal(half.reset_index(drop=True), only)
 
 
-def test_distances_are_from_the_ideal_point(trials_of: MakeTrials) -> None:
-    trials = trials_of().assign(alignment=0.3, uniformity=-3.6)
+def test_distances_are_from_the_ideal_point() -> None:
+    trials = make_trials().assign(alignment=0.3, uniformity=-3.6)
     trials.loc[0, "uniformity"] = np.nan
     table = compute_distances(trials)
     assert len(table) == len(trials) - 1
@@ -76,14 +69,14 @@ def test_distances_are_from_the_ideal_point(trials_of: MakeTrials) -> None:
     assert table["l2"].to_numpy() == pytest.approx(0.5)
 
 
-def test_varied_settings_are_declared_and_differ(trials_of: MakeTrials, settings: Settings) -> None:
-    trials = trials_of().assign(learning_rate=range(24), loss=range(24), steps=120)
-    assert varied_settings(trials, settings) == ["ema_decay", "queue_size", "learning_rate"]
+def test_varied_settings_are_declared_and_differ() -> None:
+    trials = make_trials().assign(learning_rate=range(24), loss=range(24), steps=120)
+    assert varied_settings(trials, SETTINGS) == ["ema_decay", "queue_size", "learning_rate"]
     assert varied_settings(trials, ("queue_size", "steps")) == ["queue_size"]
 
 
-def test_a_setting_with_one_value_for_each_method_was_not_chosen(trials_of: MakeTrials) -> None:
-    trials = trials_of()[["ema_decay", "seed"]].assign(method=["mocose", "simcse"] * 12)
+def test_a_setting_with_one_value_for_each_method_was_not_chosen() -> None:
+    trials = make_trials()[["ema_decay", "seed"]].assign(method=["mocose", "simcse"] * 12)
     trials["pooling"] = trials["method"].map({"mocose": "cls", "simcse": "mean"})
     names = ("method", "pooling", "ema_decay")
     assert set(varied_settings(trials, names)) == set(names)
@@ -107,12 +100,9 @@ def test_a_distance_is_printed_one_way(mtd: float, text: str) -> None:
     assert format_mtd(mtd) == text
 
 
-def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
+def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn() -> None:
+    trials = make_trials()
     lowest = sorted(trials["mtd"].unique())[:3]
     for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
-        drawing = score.draw(score.compute(StudyContext(study_of(frame))))
-        assert drawing is not None
+        drawing = score.draw(score.compute(StudyContext(build_study(frame))))
         assert ("the line is a smooth curve" in drawing.caption) is expected

@@ -1,16 +1,13 @@
 """Half-lives of keys, from synthetic probes with known half-life, and their section."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
-from analysis.report import write_report
 from analysis.report.topics import history
 from analysis.statistics.history import (
     compute_half_lives,
@@ -21,11 +18,10 @@ from analysis.statistics.history import (
     half_life,
     summarise_half_lives,
 )
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 LAGS = (2, 4, 8, 16, 32, 64)
 
 
@@ -95,9 +91,9 @@ def history_of(trials: pd.DataFrame, halves: dict[int, float]) -> pd.DataFrame:
     return compute_history_runs(trials, compute_half_lives(compute_retained(probes_of(halves))))
 
 
-def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrials) -> None:
+def test_levels_have_a_mean_where_every_run_has_a_half_life() -> None:
     """Half-life 8, 16 and 32 at three levels; at the fourth beyond the longest lag in one run."""
-    trials = trials_of(decays=(0.75,), seeds=(0, 1))
+    trials = make_trials(decays=(0.75,), seeds=(0, 1))
     level = trials["mtd"].rank(method="dense").astype(int)
     halves = dict(zip(trials["number"], 4.0 * 2**level, strict=True))
     halves[int(trials["number"].iloc[-1])] = 1000.0
@@ -111,14 +107,12 @@ def test_levels_have_a_mean_where_every_run_has_a_half_life(trials_of: MakeTrial
     assert np.isinf(runs["half_life"]).sum() == 1
 
 
-def test_configurations_of_one_level_are_averaged_separately(
-    trials_of: MakeTrials, settings: Any
-) -> None:
-    trials = trials_of(decays=(0.75, 0.875), times=(1, 5), seeds=(0, 1))
+def test_configurations_of_one_level_are_averaged_separately() -> None:
+    trials = make_trials(decays=(0.75, 0.875), times=(1, 5), seeds=(0, 1))
     # 4 + 5 = 8 + 1
     halves = dict(zip(trials["number"], 100 * (1 - trials["ema_decay"]), strict=True))
     runs = history_of(trials, halves)
-    table = summarise_half_lives(runs, settings)
+    table = summarise_half_lives(runs, SETTINGS)
     assert list(table)[:3] == ["ema_decay", "queue_size", "mtd"]
     assert table["mtd"].tolist() == [5, 9, 9, 13]
     assert len(summarise_half_lives(runs)) == 3
@@ -126,8 +120,8 @@ def test_configurations_of_one_level_are_averaged_separately(
     assert by_decay.tolist() == [1, 1]
 
 
-def test_curves_are_means_over_the_runs_of_a_level(trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.75,), times=(1,), seeds=(0, 1))
+def test_curves_are_means_over_the_runs_of_a_level() -> None:
+    trials = make_trials(decays=(0.75,), times=(1,), seeds=(0, 1))
     probes = probes_of({0: 8.0, 1: 16.0})
     retained = compute_retained(probes)
     runs = compute_history_runs(trials, compute_half_lives(retained))
@@ -139,10 +133,10 @@ def test_curves_are_means_over_the_runs_of_a_level(trials_of: MakeTrials) -> Non
     assert (curves["low"] < curves["mean"]).all()
 
 
-def test_correlations_are_those_of_scipy_by_seed(trials_of: MakeTrials) -> None:
+def test_correlations_are_those_of_scipy_by_seed() -> None:
     from scipy.stats import spearmanr, t
 
-    trials = trials_of(seeds=(0, 1, 2), noise=2.0)
+    trials = make_trials(seeds=(0, 1, 2), noise=2.0)
     rng = np.random.default_rng(1)
     halves = dict(zip(trials["number"], rng.uniform(4, 60, len(trials)), strict=True))
     halves[0], halves[8] = 1000.0, 2000.0
@@ -159,11 +153,11 @@ def test_correlations_are_those_of_scipy_by_seed(trials_of: MakeTrials) -> None:
         assert (row["seeds"], row["trials"]) == (3, 8)
 
 
-def test_a_correlation_needs_three_different_runs_of_a_seed(trials_of: MakeTrials) -> None:
-    two = trials_of(decays=(0.75,), times=(1, 2))
+def test_a_correlation_needs_three_different_runs_of_a_seed() -> None:
+    two = make_trials(decays=(0.75,), times=(1, 2))
     halves = dict(zip(two["number"], np.linspace(4, 60, len(two)), strict=True))
     assert correlate_history(history_of(two, halves)).empty
-    one = trials_of(seeds=(0,))
+    one = make_trials(seeds=(0,))
     halves = dict.fromkeys(one["number"], 8.0)
     table = correlate_history(history_of(one, halves))
     assert set(table["first"]) == {"mtd"}
@@ -175,17 +169,14 @@ def probed(study: StudyFrames, halves: dict[int, float]) -> StudyFrames:
 
 
 def write(study: StudyFrames, folder: Path) -> str:
-    report = write_report(study, folder, generated="now", version="1", topics=(history.TOPIC,))
-    return report.page.read_text(encoding="utf-8")
+    return report_of(study, folder, history.TOPIC)[1]
 
 
-def test_a_study_that_was_probed_has_the_section(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of(seeds=(0, 1))
+def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
+    trials = make_trials(seeds=(0, 1))
     halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
     halves[int(trials["mtd"].argmax())] = 1000.0
-    page = write(probed(study_of(trials), halves), tmp_path)
+    page = write(probed(build_study(trials), halves), tmp_path)
     assert '<h2 id="history">Measured history</h2>' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
     assert "The median half-life is 10." in page
@@ -205,19 +196,19 @@ def test_a_study_that_was_probed_has_the_section(
         assert f"<td><bdi>{cell}</bdi></td>" in page
 
 
-def test_a_study_that_was_not_probed_has_no_section(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    assert "Measured history" not in write(study_of(trials_of(seeds=(0,), times=(1,))), tmp_path)
+def test_a_study_that_was_not_probed_has_no_section(tmp_path: Path) -> None:
+    assert "Measured history" not in write(
+        build_study(make_trials(seeds=(0,), times=(1,))), tmp_path
+    )
     assert not (tmp_path / "tables" / "half_life.csv").exists()
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)])
 def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path, seeds: tuple[int, ...]
+    tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
-    trials = trials_of(seeds=seeds, times=(1, 8))
-    page = write(probed(study_of(trials), dict.fromkeys(trials["number"], 900.0)), tmp_path)
+    trials = make_trials(seeds=seeds, times=(1, 8))
+    page = write(probed(build_study(trials), dict.fromkeys(trials["number"], 900.0)), tmp_path)
     assert "The median half-life is longer than the longest lag at MTD 5, the shortest" in page
     assert (
         f"in {len(trials)} of {len(trials)} trials; a level with such a trial has no mean" in page
@@ -225,11 +216,9 @@ def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
     assert (tmp_path / "figures" / "history.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_methods_without_an_mtd_are_named(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of(seeds=(0,), times=(1,)).assign(method="simcse", mtd=np.nan)
-    page = write(probed(study_of(trials), dict.fromkeys(trials["number"], 16.0)), tmp_path)
+def test_methods_without_an_mtd_are_named(tmp_path: Path) -> None:
+    trials = make_trials(seeds=(0,), times=(1,)).assign(method="simcse", mtd=np.nan)
+    page = write(probed(build_study(trials), dict.fromkeys(trials["number"], 16.0)), tmp_path)
     assert "No completed trial with an MTD has a half-life." in page
     assert "Mean half-life without an MTD: 16.0 steps in SimCSE." in page
     assert not (tmp_path / "figures" / "history.png").exists()

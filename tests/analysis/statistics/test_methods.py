@@ -1,7 +1,6 @@
 """Comparison of methods, checked with values by hand."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis import figures
-from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import varied_settings
 from analysis.inference.shapes import compare_columns
-from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.findings import find_answer
 from analysis.report.study_facts import list_varied
@@ -26,17 +23,15 @@ from analysis.statistics.methods import (
     select_curve_trials,
 )
 from analysis.statistics.multi_study import compute_curves
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
-
 
 @pytest.fixture(scope="module")
-def mixed(trials_of: MakeTrials) -> pd.DataFrame:
+def mixed() -> pd.DataFrame:
     """MoCoSE at MTD 5 and 8, "queued" at 8, "plain" and "bare" without an MTD; 3 seeds each."""
-    trials = trials_of(decays=(0.75,), times=(1, 4, 4, 1, 1), noise=0)
+    trials = make_trials(decays=(0.75,), times=(1, 4, 4, 1, 1), noise=0)
     names = ["mocose", "mocose", "queued", "plain", "bare"]
     trials["method"] = np.repeat(names, 3)
     trials.loc[trials["method"] == "plain", "mtd"] = 0.0
@@ -47,8 +42,8 @@ def mixed(trials_of: MakeTrials) -> pd.DataFrame:
     return trials
 
 
-def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings) -> None:
-    table = compute_methods(mixed, settings)
+def test_a_row_for_each_method_and_level(mixed: pd.DataFrame) -> None:
+    table = compute_methods(mixed, SETTINGS)
     assert table["method"].tolist() == ["bare", "mocose", "mocose", "plain", "queued"]
     np.testing.assert_array_equal(table["mtd"], [np.nan, 5, 8, np.nan, 8])
     assert table["mean"].tolist() == pytest.approx([10, 30, 40, 38, 20])
@@ -60,20 +55,17 @@ def test_a_row_for_each_method_and_level(mixed: pd.DataFrame, settings: Settings
     assert table["difference_high"][3] == pytest.approx(found[3, 2])
 
 
-def test_differences_are_over_common_seeds(mixed: pd.DataFrame, settings: Settings) -> None:
+def test_differences_are_over_common_seeds(mixed: pd.DataFrame) -> None:
     part = mixed[(mixed["method"] != "plain") | (mixed["seed"] == 2)]
-    row = compute_methods(part, settings).set_index("method").loc["plain"]
+    row = compute_methods(part, SETTINGS).set_index("method").loc["plain"]
     assert row["difference"] == pytest.approx(-3)
     assert np.isnan(row["difference_low"])
 
 
-def test_the_presets_that_methods_ran_with_are_named(
-    mixed: pd.DataFrame, study_of: MakeStudy
-) -> None:
+def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> None:
     def presets_of(presets: object) -> list[str]:
-        study = study_of(mixed.assign(preset=presets))
+        study = build_study(mixed.assign(preset=presets))
         info = topic.compute(StudyContext(study))
-        assert info is not None
         return [each for each in topic.describe(info) if "reset" in each]
 
     assert presets_of("paper") == ["Every method ran with its preset paper."]
@@ -84,7 +76,7 @@ def test_the_presets_that_methods_ran_with_are_named(
     assert presets_of(None) == []
 
 
-def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings) -> None:
+def test_geometry_and_duration_by_method(mixed: pd.DataFrame) -> None:
     runs = mixed.assign(steps=10, batch_size=50, alignment=0.25)
     runs["wall_seconds"] = np.where(runs["method"] == "bare", 2.0, 1.0) + runs["seed"]
     # two equal singular values: effective rank 2; one: 1
@@ -92,7 +84,7 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings
     spectra = pd.DataFrame([[1.0, 1.0], [1.0, 0.0]] * len(runs), index=index)
     runs["peak_memory"] = np.where(runs["method"] == "bare", 9e8, 6e8)
     spectra.loc[(runs["number"].iloc[-1], "after")] = [3.0, 3.0]
-    found = compute_method_properties(runs, spectra, settings).set_index(["measure", "method"])
+    found = compute_method_properties(runs, spectra, SETTINGS).set_index(["measure", "method"])
     seconds = found.loc["seconds per 1,000 sentences"]
     first = sorted(runs["seed"].unique())
     assert seconds.loc["plain", "mean"] == pytest.approx(2 * (1 + np.mean(first)))
@@ -109,30 +101,26 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame, settings: Settings
     assert len(found) == 5 * 5
     # of one run alone no peak is known
     runs.loc[runs.index[0], "peak_memory"] = np.nan
-    without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], settings)
+    without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], SETTINGS)
     assert set(without["measure"]) == {"alignment", "uniformity"}
 
 
-def test_one_method_is_no_comparison(
-    trials_of: MakeTrials, mixed: pd.DataFrame, settings: Settings
-) -> None:
-    assert compute_methods(trials_of(), settings).empty
-    assert compute_methods(trials_of().assign(method=None), settings).empty
+def test_one_method_is_no_comparison(mixed: pd.DataFrame) -> None:
+    assert compute_methods(make_trials(), SETTINGS).empty
+    assert compute_methods(make_trials().assign(method=None), SETTINGS).empty
     alone = mixed.assign(state=mixed["state"].where(mixed["method"] == "plain", "FAIL"))
-    assert compute_methods(alone, settings).empty
+    assert compute_methods(alone, SETTINGS).empty
 
 
-def test_one_curve_is_of_one_method(mixed: pd.DataFrame, settings: Settings) -> None:
-    assert set(select_curve_trials(mixed, settings)["method"]) == {"mocose"}
+def test_one_curve_is_of_one_method(mixed: pd.DataFrame) -> None:
+    assert set(select_curve_trials(mixed, SETTINGS)["method"]) == {"mocose"}
     one = mixed[mixed["method"] != "queued"]
-    assert select_curve_trials(one, settings) is one
+    assert select_curve_trials(one, SETTINGS) is one
 
 
-def test_methods_without_an_mtd_are_horizontal_lines(
-    mixed: pd.DataFrame, settings: Settings
-) -> None:
+def test_methods_without_an_mtd_are_horizontal_lines(mixed: pd.DataFrame) -> None:
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(mixed, settings), ax, names={"mocose": "MoCoSE"}, name="s")
+    figures.draw_methods(compute_methods(mixed, SETTINGS), ax, names={"mocose": "MoCoSE"}, name="s")
     lines = {str(line.get_label()): line for line in ax.get_lines()}
     lines = {name: line for name, line in lines.items() if not name.startswith("_")}
     assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
@@ -140,12 +128,10 @@ def test_methods_without_an_mtd_are_horizontal_lines(
     assert lines["plain (no MTD)"].get_ydata() == [38, 38]
 
 
-def test_a_wide_range_with_a_horizontal_line_has_margins(
-    mixed: pd.DataFrame, settings: Settings
-) -> None:
+def test_a_wide_range_with_a_horizontal_line_has_margins(mixed: pd.DataFrame) -> None:
     wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(wide, settings), ax, names={}, name="s")
+    figures.draw_methods(compute_methods(wide, SETTINGS), ax, names={}, name="s")
     low, high = ax.get_xlim()
     assert 3 < low < 5
     assert 205 < high < 300
@@ -153,11 +139,10 @@ def test_a_wide_range_with_a_horizontal_line_has_margins(
 
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_the_page_compares_methods_and_says_whose_the_curve_is(
-    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
+    mixed: pd.DataFrame, tmp_path: Path
 ) -> None:
-    study = study_of(mixed)
-    written = write_report(study, tmp_path, generated="now", version="0", topics=(topic.TOPIC,))
-    page = written.page.read_text(encoding="utf-8")
+    study = build_study(mixed)
+    _, page = report_of(study, tmp_path, topic.TOPIC)
     assert "MoCoSE at MTD 8 has the highest mean score, 40.00." in page
     assert "plain: mean 38.00; paired difference to the best -2.00 (95 % CI " in page
     assert "queued at MTD 8: mean 20.00" in page
@@ -166,33 +151,25 @@ def test_the_page_compares_methods_and_says_whose_the_curve_is(
     assert "are of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
 
 
-def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame, study_of: MakeStudy) -> None:
+def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
     trials = mixed[mixed["method"].isin(["mocose", "plain"]) & (mixed["seed"] > 0)]
-    few = topic.compute(StudyContext(study_of(trials)))
-    assert few is not None
+    few = topic.compute(StudyContext(build_study(trials)))
     assert topic.describe(few)[1].endswith("not significant.")
     clear = trials.assign(score=trials["score"] - 100 * (trials["method"] == "plain"))
-    info = topic.compute(StudyContext(study_of(clear)))
-    assert info is not None
+    info = topic.compute(StudyContext(build_study(clear)))
     assert topic.describe(info)[1].endswith("statistically significant.")
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_without_any_mtd_methods_are_rows(
-    mixed: pd.DataFrame, study_of: MakeStudy, tmp_path: Path
-) -> None:
+def test_without_any_mtd_methods_are_rows(mixed: pd.DataFrame, tmp_path: Path) -> None:
     trials = mixed[mixed["method"].isin(["plain", "bare"])]
-    written = write_report(
-        study_of(trials), tmp_path, generated="now", version="0", topics=(topic.TOPIC,)
-    )
+    written, page = report_of(build_study(trials), tmp_path, topic.TOPIC)
     assert [path.name for path in written.figures] == ["methods.png", "methods.svg"]
-    assert "horizontal lines" not in written.page.read_text(encoding="utf-8")
+    assert "horizontal lines" not in page
 
 
-def test_parts_of_a_study_of_methods_are_drawn_apart(
-    mixed: pd.DataFrame, study_of: MakeStudy
-) -> None:
-    study = dataclasses.replace(study_of(mixed), name="methods")
+def test_parts_of_a_study_of_methods_are_drawn_apart(mixed: pd.DataFrame) -> None:
+    study = dataclasses.replace(build_study(mixed), name="methods")
     curves = compute_curves([study])
     found = list(zip(curves["study"], curves["mtd"], strict=True))
     assert found == [
@@ -220,22 +197,20 @@ def test_a_setting_varies_where_a_method_has_it() -> None:
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    queued = trials_of(times=(1, 8), noise=0).assign(method="mocose", fgsm_epsilon=0.0)
+def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path: Path) -> None:
+    queued = make_trials(times=(1, 8), noise=0).assign(method="mocose", fgsm_epsilon=0.0)
     plain = queued.head(3).assign(
         number=[12, 13, 14], method="simcse", queue_slice="", score=[10.0, 11.0, 12.0]
     )
     lacking = ["ema_decay", "queue_size", "initial_queue_size", "fgsm_epsilon", "mtd"]
     plain[lacking] = np.nan
-    study = study_of(pd.concat([queued, plain], ignore_index=True))
+    study = build_study(pd.concat([queued, plain], ignore_index=True))
     declared = {
         name: dataclasses.replace(study.settings[name], default=default)
         for name, default in (("ema_decay", 0.85), ("queue_size", 512), ("queue_slice", "all"))
     }
     study = dataclasses.replace(study, settings={**study.settings, **declared})
-    written = write_report(study, tmp_path, generated="now", version="0")
+    written, page = report_of(study, tmp_path)
     tables = {path.stem: pd.read_csv(path) for path in written.tables}
     assert tables["ema_decay"]["ema_decay"].tolist() == [0.75, 0.85]
     assert tables["ema_decay"]["n"].tolist() == [6, 6]
@@ -255,14 +230,12 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(
     assert headings[:7] == first
     row = next(row for row in rows.rows if row[0] == "12")
     assert row[:7] == ("12", "10.00", "COMPLETE", "0", "–", "–", "simcse")
-    assert "SimCSE: mean 11.00" in written.page.read_text(encoding="utf-8")
+    assert "SimCSE: mean 11.00" in page
 
 
-def test_the_summary_compares_methods_where_mtd_does_not_vary(
-    mixed: pd.DataFrame, study_of: MakeStudy
-) -> None:
+def test_the_summary_compares_methods_where_mtd_does_not_vary(mixed: pd.DataFrame) -> None:
     one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
-    context = StudyContext(study_of(one_level))
+    context = StudyContext(build_study(one_level))
     found = find_answer(context, {"methods": topic.compute(context)})
     assert found.topic == "methods"
     assert "MTD" not in found.answer
@@ -271,10 +244,8 @@ def test_the_summary_compares_methods_where_mtd_does_not_vary(
     assert last.startswith(f"{len(one_level)} trials completed, ")
 
 
-def test_the_summary_has_both_where_mtd_varies_too(
-    mixed: pd.DataFrame, study_of: MakeStudy
-) -> None:
-    context = StudyContext(study_of(mixed))
+def test_the_summary_has_both_where_mtd_varies_too(mixed: pd.DataFrame) -> None:
+    context = StudyContext(build_study(mixed))
     summary = summarise_study(context)
     assert summary[0] == context.verdict.sentence
     assert "has the highest mean score" in summary[1]

@@ -1,6 +1,6 @@
 """The optimum in MTD by learning rate and steps: conditions, text, table, figure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,21 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import PROBE_COLUMNS, Settings, StudyFrames
+from analysis.data.frames import PROBE_COLUMNS
 from analysis.inference.verdict import describe_conditions
-from analysis.report import write_report
 from analysis.report.context import StudyContext
 from analysis.report.topics import robustness as topic
 from analysis.statistics.robustness import compute_conditions
-
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
+from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 
-def conditioned(trials_of: MakeTrials, tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
+def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
     """Five levels of MTD, 3 seeds; for each (learning rate, steps) the MTD of the best score."""
     parts = [
-        trials_of(
+        make_trials(
             decays=(0.5, 0.75, 0.9, 0.95, 0.98),
             times=(8,),
             noise=0.05,
@@ -37,8 +34,8 @@ def conditioned(trials_of: MakeTrials, tops: Sequence[tuple[float, int, float]])
 FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
 
 
-def test_every_condition_has_its_own_verdict(trials_of: MakeTrials, settings: Settings) -> None:
-    found = compute_conditions(conditioned(trials_of, FOUR), settings)
+def test_every_condition_has_its_own_verdict() -> None:
+    found = compute_conditions(conditioned(FOUR), SETTINGS)
     assert [each.name for each in found] == [
         "learning rate 0.0003, 160 steps",
         "learning rate 0.001, 160 steps",
@@ -52,31 +49,28 @@ def test_every_condition_has_its_own_verdict(trials_of: MakeTrials, settings: Se
     assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
-def test_one_condition_or_none_with_several_levels_is_nothing_to_compare(
-    trials_of: MakeTrials, settings: Settings
-) -> None:
-    trials = conditioned(trials_of, FOUR)
-    assert compute_conditions(trials[trials["learning_rate"] == 1e-3], settings)
-    assert compute_conditions(trials.iloc[:15], settings) == ()
+def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
+    trials = conditioned(FOUR)
+    assert compute_conditions(trials[trials["learning_rate"] == 1e-3], SETTINGS)
+    assert compute_conditions(trials.iloc[:15], SETTINGS) == ()
     single = trials[(trials["steps"] == 160) | (trials["mtd"] == 10)]
     single = single[single["learning_rate"] == 1e-3]
-    assert compute_conditions(single, settings) == ()
-    assert compute_conditions(trials.iloc[:0], settings) == ()
+    assert compute_conditions(single, SETTINGS) == ()
+    assert compute_conditions(trials.iloc[:0], SETTINGS) == ()
     bare = trials.drop(columns=["learning_rate", "steps"])
-    assert compute_conditions(bare, settings) == ()
+    assert compute_conditions(bare, SETTINGS) == ()
 
 
-def test_the_half_life_is_that_of_the_best_level(trials_of: MakeTrials, settings: Settings) -> None:
-    trials = conditioned(trials_of, FOUR)
+def test_the_half_life_is_that_of_the_best_level() -> None:
+    trials = conditioned(FOUR)
     half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
-    found = compute_conditions(trials, settings, half_lives=half_lives)
+    found = compute_conditions(trials, SETTINGS, half_lives=half_lives)
     assert [each.half_life for each in found] == pytest.approx([7, 4.5, 4.5, 3])
 
 
-def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    trials = conditioned(trials_of, FOUR)
-    info = topic.compute(StudyContext(study_of(trials)))
-    assert info is not None
+def test_the_section_names_each_condition() -> None:
+    trials = conditioned(FOUR)
+    info = topic.compute(StudyContext(build_study(trials)))
     text = topic.describe(info)
     assert len(text) == 5
     assert text[0].startswith(
@@ -94,8 +88,8 @@ def test_the_section_names_each_condition(trials_of: MakeTrials, study_of: MakeS
     ]
 
 
-def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    trials = conditioned(trials_of, FOUR)
+def test_a_measured_half_life_is_stated() -> None:
+    trials = conditioned(FOUR)
     lags = 2.0 ** np.arange(8)
     probes = pd.DataFrame(
         [
@@ -105,29 +99,25 @@ def test_a_measured_half_life_is_stated(trials_of: MakeTrials, study_of: MakeStu
         ],
         columns=list(PROBE_COLUMNS),
     )
-    info = topic.compute(StudyContext(replace(study_of(trials), probes=probes)))
-    assert info is not None
+    info = topic.compute(StudyContext(replace(build_study(trials), probes=probes)))
     assert "4 times the measured half-life of a key (7)" in topic.describe(info)[0]
     (table,) = topic.show(info)
     assert "half-life of a key there, steps" in {column.label for column in table.columns}
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_the_page_opens_with_the_best_mtd_over_conditions(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    study = study_of(conditioned(trials_of, FOUR).assign(score_before=-99.0))
-    page = write_report(study, tmp_path, generated="now", version="0").page
-    text = page.read_text(encoding="utf-8")
+def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> None:
+    study = build_study(conditioned(FOUR).assign(score_before=-99.0))
+    _, text = report_of(study, tmp_path)
     assert "<h1>The highest mean is between MTD 12 and 28 in 4 conditions</h1>" in text
 
 
-def test_a_study_of_mtd_alone_has_no_section(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    assert topic.compute(StudyContext(study_of(trials_of()))) is None
+def test_a_study_of_mtd_alone_has_no_section() -> None:
+    assert topic.compute(StudyContext(build_study(make_trials()))) is None
 
 
-def test_conditions_are_part_of_a_sentence(trials_of: MakeTrials) -> None:
-    trials = conditioned(trials_of, FOUR)
+def test_conditions_are_part_of_a_sentence() -> None:
+    trials = conditioned(FOUR)
     assert describe_conditions(trials) == (
         "at learning rates 0.0003, 0.001 and 0.003, 160 and 640 steps, queue size 512 and batch "
         "size 64"

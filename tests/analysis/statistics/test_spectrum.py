@@ -1,7 +1,5 @@
 """Singular values and effective rank compared with NumPy and closed forms."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +11,7 @@ from analysis.statistics.curves import (
     effective_rank,
     find_width,
 )
+from tests.analysis.conftest import make_trials
 
 
 @pytest.mark.parametrize("shape", [(40, 6), (6, 40), (8, 8), (1, 5)])
@@ -29,15 +28,17 @@ def test_a_missing_dimension_gives_a_value_of_nearly_zero() -> None:
     assert values[-1] < 1e-6 * values[0]
 
 
-@pytest.mark.parametrize("x", [np.ones(3), np.ones((0, 3))])
-def test_what_is_not_a_matrix_is_refused(x: object) -> None:
-    with pytest.raises(ValueError, match=r"must be a matrix \(N, D\)"):
-        singular_values(np.asarray(x))
-
-
-def test_values_that_are_not_finite_are_refused() -> None:
-    with pytest.raises(ValueError, match="not finite"):
-        singular_values([[1.0, np.inf]])
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.ones(3), r"must be a matrix \(N, D\)"),
+        (np.ones((0, 3)), r"must be a matrix \(N, D\)"),
+        (np.array([[1.0, np.inf]]), "not finite"),
+    ],
+)
+def test_what_has_no_singular_values_is_refused(x: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        singular_values(x)
 
 
 def test_effective_rank_of_known_spectra() -> None:
@@ -63,8 +64,8 @@ def spectra_of(trials: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def test_spectra_are_relative_and_by_level(trials_of: Callable[..., pd.DataFrame]) -> None:
-    trials = trials_of()
+def test_spectra_are_relative_and_by_level() -> None:
+    trials = make_trials()
     trials.loc[0, "state"] = "FAIL"
     table = compute_spectra(trials, spectra_of(trials))
     assert table.index.get_level_values("moment").tolist() == ["after"] * 8 + ["before"]
@@ -72,27 +73,25 @@ def test_spectra_are_relative_and_by_level(trials_of: Callable[..., pd.DataFrame
     np.testing.assert_allclose(table.to_numpy()[8], [1, 0.25])
 
 
-def test_effective_ranks_count_seeds(trials_of: Callable[..., pd.DataFrame]) -> None:
-    trials = trials_of()
+def test_effective_ranks_count_seeds() -> None:
+    trials = make_trials()
     table = compute_effective_ranks(trials, spectra_of(trials))
     after = table[table["moment"] == "after"]
     assert after["seeds"].tolist() == [3] * 8
     assert after["mean"].to_numpy() == pytest.approx(effective_rank([2, 1]))
 
 
-def test_a_spectrum_that_is_not_finite_is_left_out(
-    trials_of: Callable[..., pd.DataFrame],
-) -> None:
-    trials = trials_of()
+def test_a_spectrum_that_is_not_finite_is_left_out() -> None:
+    trials = make_trials()
     spectra = spectra_of(trials)
     spectra.iloc[0, 0] = np.nan
     ranks = compute_effective_ranks(trials, spectra)
     assert ranks.loc[ranks["moment"] == "before", "n"].sum() == len(trials) - 1
 
 
-def test_no_spectra_give_empty_tables(trials_of: Callable[..., pd.DataFrame]) -> None:
-    assert compute_spectra(trials_of(), pd.DataFrame()).empty
-    ranks = compute_effective_ranks(trials_of(), pd.DataFrame())
+def test_no_spectra_give_empty_tables() -> None:
+    assert compute_spectra(make_trials(), pd.DataFrame()).empty
+    ranks = compute_effective_ranks(make_trials(), pd.DataFrame())
     assert list(ranks) == ["moment", "mtd", "n", "seeds", "mean", "low", "high"]
     assert ranks.empty
 

@@ -1,18 +1,15 @@
 """The tables of tasks and of all trials."""
 
-from collections.abc import Callable
-
 import pandas as pd
 import pytest
 
 from analysis.report.topics.trials import compute_trials_table
 from analysis.statistics.curves import compute_tasks
+from tests.analysis.conftest import make_trials
 
-MakeTrials = Callable[..., pd.DataFrame]
 
-
-def test_the_trials_table_has_its_columns_first_and_loses_none(trials_of: MakeTrials) -> None:
-    trials = trials_of().assign(fgsm_epsilon=5e-9).sample(frac=1, random_state=0)
+def test_the_trials_table_has_its_columns_first_and_loses_none() -> None:
+    trials = make_trials().assign(fgsm_epsilon=5e-9).sample(frac=1, random_state=0)
     table = compute_trials_table(trials)
     assert table["number"].is_monotonic_increasing
     assert list(table)[:4] == ["number", "state", "seed", "ema_decay"]
@@ -29,8 +26,8 @@ def scores_of(trials: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["number", "task", "score"])
 
 
-def test_tasks_stand_in_published_order_with_an_interval_each(trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.85,), times=(1, 8))
+def test_tasks_stand_in_published_order_with_an_interval_each() -> None:
+    trials = make_trials(decays=(0.85,), times=(1, 8))
     table = compute_tasks(trials, scores_of(trials, ("SICKR", "sts_dev", "STS12", "TREC")))
     assert table["task"].unique().tolist() == ["STS12", "SICKR", "TREC"]
     assert (table["seeds"] == 3).all()
@@ -41,8 +38,8 @@ def test_tasks_stand_in_published_order_with_an_interval_each(trials_of: MakeTri
     assert (table["low"] < table["mean"]).all()
 
 
-def test_tasks_without_a_score_or_a_run_are_left_out(trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.85,), times=(1,))
+def test_tasks_without_a_score_or_a_run_are_left_out() -> None:
+    trials = make_trials(decays=(0.85,), times=(1,))
     scores = scores_of(trials, ("STS12", "STSB"))
     scores.loc[scores["task"] == "STSB", "score"] = float("nan")
     trials.loc[0, "state"] = "FAIL"
@@ -51,8 +48,8 @@ def test_tasks_without_a_score_or_a_run_are_left_out(trials_of: MakeTrials) -> N
     assert compute_tasks(trials, scores.iloc[:0]).empty
 
 
-def test_tasks_are_by_method_where_it_varies(trials_of: MakeTrials) -> None:
-    trials = trials_of(decays=(0.85,), times=(1, 1)).assign(method=["a"] * 3 + ["b"] * 3)
+def test_tasks_are_by_method_where_it_varies() -> None:
+    trials = make_trials(decays=(0.85,), times=(1, 1)).assign(method=["a"] * 3 + ["b"] * 3)
     trials.loc[trials["method"] == "b", "mtd"] = float("nan")
     table = compute_tasks(trials, scores_of(trials, ("STS12",)), by=["method"])
     assert table["method"].tolist() == ["a", "b"]
