@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from random import Random
 
-from mtdlab.corpus.corpus import Corpus
+from mtdlab.corpus.corpus import Corpus, fingerprint_of
 from mtdlab.corpus.language import Rewriter, Synonyms
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.negation import negate
@@ -93,9 +93,8 @@ RULES = 1
 SENTENCES = 1024
 """Changed at once; a fixed number from the first line on, so that models see the same batches."""
 
-Numbered = list[tuple[int, str]]
-"""Sentences with their line numbers, from 0."""
-Change = Callable[[Numbered], list[str]]
+Change = Callable[[Sequence[str], Iterator[Random]], list[str]]
+"""What sentences become, by a generator of random numbers for each."""
 
 
 @dataclass(frozen=True)
@@ -117,13 +116,16 @@ class AugmentedCorpus(Corpus):
         Raises:
             MtdlabError: where a model is not there, or the source turns out damaged.
         """
-        changes = [_change(augmentation, self.device) for augmentation in self.augmentations]
-        numbered = enumerate(self.source.sentences(tally))
-        while chunk := list(itertools.islice(numbered, SENTENCES)):
-            for change in changes:
-                changed = zip(chunk, change(chunk), strict=True)
-                chunk = [(number, new.strip() or old) for (number, old), new in changed]
-            yield from (sentence for _, sentence in chunk)
+        changes = [(each.name, _change(each, self.device)) for each in self.augmentations]
+        source = self.source.sentences(tally)
+        for first in itertools.count(0, SENTENCES):
+            if not (texts := list(itertools.islice(source, SENTENCES))):
+                return
+            for name, change in changes:
+                draws = (Random(f"{SEED} {name} {number}") for number in itertools.count(first))
+                changed = zip(texts, change(texts, draws), strict=True)
+                texts = [new.strip() or old for old, new in changed]
+            yield from texts
 
 
 def augment(
@@ -143,7 +145,7 @@ def augment(
     spelled = "+".join(map(str, on_text))
     models = [_identity(model) for each in on_text for model in each.models]
     parts = [str(RULES), corpus.fingerprint, *(f"{each.name}:{each.share}" for each in on_text)]
-    fingerprint = hashlib.sha256("\n".join([*parts, *models]).encode()).hexdigest()[:16]
+    fingerprint = fingerprint_of("\n".join([*parts, *models]))
     return AugmentedCorpus(f"{corpus.name}, {spelled}", fingerprint, corpus, on_text, device)
 
 
@@ -163,25 +165,16 @@ def _identity(model: str) -> str:
     return digest.hexdigest()
 
 
-def _draws(name: str, number: int) -> Random:
-    return Random(f"{SEED} {name} {number}")
-
-
 def _change(augmentation: Augmentation, device: Device) -> Change:
     """Raises MtdlabError where a model that it names is not there."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
     if name in NEGATIONS.values():
         keeping = name == NEGATIONS["kept"]
-        return lambda lines: [negate(text, keeping=keeping) for _, text in lines]
+        return lambda texts, _: [negate(text, keeping=keeping) for text in texts]
     if name in ("typos", "repetition"):
         noise = typos if name == "typos" else repetition
-        return lambda lines: [noise(text, share, _draws(name, number)) for number, text in lines]
+        return lambda texts, draws: [noise(text, share, next(draws)) for text in texts]
     if name == "synonyms":
-        synonyms = Synonyms.load(models[0], device)
-        return lambda lines: synonyms(
-            [text for _, text in lines], [_draws(name, number) for number, _ in lines]
-        )
+        return Synonyms.load(models[0], device)
     rewriters = [Rewriter.load(model, device, name) for model in models]
-    return lambda lines: reduce(
-        lambda texts, rewriter: rewriter(texts), rewriters, [text for _, text in lines]
-    )
+    return lambda texts, _: reduce(lambda new, rewriter: rewriter(new), rewriters, list(texts))

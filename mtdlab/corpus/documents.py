@@ -4,14 +4,13 @@ A blank line, the end of a file and a missing value of a dataset end a document 
 different documents is never joined where they are marked.
 """
 
-import hashlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.corpus.corpus import Corpus
+from mtdlab.corpus.corpus import Corpus, fingerprint_of
 from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 
@@ -64,7 +63,6 @@ def join_documents(
 
     The fingerprint does not name tokenizer and length: the cache of tokens has both in its key.
     """
-    content = f"documents {RULES} {corpus.fingerprint}"
-    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
+    fingerprint = fingerprint_of(f"documents {RULES} {corpus.fingerprint}")
     name = f"{corpus.name}, documents"
     return DocumentCorpus(name, fingerprint, corpus, tokenizer, max_length)

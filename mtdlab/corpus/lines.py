@@ -83,18 +83,14 @@ class Tally:
         return [words for count, words in remarks if count]
 
 
-def read_file(path: Path, tally: Tally) -> Iterator[str]:
-    """The sentences of a text file, in order and in bounded memory. Raises as `raw_lines`."""
-    tally.files += 1
-    yield from filter(None, map(tally.sentence, raw_lines(path, tally, CHARACTERS)))
+def raw_lines(path: Path, tally: Tally) -> Iterator[str]:
+    """The lines of a text file without their ends, in order and in bounded memory.
 
-
-def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
-    """The lines of a text file without their ends; of a longer one its first `most` + 1 characters.
-
-    Updates the position in the file, `tally.done`. Raises MtdlabError where the file is UTF-16,
-    damaged gzip, or cannot be read.
+    Of a line longer than that of a pair of texts, 2 `CHARACTERS`, one character more. Updates the
+    position in the file, `tally.done`. Raises MtdlabError where the file is UTF-16, damaged gzip,
+    or cannot be read.
     """
+    most, tally.files = 2 * CHARACTERS, tally.files + 1
     before = tally.done
     with reading(path), path.open("rb") as file:
         text = _decode(file, path)

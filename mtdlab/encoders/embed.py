@@ -45,8 +45,27 @@ class Embedder:
     head: nn.Module | None = None
 
 
-class Sentences:
-    """Distinct sentences, sorted and tokenised once, which several encoders can embed."""
+class Distinct:
+    """The distinct ones of some texts, sorted; each has a row in an array of vectors.
+
+    Attributes:
+        texts: in the order of their rows, (S,).
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = sorted(set(texts))
+        self._rows = {text: row for row, text in enumerate(self.texts)}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def rows(self, texts: Sequence[str]) -> Rows:
+        """The rows of these texts' vectors, (P,). Raises KeyError for an unknown text."""
+        return np.array([self._rows[text] for text in texts], dtype=np.intp)
+
+
+class Sentences(Distinct):
+    """Distinct sentences, tokenised once, which several encoders can embed."""
 
     def __init__(
         self,
@@ -55,22 +74,9 @@ class Sentences:
         max_length: int,
         prompt: str = "",
     ) -> None:
-        distinct = sorted(set(sentences))
-        self.tokens = token_ids(tokenizer, distinct, max_length, prompt)
+        super().__init__(sentences)
+        self.tokens = token_ids(tokenizer, self.texts, max_length, prompt)
         self.padding = int(tokenizer.pad_token_id or 0)
-        self._position = {sentence: row for row, sentence in enumerate(distinct)}
-
-    @property
-    def texts(self) -> list[str]:
-        """The sentences in the order of their rows, (S,)."""
-        return list(self._position)
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def rows(self, sentences: Sequence[str]) -> Rows:
-        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
-        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
     def embed(self, embedder: Embedder, *, advance: Callable[[int], None] = _nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
@@ -112,13 +118,6 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
     if whole and is_fast(model) and ids.is_cpu and not torch.is_autocast_enabled("cpu"):
         return first_tokens_of_ids(model, ids, mask)
     return encode(model, mask, representation, input_ids=ids, head=head)
-
-
-def collect_with(
-    tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
-) -> Callable[[Iterable[str]], Sentences]:
-    """A function that tokenises the distinct ones of some texts for an encoder."""
-    return lambda texts: Sentences(texts, tokenizer, max_length, prompt)
 
 
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:

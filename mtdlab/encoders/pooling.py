@@ -4,8 +4,8 @@ Letters: N batch, L tokens, S segments of all sentences of a batch, D dimension.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.encoders.fast import OnEmbeddings, all_layers, all_tokens, first_tokens, is_fast
+from mtdlab.encoders.fast import OnEmbeddings, all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
 
@@ -51,20 +51,8 @@ def cut(words: Tensor, mask: Tensor, representation: Representation) -> Segments
     A sentence of n tokens has 1 + ⌊(n − 1) / segment_length⌋ segments (HiCL). With a prompt, its
     tokens are repeated in each segment, and n and segment_length count the others.
     """
-    if representation.prompt:
-        return _cut_prompted(words, mask, representation)
-    length = representation.segment_length
-    count, tokens, width = words.shape
-    missing = -tokens % length
-    words = torch.nn.functional.pad(words, (0, 0, 0, missing)).view(-1, length, width)
-    mask = torch.nn.functional.pad(mask, (0, missing)).view(-1, length)
-    sentence = torch.arange(count, device=mask.device).repeat_interleave(len(mask) // count)
-    real = mask[:, 0].bool()
-    return Segments(words[real], mask[real], sentence[real], mask[real].sum(dim=1))
-
-
-def _cut_prompted(words: Tensor, mask: Tensor, representation: Representation) -> Segments:
-    before, after = representation.tokens_before, representation.tokens_after
+    before = representation.tokens_before if representation.prompt else 0
+    after = representation.tokens_after if representation.prompt else 0
     most = representation.segment_length - before - after
     tokens = mask.sum(dim=1)
     own = tokens - before - after
@@ -151,61 +139,38 @@ def encode_segments(
 
     Without segments: vectors (N, D) of the sentences, and None.
     """
-    if not representation.segment_length:
-        return _encode(model, words, mask, representation, dropout, change), None
-    segments = cut(words, mask, representation)
-    vectors = _encode(model, segments.words, segments.mask, representation, dropout, change)
-    return vectors, segments
-
-
-def _encode(
-    model: PreTrainedModel,
-    words: Tensor,
-    mask: Tensor,
-    representation: Representation,
-    dropout: Dropout,
-    change: OnEmbeddings | None,
-) -> Tensor:
-    pooling = representation.pooling
+    pooling, segments = representation.pooling, None
+    if representation.segment_length:
+        segments = cut(words, mask, representation)
+        words, mask = segments.words, segments.mask
     several = pooling in ("first-last", "last2")
+    if is_fast(model) and pooling == "cls":
+        return first_tokens(model, words, mask, dropout, change), segments
     if is_fast(model):
-        if pooling == "cls":
-            return first_tokens(model, words, mask, dropout, change)
-        if several:
-            return pool(all_layers(model, words, mask, dropout, change), mask, representation)
-        return pool([all_tokens(model, words, mask, dropout, change)], mask, representation)
-    with _change_embeddings(model, mask, change):
-        output = model(
-            inputs_embeds=words,
-            attention_mask=mask,
-            output_hidden_states=several,
-            **_without_cache(type(model).forward),
+        layers: Sequence[Tensor] = all_tokens(
+            model, words, mask, dropout, change, every_layer=several
         )
-    layers = output.hidden_states if several else (output.last_hidden_state,)
-    return pool(layers, mask, representation)
+    else:
+        hooked = (
+            embedding_block(model).register_forward_hook(lambda *each: change(each[-1], mask))
+            if change
+            else nullcontext()
+        )
+        with hooked:
+            output = model(
+                inputs_embeds=words,
+                attention_mask=mask,
+                output_hidden_states=several,
+                **_without_cache(type(model).forward),
+            )
+        layers = output.hidden_states if several else (output.last_hidden_state,)
+    return pool(layers, mask, representation), segments
 
 
 @cache
 def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
     """The argument by which a decoder keeps no keys and values, which only generation needs."""
     return {"use_cache": False} if "use_cache" in inspect.signature(forward).parameters else {}
-
-
-@contextmanager
-def _change_embeddings(
-    model: PreTrainedModel, mask: Tensor, change: OnEmbeddings | None
-) -> Iterator[None]:
-    """Apply `change` to the output of the embedding block in transformers' forward pass."""
-    if change is None:
-        yield
-        return
-    hook = embedding_block(model).register_forward_hook(
-        lambda _block, _inputs, output: change(output, mask)
-    )
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def embedding_block(model: PreTrainedModel) -> nn.Module:

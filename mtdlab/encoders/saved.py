@@ -5,6 +5,7 @@ Letters: S sentences, D dimension.
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,7 @@ from torch import nn
 
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors
+from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling, natural_pooling
@@ -54,33 +55,21 @@ def find_representation(model: str, pooling: str | None) -> Representation | Non
     return Representation(known[pooling])
 
 
+@dataclass(frozen=True)
 class SentenceEncoder:
     """An encoder that turns sentences into vectors, as in its evaluation during training."""
 
-    def __init__(
-        self, name: str, representation: Representation | None = None, device: str = "auto"
-    ) -> None:
-        """Load a folder, `builtin` or a Hugging Face name.
+    encoder: Encoder
+    embedder: Embedder
 
-        Args:
-            representation: by default that of a model saved by mtdlab, else the pooling that the
-                encoder's files declare, else [CLS], and of a decoder the last token.
-            device: `auto`, `cpu`, `cuda` or `cuda:1`.
-
-        Raises:
-            MtdlabError: if the encoder cannot be loaded, or has no such pooling.
-        """
-        found = representation or saved_representation(name)
-        self.device = choose_device(TrainerSettings(encoder=name, device=device))
-        self._encoder = load(name, None)
-        self.representation = found or natural_pooling(name, self._encoder.traits)
-        check_pooling(name, self._encoder.traits, self.representation)
-        nn.Module.to(self._encoder.model, self.device.device)
+    @property
+    def representation(self) -> Representation:
+        """How token vectors become the vector of a sentence."""
+        return self.embedder.representation
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
         """Vectors (S, D) of sentences, in their order, in float32 and not normalised."""
-        embedder = Embedder(self._encoder.model, self.representation, self.device)
-        return encode_texts(self._encoder, sentences, embedder)
+        return encode_texts(self.encoder, sentences, self.embedder)
 
 
 def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> Vectors:
@@ -94,8 +83,7 @@ def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> 
     """
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError("encode takes a list of texts")
-    limit = encoder.token_limit(MAX_LENGTH)
-    distinct = Sentences(texts, encoder.tokenizer, limit, embedder.representation.prompt)
+    distinct = encoder.sentences(texts, embedder.representation.prompt)
     return distinct.embed(embedder)[distinct.rows(texts)]
 
 
@@ -113,4 +101,10 @@ def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto")
     Raises:
         MtdlabError: if it cannot be loaded, or has no such pooling.
     """
-    return SentenceEncoder(name, find_representation(name, pooling), device)
+    found = find_representation(name, pooling)
+    chosen = choose_device(TrainerSettings(encoder=name, device=device))
+    encoder = load(name, None)
+    representation = found or natural_pooling(name, encoder.traits)
+    check_pooling(name, encoder.traits, representation)
+    nn.Module.to(encoder.model, chosen.device)
+    return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

@@ -9,7 +9,7 @@ Letters: S texts, D dimension.
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,16 +20,16 @@ from mtdlab.encoders.saved import encode_texts
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.items import PER_ITEM, Items, own_items
 from mtdlab.evaluation.mteb import MtebTask
-from mtdlab.evaluation.retrieval import RetrievalTask, Split
+from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
-from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.methods.user_modules import find_evaluator
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
 
 EXPECTED = "it must return a dict of floats by name, such as {'accuracy': 0.83}"
 
 
-class EvaluatorTask:
+class EvaluatorTask(ExternalTask):
     """The scores that the function returns, each named `evaluator:KEY`."""
 
     name = EVALUATOR
@@ -37,11 +37,7 @@ class EvaluatorTask:
     def __init__(self, encoder: Encoder) -> None:
         """Raises MtdlabError where no function is named."""
         self._user, self._encoder = find_evaluator(), encoder
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether the function takes a split."""
-        return self._user.has_dev
+        self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """What the function returns, x 100.
@@ -67,10 +63,6 @@ class EvaluatorTask:
             for name, value in scores.items()
         ]
 
-    def tokens(self, split: Split) -> int:  # noqa: ARG002
-        """Not known: 0."""
-        return 0
-
 
 def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float], dict[str, Items]]:
     """Scores and their items by name. Raises MtdlabError for anything else."""
@@ -93,26 +85,6 @@ def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float]
     except ValueError as error:
         raise MtdlabError(f"{place}: {error}") from None
     return {name: float(value) for name, value in scores.items()}, items
-
-
-class ExternalTask(Protocol):
-    """A task of a user's own or of MTEB.
-
-    Attributes:
-        name: by which its scores are recorded.
-    """
-
-    name: str
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether it has dev data, on which a checkpoint can be selected."""
-
-    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
-        """Its scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
-
-    def tokens(self, split: Split) -> int:
-        """The number of tokens that are encoded for a split, 0 where it is not known."""
 
 
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:

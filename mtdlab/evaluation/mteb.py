@@ -26,8 +26,7 @@ from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder, weights_digest
 from mtdlab.encoders.saved import encode_texts
 from mtdlab.errors import MtdlabError, one_line
-from mtdlab.evaluation.retrieval import Split
-from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.settings.tasks import MTEB
 
 NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} | {
@@ -117,10 +116,8 @@ FOLDER = "mteb"
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
 
 
-class MtebTask:
+class MtebTask(ExternalTask):
     """A task of MTEB with its data loaded; mteb's main score, averaged over splits and subsets."""
-
-    has_dev = False
 
     def __init__(self, task: str, encoder: Encoder) -> None:
         """`task`: mteb:TASK. Raises MtdlabError where the library, the task or its data miss."""
@@ -148,10 +145,6 @@ class MtebTask:
         if not np.isfinite(score):
             return [TaskScore(self.name, None, "its main score is not finite", 1)]
         return [TaskScore(self.name, score, n=1)]
-
-    def tokens(self, split: Split) -> int:  # noqa: ARG002
-        """Not known: 0."""
-        return 0
 
 
 class _Peer:

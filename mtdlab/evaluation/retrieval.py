@@ -13,21 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.measures.geometry import normalise_rows
 from mtdlab.data_paths import find_data
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.items import digest_of, values_in_points
-from mtdlab.evaluation.suite import TaskScore, check_directions
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore, check_directions
 from mtdlab.settings.tasks import BEIR, DEV, score_name
 
-Split = Literal["dev", "test"]
 Relevance = Mapping[str, Mapping[str, int]]
 """The judged documents of each query, by id."""
 CUT = 10
@@ -53,27 +51,20 @@ class RetrievalData:
         return digest_of(*self.documents.items())
 
 
-class RetrievalTask:
+class RetrievalTask(ExternalTask):
     """A folder's documents and queries, tokenised once for an encoder."""
 
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
         """`task`: beir:FOLDER. Raises MtdlabError with file and line where a file does not fit."""
         self.name = score_name(task)
         self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
-        limit = encoder.token_limit(MAX_LENGTH)
+        self.has_dev = "dev" in self.data.relevance
         self._ids = np.array(list(self.data.documents))
-        self._documents = Sentences(self.data.documents.values(), encoder.tokenizer, limit, prompt)
+        self._documents = encoder.sentences(self.data.documents.values(), prompt)
         self._queries = {
-            split: Sentences(
-                [self.data.queries[query] for query in judged], encoder.tokenizer, limit, prompt
-            )
+            split: encoder.sentences([self.data.queries[query] for query in judged], prompt)
             for split, judged in self.data.relevance.items()
         }
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether there is a dev split, on which a checkpoint can be selected."""
-        return "dev" in self.data.relevance
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.encoders.embed import Rows, Vectors
+from mtdlab.encoders.embed import Distinct, Vectors
 from mtdlab.errors import MtdlabError
 
 PREFIX = "vectors:"
@@ -29,7 +29,7 @@ def words_of(sentence: str) -> list[str]:
     return _WORD.findall(sentence.lower())
 
 
-class WordAverages:
+class WordAverages(Distinct):
     """The distinct sentences of some texts, each the mean of its known words' vectors.
 
     Attributes:
@@ -45,12 +45,11 @@ class WordAverages:
         Raises:
             MtdlabError: if the file cannot be read, or a line is damaged.
         """
-        distinct = sorted(set(texts))
-        self._position = {sentence: row for row, sentence in enumerate(distinct)}
-        split = [words_of(sentence) for sentence in distinct]
+        super().__init__(texts)
+        split = [words_of(text) for text in self.texts]
         table = read_vectors(path, {word for words in split for word in words})
         dimension = len(next(iter(table.values()), np.zeros(1)))
-        self.vectors: Vectors = np.zeros((len(distinct), dimension), dtype=np.float32)
+        self.vectors: Vectors = np.zeros((len(self), dimension), dtype=np.float32)
         self.words = self.unknown = self.empty = 0
         for row, words in enumerate(split):
             known = [table[word] for word in words if word in table]
@@ -59,13 +58,6 @@ class WordAverages:
             self.empty += not known
             if known:
                 self.vectors[row] = np.mean(known, axis=0, dtype=np.float64)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def rows(self, sentences: Sequence[str]) -> Rows:
-        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
-        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
     def remark(self) -> str:
         """How many words have no vector."""

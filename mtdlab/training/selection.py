@@ -4,15 +4,14 @@ Letters: S distinct sentences, D dimension.
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from analysis.data.tasks import STS
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.embed import Embedder, Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
@@ -76,9 +75,7 @@ class StsAverage(StsTask):
         Raises:
             MtdlabError: for a damaged file.
         """
-        limit = encoder.token_limit(MAX_LENGTH)
-        folder = evaluation_folder(evaluation)
-        self._suite = _suite(evaluation, folder, encoder.tokenizer, limit, prompt)
+        self._suite = _suite(evaluation, evaluation_folder(evaluation), encoder, prompt)
         self.sentences, self._test = self._suite.sentences, test
         self._test_rows = self.sentences.rows(test.sentences.texts)
 
@@ -98,17 +95,11 @@ def _has(name: str, folder: Path | None) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _suite(
-    evaluation: str,
-    folder: Path | None,
-    tokenizer: PreTrainedTokenizerBase,
-    limit: int,
-    prompt: str,
-) -> Suite[Sentences]:
+def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
     found = [name for name in STS if _has(name, folder)]
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
-    return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
+    return Suite(found, folder, partial(encoder.sentences, prompt=prompt), pairs)
 
 
 class Selection(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtdlab.corpus import corpus as module
-from mtdlab.corpus.corpus import DatasetColumn, open_corpus
+from mtdlab.corpus.corpus import open_corpus, parse_dataset
 from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
 
@@ -21,12 +21,12 @@ def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_name_says_where_and_which() -> None:
-    assert DatasetColumn.of("dataset:me/it") == DatasetColumn("me/it", None, "train", "text")
-    assert DatasetColumn.of("dataset:it:en:test#body") == DatasetColumn("it", "en", "test", "body")
-    assert DatasetColumn.of("dataset:./it::test") == DatasetColumn("./it", None, "test", "text")
+    assert parse_dataset("dataset:me/it") == ("me/it", None, "train", "text")
+    assert parse_dataset("dataset:it:en:test#body") == ("it", "en", "test", "body")
+    assert parse_dataset("dataset:./it::test") == ("./it", None, "test", "text")
     for name in ("dataset:", "dataset:#text", "dataset:a:b:c:d"):
         with pytest.raises(MtdlabError, match="it is spelled dataset:NAME:CONFIG:SPLIT#COLUMN"):
-            DatasetColumn.of(name)
+            parse_dataset(name)
 
 
 ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 1, 0]}
@@ -89,13 +89,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("datasets")
 def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    def unreachable(*_arguments: Any, timeout: float, **_options: Any) -> None:
-        assert timeout <= 3
-        raise TimeoutError
-
-    monkeypatch.setattr(huggingface_hub, "is_offline_mode", lambda: False)
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", unreachable)
+    monkeypatch.setattr(module.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(module.hub, "reachable", lambda: False)
     with pytest.raises(MtdlabError, match="the hub cannot be reached; give a folder, or set HF_H"):
         open_corpus("dataset:no/such")

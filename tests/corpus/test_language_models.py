@@ -40,8 +40,8 @@ CPU = Device(torch.device("cpu"), torch.float32)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
 
-def draws(count: int) -> list[Random]:
-    return [Random(number) for number in range(count)]
+def draws(count: int) -> Iterator[Random]:
+    return map(Random, range(count))
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_synonyms_leave_spaces_marks_numbers_and_parts_of_words(
 ) -> None:
     language = Synonyms.load(str(request.getfixturevalue(folder)), CPU)
     for seed in range(5):
-        new = language(["  the,  dog;\tcat  (7) "], [Random(seed)])[0]
+        new = language(["  the,  dog;\tcat  (7) "], iter([Random(seed)]))[0]
         assert re.fullmatch(r"  [a-z]+,  [a-zA-Z]+;\t[a-z]+  \(7\) ", new), new
     assert language(["7 , 8 !", ""], draws(2)) == ["7 , 8 !", ""]
 
@@ -339,7 +339,8 @@ def test_a_model_that_does_not_serve_is_refused(
 def test_a_masked_language_model_needs_a_mask(bert: Path, tmp_path: Path) -> None:
     AutoModelForMaskedLM.from_pretrained(bert).save_pretrained(tmp_path)
     backend = AutoTokenizer.from_pretrained(bert).backend_tokenizer
-    PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]")
+    tokenizer.save_pretrained(tmp_path)
     with pytest.raises(MtdlabError, match=r"its tokenizer has no mask"):
         Synonyms.load(str(tmp_path), CPU)
 

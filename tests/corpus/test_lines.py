@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from mtdlab.corpus import lines as module
-from mtdlab.corpus.lines import CHARACTERS, Tally, read_file
+from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines
 from mtdlab.errors import MtdlabError
+
+
+def sentences_of(path: Path, tally: Tally) -> list[str]:
+    return list(filter(None, map(tally.sentence, raw_lines(path, tally))))
 
 
 def read(path: Path, data: bytes) -> tuple[list[str], Tally]:
     path.write_bytes(data)
     tally = Tally()
-    return list(read_file(path, tally)), tally
+    return sentences_of(path, tally), tally
 
 
 @pytest.mark.parametrize(
@@ -70,7 +74,7 @@ def test_reading_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "x"
     path.write_bytes(b"a line\n" * 100_000)
     tally, seen = Tally(done=5), []
-    for _ in read_file(path, tally):
+    for _ in raw_lines(path, tally):
         seen.append(tally.done)
     assert seen == sorted(seen)
     assert 5 < seen[50_000] < tally.done == 700_005
@@ -116,7 +120,7 @@ def test_a_line_of_ten_megabytes_is_cut_in_bounded_memory(tmp_path: Path) -> Non
     path, tally = tmp_path / "long.txt", Tally()
     path.write_bytes(b"x" * 10_000_000 + b"\ntwo\n")
     tracemalloc.start()
-    sentences = list(read_file(path, tally))
+    sentences = sentences_of(path, tally)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert [len(sentence) for sentence in sentences] == [CHARACTERS, 3]
@@ -128,5 +132,5 @@ def test_a_single_line_without_an_end_and_right_to_left_text_are_kept(tmp_path: 
     path = tmp_path / "one.txt"
     path.write_text("שלום עולם", encoding="utf-8")
     tally = Tally()
-    assert list(read_file(path, tally)) == ["שלום עולם"]
+    assert sentences_of(path, tally) == ["שלום עולם"]
     assert tally.remarks() == []

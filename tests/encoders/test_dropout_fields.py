@@ -46,7 +46,7 @@ def vectors(model: Any) -> Tensor:
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_each_field_alone_makes_two_passes_differ(kind: str) -> None:
-    names = FAMILIES[kind].names
+    names = FAMILIES[kind]
     for field in names:
         rates = dict.fromkeys(names, 0.0) | {field: 0.37}
         model = model_of(kind, **rates)
@@ -62,7 +62,7 @@ def test_each_field_alone_makes_two_passes_differ(kind: str) -> None:
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_causal_families_are_found_and_word_embeddings_replace_ids(kind: str) -> None:
     model = model_of(kind).eval()
-    traits = read_traits(kind, model, FAMILIES[kind].names, None)
+    traits = read_traits(kind, model, FAMILIES[kind], None)
     assert traits.causal == (kind in CAUSAL)
     assert not model.training
     words = model.get_input_embeddings()(IDS)

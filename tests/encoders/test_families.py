@@ -24,7 +24,7 @@ from transformers import (
 from mtdlab.builtin import builtin_pairs
 from mtdlab.config import make_settings
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, Sentences, collect_with
+from mtdlab.encoders.embed import Embedder, Sentences
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.settings import Pooling, Representation
@@ -128,7 +128,7 @@ def scored(folder: Path) -> tuple[Encoder, Suite[Sentences]]:
     encoder, pairs = load_encoder(str(folder), 0.1), builtin_pairs("test")[:100]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mtdlab.evaluation.pairs.builtin_pairs", lambda _: pairs)
-        suite = Suite(("builtin",), None, collect_with(encoder.tokenizer, encoder.token_limit(512)))
+        suite = Suite(("builtin",), None, encoder.sentences)
     return encoder, suite
 
 

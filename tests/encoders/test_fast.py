@@ -100,7 +100,7 @@ def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -
         mask,
         lambda w: model(inputs_embeds=w, attention_mask=mask).last_hidden_state * real,
     )
-    fast = outputs_and_gradients(model, mask, lambda w: all_tokens(model, w, mask, NONE) * real)
+    fast = outputs_and_gradients(model, mask, lambda w: all_tokens(model, w, mask, NONE)[0] * real)
     assert torch.allclose(fast[0], plain[0], atol=1e-5)
     for one, other in zip(fast[1:], plain[1:], strict=True):
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
@@ -184,7 +184,7 @@ def test_values_that_are_not_finite_do_not_reach_other_sentences() -> None:
     with torch.no_grad():
         for vectors in (
             first_tokens(model, words, mask, NONE),
-            (all_tokens(model, words, mask, NONE) * mask.unsqueeze(-1)).sum(dim=1),
+            (all_tokens(model, words, mask, NONE)[0] * mask.unsqueeze(-1)).sum(dim=1),
         ):
             broken = (~vectors.isfinite()).any(dim=1)
             assert broken.nonzero().flatten().tolist() == [1]

@@ -18,7 +18,6 @@ from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.encoders.fast import is_fast
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
-from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.settings import Pooling, Representation
@@ -236,7 +235,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Run) -> None:
-    for act in (load_inputs, lambda each: SentenceEncoder(each.encoder, Representation("cls"))):
+    for act in (load_inputs, lambda each: mtdlab.load_encoder(each.encoder, pooling="cls")):
         with pytest.raises(MtdlabError, match=r"is causal, .* choose pooling last-token or mean"):
             act(run_of(decoder, pooling="cls"))
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM
 
-from mtdlab.corpus.language import load_model
+from mtdlab.corpus.language import Synonyms
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder, load_tokenizer
 from mtdlab.errors import MtdlabError
@@ -68,7 +67,7 @@ def test_a_model_for_augmentations_that_needs_its_own_code_is_refused(folder: Pa
     change(folder / "config.json", model_type="own", auto_map=MODEL)
     device = Device(torch.device("cpu"), torch.float32)
     with pytest.raises(MtdlabError, match=r"synonyms model .* needs Python code of its own"):
-        load_model(AutoModelForMaskedLM, str(folder), device, "synonyms")
+        Synonyms.load(str(folder), device)
     assert not (folder.parent / "run").exists()
 
 

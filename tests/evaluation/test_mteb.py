@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, collect_with
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.folders import encoder_path
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.mteb import write_mteb
-from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.settings import Representation
 
@@ -60,11 +59,10 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: floa
     from sentence_transformers import SentenceTransformer
 
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite((name,), SHARED, collect_with(encoder.tokenizer, encoder.token_limit(512)))
+    suite = Suite((name,), SHARED, encoder.sentences)
     cpu = Device(torch.device("cpu"), torch.float32)
     [ours] = score_tasks(Embedder(encoder.model, Representation("mean"), cpu), suite)
-    pairs = suite.loaded[name]
-    assert isinstance(pairs, Pairs)
+    [pairs] = suite.loaded[name]
     task = mteb.get_task(theirs_name)
     rows = {"sentence1": pairs.first, "sentence2": pairs.second, "score": pairs.gold.tolist()}
     # a fingerprint of its own spares datasets pickling pyarrow's types, which not all versions can

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mtdlab.device import Device
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb import MtebTask
@@ -58,7 +58,7 @@ def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], tiny_encod
         [str(row["sentence2"]) for row in rows],
         np.array([float(str(row["score"])) for row in rows]),
     )
-    ours = StsTask(pairs, encoder.tokenizer, encoder.token_limit(MAX_LENGTH))
+    ours = StsTask(pairs, encoder)
     assert score.task == "mteb:STSBenchmark"
     assert score.score == pytest.approx(ours.measure(embedder)[1].score, abs=1e-3)
 

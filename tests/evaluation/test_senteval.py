@@ -9,14 +9,8 @@ from hypothesis import strategies as st
 
 from analysis.data.tasks import STS, TRANSFER
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.pairs import SUBSETS, Pairs
-from mtdlab.evaluation.tasks import (
-    Classification,
-    load_task,
-    parts_of,
-    sts_benchmark_pairs,
-    task_folder,
-)
+from mtdlab.evaluation.pairs import SUBSETS, Labelled
+from mtdlab.evaluation.tasks import load_task, sts_benchmark_pairs, task_folder
 from mtdlab.settings.tasks import KNOWN, parse_tasks
 
 
@@ -76,8 +70,7 @@ ON_DISK = (*STS, *TRANSFER)
 
 @pytest.mark.parametrize("task", ON_DISK)
 def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) -> None:
-    loaded = load_task(task, lay_out(tmp_path, task))
-    parts = parts_of(loaded)
+    parts = load_task(task, lay_out(tmp_path, task))
     expected = (
         len(SUBSETS[task]) * 12
         if task in SUBSETS
@@ -85,25 +78,25 @@ def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) 
     )
     assert [len(part) for part in parts] == [expected] * len(parts)
     assert len(parts) == {"SST2": 3, "TREC": 2, "MRPC": 2}.get(task, 1)
-    if isinstance(loaded, Classification):
-        assert set(loaded.train.labels) == ({3, 4, 5} if task == "TREC" else {0, 1})
+    first = parts[0]
+    if isinstance(first, Labelled):
+        assert set(first.gold) == ({3, 4, 5} if task == "TREC" else {0, 1})
     else:
-        assert loaded.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]
+        assert first.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]
 
 
 def test_latin_1_is_read_where_senteval_writes_it(tmp_path: Path) -> None:
-    trec = load_task("TREC", lay_out(tmp_path, "TREC"))
-    assert trec.train.first[-1] == "\u00b5 ?"
-    positive = load_task("MR", lay_out(tmp_path, "MR"))
-    assert positive.train.first[0] == "caf\u00e9 0 0"
-    assert positive.train.labels.tolist() == [0] * 12 + [1] * 12
+    train, _ = load_task("TREC", lay_out(tmp_path, "TREC"))
+    assert train.first[-1] == "\u00b5 ?"
+    [whole] = load_task("MR", lay_out(tmp_path, "MR"))
+    assert whole.first[0] == "caf\u00e9 0 0"
+    assert whole.gold.tolist() == [0] * 12 + [1] * 12
 
 
 def test_subsets_stand_one_after_the_other_without_empty_gold(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "STS13")
     (folder / "STS.gs.OnWN.txt").write_text("\n" * 11 + "4\n")
-    pairs = load_task("STS13", folder)
-    assert isinstance(pairs, Pairs)
+    [pairs] = load_task("STS13", folder)
     assert pairs.gold.tolist() == [at % 6 + 0.5 for at in range(12)] * 2 + [4]
     assert pairs.first[-1] == "a dog 11"
 
@@ -111,7 +104,7 @@ def test_subsets_stand_one_after_the_other_without_empty_gold(tmp_path: Path) ->
 def test_an_empty_line_of_a_class_file_is_a_sentence(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "CR")
     (folder / "custrev.neg").write_bytes(b"a\n\n" + b"b\n" * 9)
-    assert load_task("CR", folder).train.first[:3] == ["a", "", "b"]
+    assert load_task("CR", folder)[0].first[:3] == ["a", "", "b"]
 
 
 DAMAGE = [
@@ -133,7 +126,7 @@ DAMAGE = [
     ("TREC", "TREC_10.label", b"HUM:x who ?\nwho ?\n", r"label:2: 'who \?' is no label; ABBR, "),
     ("TREC", "TREC_10.label", b"HUM:x\n", r"TREC_10.label:1: holds an empty sentence"),
     ("TREC", "train_5500.label", b"HUM:x who ?\n" * 20, r"20 sentences in 1 classes"),
-    ("MRPC", "msr_paraphrase_test.txt", b"h\n2\t1\t1\ta\tb\n", r"test.txt:1: 1 columns; 5 are"),
+    ("MRPC", "msr_paraphrase_test.txt", b"h\n2\t1\n", r"test.txt:2: 2 columns; 5 are needed"),
     ("MRPC", "msr_paraphrase_test.txt", b"h\t\t\t\t\n2\t1\t1\ta\tb\n", r"txt:2: '2' is no label"),
 ]
 
@@ -181,11 +174,11 @@ def mutated(content: bytes) -> st.SearchStrategy[bytes]:
 
 def is_read(task: str, folder: Path) -> bool:
     """Whether a task is read, as complete rows; else the error is one line with the folder."""
-    refusal = ""
+    parts, refusal = (), ""
     try:
-        parts = parts_of(load_task(task, folder))
+        parts = load_task(task, folder)
     except MtdlabError as error:
-        parts, refusal = [], str(error)
+        refusal = str(error)
     assert "\n" not in refusal
     assert bool(parts) != (str(folder) in refusal)
     for part in parts:
@@ -259,7 +252,7 @@ def test_published_sizes(task: str, sizes: list[int]) -> None:
     assert folder is not None
     if not folder.is_dir():
         pytest.skip(f"no {task} at {folder}")
-    assert [len(part) for part in parts_of(load_task(task, folder))] == sizes
+    assert [len(part) for part in load_task(task, folder)] == sizes
 
 
 @pytest.mark.skipif(

@@ -9,18 +9,11 @@ from test_senteval import lay_out
 
 from mtdlab.config import read_study
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, collect_with
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
-from mtdlab.evaluation.tasks import (
-    BY_CLASS,
-    BY_SPLIT,
-    PUBLISHED_PAIRS,
-    describe_shortfall,
-    load_task,
-    task_folder,
-)
+from mtdlab.evaluation.tasks import PUBLISHED, describe_shortfall, load_task, task_folder
 from mtdlab.settings import Representation
 from mtdlab.sweep.preflight import shortfall_warnings
 
@@ -56,7 +49,7 @@ def test_splits_are_counted_where_their_size_is_known(
     assert bool(found) == bool(expected)
 
 
-@pytest.mark.parametrize("task", [*BY_CLASS, *BY_SPLIT, *PUBLISHED_PAIRS])
+@pytest.mark.parametrize("task", PUBLISHED)
 def test_published_files_are_complete(task: str) -> None:
     folder = task_folder(task, SHARED)
     if folder is None or not folder.is_dir():
@@ -67,7 +60,7 @@ def test_published_files_are_complete(task: str) -> None:
 def test_the_score_carries_the_warning(tiny_encoder: Path, tmp_path: Path) -> None:
     lay_out(tmp_path, "STSB")
     encoder = load_encoder(str(tiny_encoder), 0.1)
-    suite = Suite(["STSB"], tmp_path, collect_with(encoder.tokenizer, 32))
+    suite = Suite(["STSB"], tmp_path, encoder.sentences)
     device = Device(torch.device("cpu"), torch.float32)
     scores = score_tasks(Embedder(encoder.model, Representation("cls"), device), suite)
     report = ScoreReport("m", Representation("cls"), None, "cpu", scores, [], [])

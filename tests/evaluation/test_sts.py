@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from mtdlab.device import Device
 from mtdlab.encoders import embed
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import TrialError
@@ -36,13 +36,13 @@ def pairs(tiny_pairs: Path) -> Pairs:
 
 @pytest.fixture
 def task(pairs: Pairs, encoder: Encoder) -> StsTask:
-    return StsTask(pairs, encoder.tokenizer, 32)
+    return StsTask(pairs, encoder)
 
 
 def toy_task(encoder: Encoder) -> StsTask:
     """a-b, a-c and b-c of three sentences; vectors come in the order a, b, c."""
     gold = np.array([1.0, 5.0, 3.0])
-    return StsTask(Pairs(["dog", "bird", "dog"], ["cat", "dog", "cat"], gold), encoder.tokenizer, 8)
+    return StsTask(Pairs(["dog", "bird", "dog"], ["cat", "dog", "cat"], gold), encoder)
 
 
 def test_each_distinct_sentence_is_encoded_once(task: StsTask, pairs: Pairs) -> None:
@@ -59,7 +59,7 @@ def test_the_score_is_scipys_spearman_of_cosines(pairs: Pairs, encoder: Encoder)
     chosen = Pairs(
         [pairs.first[at] for at in keep], [pairs.second[at] for at in keep], pairs.gold[keep]
     )
-    task = StsTask(chosen, encoder.tokenizer, 32)
+    task = StsTask(chosen, encoder)
     vectors = task.embed(Embedder(encoder.model, Representation("cls"), CPU)).astype(np.float64)
     cosines = [
         float(vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b]))
@@ -151,8 +151,8 @@ def test_the_models_mode_is_kept_and_dropout_is_off(
 
 
 def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
-    task = StsTask(pairs, encoder.tokenizer, 4)
-    assert {len(tokens) for tokens in task.sentences.tokens} == {4}
+    sentences = embed.Sentences(pairs.first, encoder.tokenizer, 4)
+    assert {len(tokens) for tokens in sentences.tokens} == {4}
 
 
 @pytest.mark.slow
@@ -163,6 +163,6 @@ def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
 def test_minilm_scores_what_is_published() -> None:
     """Mean pooling scores 82.03 on STS-B's test split, as sentence-transformers reports."""
     encoder = load_encoder(MINILM, 0.1)
-    task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder.tokenizer, MAX_LENGTH)
+    task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder)
     vectors = task.embed(Embedder(encoder.model, Representation("mean"), CPU))
     assert task.evaluate(vectors).score == pytest.approx(82.03, abs=0.02)

@@ -4,6 +4,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from analysis.data.tasks import STS
 from analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
 from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, Sentences, collect_with
+from mtdlab.encoders.embed import Embedder, Sentences
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import senteval_classification
@@ -26,7 +27,7 @@ from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
-from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.settings import Representation
 
@@ -47,12 +48,10 @@ def encoder(tiny_encoder: Path) -> Encoder:
 
 @pytest.fixture
 def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]]:
-    def make(*tasks: str) -> Suite[Sentences]:
+    def make(*tasks: str, **changed: Any) -> Suite[Sentences]:
         for task in tasks:
             lay_out(tmp_path, task)
-        return Suite(
-            (*tasks, "STS14"), tmp_path, collect_with(encoder.tokenizer, 32), {"mine": PAIRS}
-        )
+        return Suite((*tasks, "STS14"), tmp_path, encoder.sentences, {"mine": PAIRS}, **changed)
 
     return make
 
@@ -60,20 +59,16 @@ def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]
 def test_each_sentence_is_encoded_once_over_all_tasks(
     suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
 ) -> None:
-    suite = suite_of("STS12", "STSB", "MR")
+    heard: list[tuple[str, int, int]] = []
+    suite = suite_of("STS12", "STSB", "MR", advance=lambda *step: heard.append(step))
     texts = {
         text
         for task in suite.loaded.values()
-        for part in [getattr(task, "train", task)]
+        for part in task
         for text in (*part.first, *part.second)
     }
     assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
-    heard: list[tuple[str, int, int]] = []
-    embed_suite(
-        Embedder(encoder.model, Representation("cls"), CPU),
-        suite,
-        advance=lambda *step: heard.append(step),
-    )
+    suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
     assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
 
 
@@ -82,8 +77,8 @@ def test_a_score_is_scipys_spearman(
     suite_of: Callable[..., Suite[Sentences]], encoder: Encoder, whiten: int | None
 ) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("mean"), CPU), suite)
-    pairs = suite.loaded["STSB"]
+    vectors = suite.embed(Embedder(encoder.model, Representation("mean"), CPU))
+    [pairs] = suite.loaded["STSB"]
     first, second = (
         vectors[suite.sentences.rows(side)].astype(np.float64)
         for side in (pairs.first, pairs.second)
@@ -131,12 +126,12 @@ def test_broken_vectors_have_a_reason_and_no_score(
     suite = suite_of(task)
     suite.spaces = {
         "mine": Pairs(
-            suite.loaded[task].first if task == "STSB" else PAIRS.first,
-            suite.loaded[task].second if task == "STSB" else PAIRS.second,
+            suite.loaded[task][0].first if task == "STSB" else PAIRS.first,
+            suite.loaded[task][0].second if task == "STSB" else PAIRS.second,
             np.arange(12.0) if task == "STSB" else PAIRS.gold,
         )
     }
-    vectors = spoil(embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)).astype(
+    vectors = spoil(suite.embed(Embedder(encoder.model, Representation("cls"), CPU))).astype(
         np.float32
     )
     if reason == "are not finite":
@@ -154,7 +149,7 @@ def test_more_dimensions_than_there_are_give_a_reason(
     suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
 ) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
+    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
     assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
@@ -162,7 +157,7 @@ def test_the_space_of_a_set_of_pairs(
     suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
 ) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
+    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
     at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
     space = suite.space("mine", vectors, None)
     assert (space.positives, space.sentences) == (2, 5)
@@ -362,6 +357,6 @@ needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data a
 def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, collect_with(encoder.tokenizer, 512))
+    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.sentences)
     scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]
