@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -14,7 +13,7 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 import mtdlab
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import TrainerSettings
 from mtdlab.encoders.fast import is_fast
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
@@ -26,18 +25,16 @@ from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import WORDS
+from tests.conftest import WORDS, Settings
 from tests.encoders.random_encoders import DECODERS, FAMILIES, POSITIONS, write_family
 
-LEARNT = sorted(set(WORDS))
 SENTENCES = ["a dog runs", "the old man sleeps in the small house today", "birds", "a cat"]
 Arrays = NDArray[np.float32]
-Run = Callable[..., TrainerSettings]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_family(tmp_path_factory.mktemp(request.param), request.param, LEARNT)
+    return write_family(tmp_path_factory.mktemp(request.param), request.param, WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -49,26 +46,13 @@ def loaded(folder: Path) -> tuple[Encoder, Any]:
 
 
 @pytest.fixture
-def run_of(tiny_corpus: Path, tiny_pairs: Path) -> Run:
+def run_of(settings_of: Settings) -> Settings:
     """Settings of a run of a few steps of an encoder, but for what is given."""
 
     def settings(encoder: Path, **changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(encoder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
-            "batch_size": 8,
-            "steps": 6,
-            "evaluate_every": 3,
-            "learning_rate": 1e-3,
-            "device": "cpu",
-            "precision": "float32",
-            "max_length": 16,
-            "pooling": "last-token" if encoder.name.startswith(DECODERS) else "cls",
-        }
-        if changed.get("method", "mocose") == "mocose":
-            values |= {"queue_size": 16, "initial_queue_size": 4}
-        return make_settings(**values | changed)
+        pooling = "last-token" if encoder.name.startswith(DECODERS) else "cls"
+        given = {"pooling": pooling, "steps": 6, "evaluate_every": 3} | changed
+        return settings_of(encoder=str(encoder), **given)
 
     return settings
 
@@ -156,7 +140,7 @@ METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "poo
 
 @pytest.mark.parametrize("changed", METHODS, ids=lambda each: str(each["method"]))
 def test_train_evaluate_export_and_open(
-    folder: Path, run_of: Run, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
+    folder: Path, run_of: Settings, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
 ) -> None:
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
     settings = run_of(folder, **changed)
@@ -193,7 +177,7 @@ def opened_plainly(folder: Path, texts: list[str], pooling: Pooling) -> Arrays:
     return np.stack([np.asarray(vector) for vector in vectors])
 
 
-def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Run) -> None:
+def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Settings) -> None:
     settings = run_of(folder)
     recorded = environment(settings, load_inputs(settings))["encoder"]
     how = {
@@ -204,7 +188,7 @@ def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: R
     assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in recorded
 
 
-def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Run) -> None:
+def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Settings) -> None:
     """Outside the fast pass dropout draws from torch's generator, which is part of the state."""
     settings = run_of(folder, ema_decay=0.5, fgsm_epsilon=1e-3)
     inputs = load_inputs(settings)
@@ -212,7 +196,9 @@ def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of
     check_resume(settings, inputs)
 
 
-def test_the_target_branch_is_the_average_of_the_online_branch(folder: Path, run_of: Run) -> None:
+def test_the_target_branch_is_the_average_of_the_online_branch(
+    folder: Path, run_of: Settings
+) -> None:
     settings = run_of(folder, ema_decay=0.75, steps=1, evaluate_every=1)
     state = start(settings, load_inputs(settings))
     method: Any = state.method
@@ -229,12 +215,7 @@ def test_the_target_branch_is_the_average_of_the_online_branch(folder: Path, run
     assert any(not torch.equal(after[name], before[name]) for name in averaged)
 
 
-@pytest.fixture(scope="module")
-def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_family(tmp_path_factory.mktemp("qwen3"), "qwen3", LEARNT)
-
-
-def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Run) -> None:
+def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Settings) -> None:
     for act in (load_inputs, lambda each: mtdlab.load_encoder(each.encoder, pooling="cls")):
         with pytest.raises(MtdlabError, match=r"is causal, .* choose pooling last-token or mean"):
             act(run_of(decoder, pooling="cls"))
@@ -264,7 +245,7 @@ def test_a_tokenizer_that_cannot_pad_is_refused(decoder: Path, tmp_path: Path) -
         load_encoder(str(tmp_path), 0.1)
 
 
-def test_position_shuffle_is_refused_with_the_last_token(run_of: Run, decoder: Path) -> None:
+def test_position_shuffle_is_refused_with_the_last_token(run_of: Settings, decoder: Path) -> None:
     with pytest.raises(ValueError, match="position-shuffle moves the token that the pooling last-"):
         run_of(decoder, augmentation="position-shuffle")
 

