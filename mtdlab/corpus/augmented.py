@@ -113,8 +113,7 @@ class AugmentedCorpus(Corpus):
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """As many as the source has; one of which a change leaves nothing stays as it is.
 
-        Raises:
-            MtdlabError: where a model is not there, or the source turns out damaged.
+        Raises MtdlabError where a model is not there, or the source turns out damaged.
         """
         changes = [(each.name, _change(each, self.device)) for each in self.augmentations]
         source = self.source.sentences(tally)

@@ -150,8 +150,7 @@ def _digest(path: Path) -> "hashlib._Hash":
 def _files(name: str) -> list[Path]:
     """A file by itself, or a folder's text files, sorted by name.
 
-    Raises:
-        MtdlabError: where there is none.
+    Raises MtdlabError where there is none.
     """
     path = find_data("corpus", name)
     with reading(path):
@@ -185,8 +184,7 @@ Row = tuple[str, str]
 def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
     """The file of a name, and its two columns where it names them.
 
-    Raises:
-        MtdlabError: where it is spelled otherwise, or there is no such file.
+    Raises MtdlabError where it is spelled otherwise, or there is no such file.
     """
     file, mark, named = corpus.removeprefix(PAIRS).partition("#")
     columns = [name.strip() for name in named.split(",")]
@@ -300,8 +298,7 @@ CHUNK_CHARACTERS = 1 << 20
 def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
     """All sentences in order, in lists; `tally` counts what was met.
 
-    Raises:
-        MtdlabError: where a file turns out damaged.
+    Raises MtdlabError where a file turns out damaged.
     """
     chunk: list[str] = []
     characters = 0
@@ -326,8 +323,7 @@ DATASET_ROWS = 1024
 def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
     """Dataset, configuration, split and column of a name.
 
-    Raises:
-        MtdlabError: where it is spelled otherwise.
+    Raises MtdlabError where it is spelled otherwise.
     """
     where, _, column = corpus.removeprefix(DATASET).partition("#")
     parts = where.split(":")

@@ -44,8 +44,7 @@ YOUNG_SECONDS = 60.0
 def hold(folder: Path) -> Iterator[bool]:
     """Lock a folder until the block ends; False where another holds it, or nothing can be locked.
 
-    Raises:
-        OSError: where the folder cannot be opened.
+    Raises OSError where the folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     locked = False

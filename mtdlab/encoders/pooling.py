@@ -176,8 +176,7 @@ def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
 def embedding_block(model: PreTrainedModel) -> nn.Module:
     """The part of an encoder before its first layer, with positions and LayerNorm.
 
-    Raises:
-        MtdlabError: for a family without one, whose word embeddings enter the first layer.
+    Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
     """
     block = getattr(model, "embeddings", None)
     if not isinstance(block, nn.Module):
@@ -191,8 +190,7 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
 def position_embeddings(model: PreTrainedModel) -> Tensor:
     """The embeddings (M, D) of an encoder's positions, the first one first.
 
-    Raises:
-        MtdlabError: for a family without absolute positions.
+    Raises MtdlabError for a family without absolute positions.
     """
     table = getattr(embedding_block(model), "position_embeddings", None)
     if not isinstance(table, nn.Embedding):

@@ -24,8 +24,7 @@ from mtdlab.settings import Pooling, Representation, TrainerSettings
 def saved_representation(name: str) -> Representation | None:
     """The representation of a model saved by mtdlab; None for another encoder.
 
-    Raises:
-        MtdlabError: if the description of its run is damaged.
+    Raises MtdlabError if the description of its run is damaged.
     """
     path = Path(name) / RUN
     if not path.is_file():

@@ -145,8 +145,7 @@ class DevSelection:
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
         """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
 
-        Raises:
-            TrialError: where vectors are not finite, or the function does not return the score.
+        Raises TrialError where vectors are not finite, or the function does not return the score.
         """
         vectors, geometry = self._pairs.measure(embedder)
         try:

@@ -83,8 +83,7 @@ def load_pairs(source: str, split: Split) -> Pairs:
 def evaluation_folder(source: str) -> Path | None:
     """The folder that `trainer.evaluation` names; None for the built-in pairs.
 
-    Raises:
-        MtdlabError: where a relative path is neither here nor in the folder MTDLAB_DATA.
+    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
     """
     return None if source == BUILTIN else find_data("evaluation", source)
 

@@ -157,8 +157,7 @@ class FlowNetwork(nn.Module):
     def __init__(self, dimension: int, settings: Flow) -> None:
         """Initialised from torch's global generator, then by the first rows that it maps.
 
-        Raises:
-            ValueError: where a level would have fewer than 2 dimensions.
+        Raises ValueError where a level would have fewer than 2 dimensions.
         """
         super().__init__()
         least = 2 ** (settings.levels - 1) + 1

@@ -48,8 +48,7 @@ class StsTask:
     def embed(self, embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D), see `Sentences.embed`.
 
-        Raises:
-            TrialError: where one of them is not finite.
+        Raises TrialError where one of them is not finite.
         """
         vectors = self.sentences.embed(embedder)
         if not np.isfinite(vectors).all():

@@ -192,8 +192,7 @@ class Suite(Generic[T]):
     ) -> list[tuple[Floats, Floats]]:
         """First and second vectors of each part: of pairs at unit length, of classes as they are.
 
-        Raises:
-            ValueError: where they are not finite, zero, all alike, or span too little.
+        Raises ValueError where they are not finite, zero, all alike, or span too little.
         """
         texts = ([part.first for part in parts], [part.second for part in parts])
         first, second = (

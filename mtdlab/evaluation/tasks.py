@@ -42,8 +42,7 @@ FEWEST = 10
 def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
     """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
 
-    Raises:
-        MtdlabError: with file and line where a file does not fit.
+    Raises MtdlabError with file and line where a file does not fit.
     """
     # CR as published has an empty line, which SentEval encodes as it is
     found = [

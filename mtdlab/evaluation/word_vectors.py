@@ -42,8 +42,7 @@ class WordAverages(Distinct):
     def __init__(self, texts: Iterable[str], path: Path) -> None:
         """Read the vectors of the words of `texts`, one line of the file in memory at a time.
 
-        Raises:
-            MtdlabError: if the file cannot be read, or a line is damaged.
+        Raises MtdlabError if the file cannot be read, or a line is damaged.
         """
         super().__init__(texts)
         split = [words_of(text) for text in self.texts]

@@ -1,28 +1,28 @@
 """Augmented corpora: line for line their source's, the same in every process, tokenised once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, create_autospec
 
 import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus import augmented as module
 from mtdlab.corpus.augmented import AugmentedCorpus, augment
 from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device
-from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.training import inputs
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
+from tests.conftest import Settings
 
 CPU = Device(torch.device("cpu"), torch.float32)
 NOISE = "typos:0.4+repetition:0.32"
@@ -134,19 +134,10 @@ def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
         folder.mkdir()
         (folder / "weights").write_text("one")
     other.write_text("a dog\n")
-    texts = [
-        "typos:0.1",
-        "typos:0.2",
-        "repetition:0.1",
-        "typos:0.1+repetition:0.1",
-        "repetition:0.1+typos:0.1",
-        "synonyms:a/b",
-        "paraphrase:a/b",
-        "paraphrase:a/c",
-        "back-translation:a/b,a/c",
-        "back-translation:a/c,a/b",
-        f"synonyms:{model}",
-    ]
+    noise = ["typos:0.1", "typos:0.2", "repetition:0.1", "typos:0.1+repetition:0.1"]
+    named = ["synonyms:a/b", "paraphrase:a/b", "paraphrase:a/c", f"synonyms:{model}"]
+    both = ["back-translation:a/b,a/c", "back-translation:a/c,a/b"]
+    texts = [*noise, "repetition:0.1+typos:0.1", *named, *both]
     prints = {augmented(tiny_corpus, text).fingerprint for text in texts}
     prints |= {open_corpus(str(tiny_corpus)).fingerprint, augmented(other, texts[0]).fingerprint}
     assert len(prints) == len(texts) + 2
@@ -156,29 +147,9 @@ def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
     assert augmented(tiny_corpus, f"synonyms:{model}").fingerprint != before
 
 
-Settings = Callable[..., TrainerSettings]
-
-
-@pytest.fixture
-def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
-    def settings(augmentation: str, **changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(tiny_encoder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
-            "batch_size": 8,
-            "device": "cpu",
-            "precision": "float32",
-            "max_length": 16,
-            "augmentation": augmentation,
-        }
-        return make_settings(**values | changed)
-
-    return settings
-
-
 def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
-    plain, changed = load_inputs(settings_of("position-shuffle")), load_inputs(settings_of(NOISE))
+    both = ("position-shuffle", NOISE)
+    plain, changed = (load_inputs(settings_of(augmentation=each)) for each in both)
     assert plain.views == (plain.tokens,)
     assert plain.encoder is changed.encoder
     assert plain.tokens is changed.tokens
@@ -187,33 +158,23 @@ def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus
     assert target is changed.tokens
     assert np.array_equal(online.ids, expected.ids)
     assert not np.array_equal(online.ids, changed.tokens.ids)
-    assert load_inputs(settings_of(NOISE, max_length=8)).views[0].ids.shape == (60, 8)
+    assert load_inputs(settings_of(augmentation=NOISE, max_length=8)).views[0].ids.shape == (60, 8)
 
 
 def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
     settings_of: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[str] = []
-    loaded: list[str] = []
-    real_sentences, real_load = AugmentedCorpus.sentences, load_encoder
-
-    def sentences(self: AugmentedCorpus, tally: Tally | None = None) -> Iterator[str]:
-        read.append(self.name)
-        return real_sentences(self, tally)
-
-    def load(name: str, *arguments: Any) -> Encoder:
-        loaded.append(name)
-        return real_load(name, *arguments)
-
-    monkeypatch.setattr(AugmentedCorpus, "sentences", sentences)
-    monkeypatch.setattr(inputs, "load_encoder", load)
+    read = create_autospec(AugmentedCorpus.sentences, side_effect=AugmentedCorpus.sentences)
+    loaded = Mock(side_effect=load_encoder)
+    monkeypatch.setattr(AugmentedCorpus, "sentences", read)
+    monkeypatch.setattr(inputs, "load_encoder", loaded)
     inputs._load.cache_clear()
     values = ("none", "typos:0.1", "typos:0.2")
-    check_inputs(settings_of("none"), values)
-    assert (len(read), len(loaded)) == (2, 1)
-    settings = [settings_of(value, seed=seed) for seed in (0, 1) for value in values]
+    check_inputs(settings_of(), values)
+    assert (read.call_count, loaded.call_count) == (2, 1)
+    settings = [settings_of(augmentation=value, seed=seed) for seed in (0, 1) for value in values]
     stores = [load_inputs(each).views[0] for each in settings]
-    assert (len(read), len(loaded)) == (2, 2)
+    assert (read.call_count, loaded.call_count) == (2, 2)
     assert stores[:3] == stores[3:]
     assert len({store.fingerprint for store in stores}) == 3
 
@@ -221,39 +182,31 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
 def test_a_missing_model_is_said_before_anything_is_trained(
     settings_of: Settings, cache: Path
 ) -> None:
-    for name, models in (
-        ("synonyms", "no/model"),
-        ("paraphrase", "no/model"),
-        ("back-translation", "no/model,b"),
-    ):
+    for name, more in (("synonyms", ""), ("paraphrase", ""), ("back-translation", ",b")):
+        said = f"^{name} model no/model: neither a folder here nor in"
         for act in (check_inputs, load_inputs):
-            with pytest.raises(
-                MtdlabError, match=f"^{name} model no/model: neither a folder here nor in"
-            ):
-                act(settings_of(f"{name}:{models}"))
+            with pytest.raises(MtdlabError, match=said):
+                act(settings_of(augmentation=f"{name}:no/model{more}"))
     assert not list((cache / "tokens").glob(".*building-*"))
 
 
 def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
     settings_of: Settings,
 ) -> None:
-    named = load_inputs(settings_of(NOISE))
+    named = load_inputs(settings_of(augmentation=NOISE))
     rows = BatchOrder([named.tokens], 8, seed=5).next_rows()
     online, target = next(named.batches(8, seed=5))
     for view, store in zip((online, target), named.views, strict=True):
         assert torch.equal(view[0], store.batch(rows)[0])
         assert torch.equal(view[1], store.batch(rows)[1])
-    (both,) = next(load_inputs(settings_of("none")).batches(8, seed=5))
+    (both,) = next(load_inputs(settings_of()).batches(8, seed=5))
     assert torch.equal(both[0], target[0])
 
 
 def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:
     def losses(augmentation: str) -> list[float]:
-        settings = settings_of(
-            augmentation, steps=4, evaluate_every=4, queue_size=16, initial_queue_size=8
-        )
-        curve = train(settings, load_inputs(settings), lambda _step, _evaluation: None).curve
-        return list(curve["loss"])
+        settings = settings_of(augmentation=augmentation, steps=4)
+        return list(train(settings, load_inputs(settings), lambda *_: None).curve["loss"])
 
     changed = losses(NOISE)
     assert changed == losses(NOISE)

@@ -10,30 +10,6 @@ from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
 
 
-@pytest.mark.parametrize(
-    ("data", "sentences"),
-    [
-        (b"one\ntwo\n", ["one", "two"]),
-        (b"one\ntwo", ["one", "two"]),
-        (b"\n  \n\tone \n\n\xc2\xa0\ntwo\n\n", ["one", "two"]),
-        (b"\xef\xbb\xbfone\ntwo\n", ["one", "two"]),
-        (b"one\r\ntwo\r\n\r\n", ["one", "two"]),
-        (b"a \xff b\ntwo\n", ["a \ufffd b", "two"]),
-        (
-            "na\u00efve \u05e9\u05dc\u05d5\u05dd\na\u2028b\n".encode(),
-            ["na\u00efve \u05e9\u05dc\u05d5\u05dd", "a\u2028b"],
-        ),
-    ],
-    ids=["plain", "no end", "blank", "mark", "windows", "invalid", "unicode"],
-)
-def test_lines_become_sentences(tmp_path: Path, data: bytes, sentences: list[str]) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(data)
-    corpus = open_corpus(str(path))
-    assert list(corpus.sentences()) == sentences
-    assert list(corpus.sentences()) == sentences
-
-
 @pytest.mark.parametrize("data", [b"", b"\n \n\t\r\n", b"\xef\xbb\xbf"])
 def test_a_file_without_a_sentence_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "corpus.txt"

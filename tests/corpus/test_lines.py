@@ -32,24 +32,17 @@ def read(path: Path, data: bytes) -> tuple[list[str], Tally]:
         ),
         ("\u20ac \ufffd\n".encode(), ["\u20ac \ufffd"], Tally(lines=1)),
         (b"\xed\xb2\x80\n", ["\ufffd" * 3], Tally(lines=1, bad_bytes=3)),
+        (
+            "\xa0\n \xef\u05dd\na\u2028b".encode(),
+            ["\xef\u05dd", "a\u2028b"],
+            Tally(lines=3, blank=1),
+        ),
         (b"a\0b\0\n\0\n", ["ab"], Tally(lines=2, blank=1, nuls=3)),
         (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n", ["one", "\ufefftwo"], Tally(lines=2)),
         (b"123456789", ["12345678"], Tally(lines=1, cut=1)),
         (b"12345678\n1234567\n", ["12345678", "1234567"], Tally(lines=2)),
         (b"12345678\r\n123456789\r\nx\n", ["12345678", "12345678", "x"], Tally(lines=3, cut=1)),
         (b"1" * 100 + b"\nx\n" + b" " * 9, ["11111111", "x"], Tally(lines=3, cut=2, blank=1)),
-    ],
-    ids=[
-        "blank",
-        "invalid",
-        "replacement",
-        "surrogate",
-        "nul",
-        "mark",
-        "long",
-        "just",
-        "windows",
-        "longer",
     ],
 )
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -126,11 +119,3 @@ def test_a_line_of_ten_megabytes_is_cut_in_bounded_memory(tmp_path: Path) -> Non
     assert [len(sentence) for sentence in sentences] == [CHARACTERS, 3]
     assert (tally.lines, tally.cut) == (2, 1)
     assert peak < 2e6
-
-
-def test_a_single_line_without_an_end_and_right_to_left_text_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "one.txt"
-    path.write_text("שלום עולם", encoding="utf-8")
-    tally = Tally()
-    assert sentences_of(path, tally) == ["שלום עולם"]
-    assert tally.remarks() == []

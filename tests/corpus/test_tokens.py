@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 from mtdlab.corpus import corpus as corpora
 from mtdlab.corpus import tokens as module
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import TokenStore, hold, tokenise
+from mtdlab.corpus.tokens import TokenStore, growing_array, hold, tokenise
 from mtdlab.errors import MtdlabError
 
 
@@ -91,20 +92,14 @@ def test_a_second_call_does_not_tokenise(
     tokenizer: PreTrainedTokenizerBase,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calls = []
-    real = module._write
-
-    def counted(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(module, "_write", counted)
+    write = Mock(side_effect=module._write)
+    monkeypatch.setattr(module, "_write", write)
     again = tokenise(corpus, tokenizer, 8)
-    assert not calls
+    assert not write.called
     assert again.fingerprint == store.fingerprint
     assert np.array_equal(again.ids, store.ids)
     tokenise(corpus, tokenizer, 9)
-    assert len(calls) == 1
+    assert write.call_count == 1
 
 
 def test_another_tokenizer_or_corpus_is_another_cache(
@@ -178,10 +173,8 @@ def test_a_failure_leaves_nothing_behind(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def full(*_arguments: Any) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(module, "_write", full)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(module, "_write", Mock(side_effect=full))
     message = r"No space left on device: [\d.]+ MB are free in .*; free some space, or set MTD"
     with pytest.raises(MtdlabError, match=message):
         tokenise(corpus, tokenizer, 8)
@@ -233,3 +226,18 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(
     assert wide.ids.dtype == np.int32
     assert np.array_equal(wide.ids, store.ids)
     assert isinstance(wide.lengths, np.memmap)
+
+
+@pytest.mark.parametrize("row", [(), (3,)])
+@pytest.mark.parametrize("sizes", [(), (1,), (9, 1, 90), (12_345, 100_000)])
+def test_it_is_the_array_saved_at_once(
+    tmp_path: Path, row: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
+    random = np.random.default_rng(0)
+    parts = [random.integers(0, 1 << 16, (size, *row), dtype=np.uint16) for size in sizes]
+    whole = np.concatenate([np.zeros((0, *row), np.uint16), *parts])
+    with growing_array(tmp_path / "grown.npy", np.dtype(np.uint16), row) as append:
+        for part in parts:
+            append(part)
+    np.save(tmp_path / "whole.npy", whole)
+    assert (tmp_path / "grown.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
