@@ -6,7 +6,7 @@ Letters: N batch, L tokens, V vocabulary.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -83,11 +83,16 @@ class LanguageModel:
         return encoded
 
 
-def by_length(texts: Sequence[str], size: int) -> Iterator[list[int]]:
-    """The texts' places in batches of `size`, the longest first: so little is padded."""
-    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+def in_batches(
+    texts: Sequence[str], size: int, change: Callable[[list[int]], Iterable[str]]
+) -> list[str]:
+    """What texts become, by their places in batches, the longest first: so little is padded."""
+    new, order = list(texts), sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     for start in range(0, len(order), size):
-        yield order[start : start + size]
+        places = order[start : start + size]
+        for place, text in zip(places, change(places), strict=True):
+            new[place] = text
+    return new
 
 
 REWRITTEN = 128
@@ -110,12 +115,9 @@ class Rewriter(LanguageModel):
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """What the model makes of each text, on one line."""
-        new = [""] * len(texts)
-        for places in by_length(texts, REWRITTEN):
-            written = self._write([self.prefix + texts[place] for place in places])
-            for place, text in zip(places, written, strict=True):
-                new[place] = " ".join(text.split())
-        return new
+        return in_batches(
+            texts, REWRITTEN, lambda places: self._write([self.prefix + texts[at] for at in places])
+        )
 
     def _write(self, texts: list[str]) -> list[str]:
         encoded = self.read(texts, limit=MAX_TOKENS).to(self.device.device)
@@ -127,7 +129,8 @@ class Rewriter(LanguageModel):
                 num_beams=1,
                 do_sample=False,
             )
-        return list(self.tokenizer.batch_decode(ids, skip_special_tokens=True))
+        written = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return [" ".join(text.split()) for text in written]
 
 
 REPLACED = 0.3
@@ -174,8 +177,9 @@ class Synonyms(LanguageModel):
 
     def __call__(self, texts: Sequence[str], draws: Iterator[Random]) -> list[str]:
         """Each text with some of its words replaced; its own draw decides which."""
-        new, drawn = list(texts), list(itertools.islice(draws, len(texts)))
-        for places in by_length(texts, MASKED):
+        drawn = list(itertools.islice(draws, len(texts)))
+
+        def replaced(places: list[int]) -> Iterator[str]:
             batch = [texts[place] for place in places]
             encoded = self.read(batch, batch, limit=2 * MAX_TOKENS)
             chosen = [
@@ -183,9 +187,10 @@ class Synonyms(LanguageModel):
                 for row, (place, text) in enumerate(zip(places, batch, strict=True))
             ]
             proposed = self._propose(encoded, chosen)
-            for place, words in zip(places, chosen, strict=True):
-                new[place] = _replace(texts[place], words, itertools.islice(proposed, len(words)))
-        return new
+            for text, words in zip(batch, chosen, strict=True):
+                yield _replace(text, words, itertools.islice(proposed, len(words)))
+
+        return in_batches(texts, MASKED, replaced)
 
     def _propose(self, encoded: BatchEncoding, chosen: list[list[Word]]) -> Iterator[list[str]]:
         """The most probable whole words for every chosen one, in order, the best first."""

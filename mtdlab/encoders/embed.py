@@ -27,8 +27,8 @@ _KEPT = 31 << 20
 """Bytes of one freed block, below glibc's limit of 32 MiB, after which glibc keeps freed memory."""
 
 
-def _nothing(_done: int) -> None:
-    """Ignore the progress."""
+def nothing(*_progress: object) -> None:
+    """No progress is shown."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Sentences(Distinct):
         self.tokens = token_ids(tokenizer, self.texts, max_length, prompt)
         self.padding = int(tokenizer.pad_token_id or 0)
 
-    def embed(self, embedder: Embedder, *, advance: Callable[[int], None] = _nothing) -> Vectors:
+    def embed(self, embedder: Embedder, advance: Callable[[int, int], None] = nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
         An encoder with invalid weights gives values that are not finite; the caller has to check.
 
         Args:
-            advance: called after each batch with its number of sentences.
+            advance: called after each batch with the number of sentences done, and of all.
         """
         model, device = embedder.model, embedder.device
         training = model.training
@@ -94,11 +94,13 @@ class Sentences(Distinct):
         lengths = [len(tokens) for tokens in self.tokens]
         order = np.argsort(lengths, kind="stable")
         vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
+        done = 0
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
                 ids, mask = self._pad(rows, device.device)
                 vectors[rows] = _encode(embedder, ids, mask).float().cpu().numpy()
-                advance(len(rows))
+                done += len(rows)
+                advance(done, len(order))
         model.train(training)
         return vectors
 

@@ -1,8 +1,7 @@
 """Loading of encoders and tokenizers by name; Python code of an encoder's own is never run."""
 
 import hashlib
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,8 @@ from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import encoder_path, find_file, why_missing
+from mtdlab.encoders.folders import encoder_path, read_json, why_missing
+from mtdlab.encoders.pooling import position_table
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
@@ -42,27 +42,20 @@ def refuse_own_code(what: str, name: str) -> None:
         what: names it in the message.
         name: of a folder or on the hub.
     """
-    config, tokenizer = (_read(name, f"{each}config.json") for each in ("", "tokenizer_"))
-    known = {
-        "config.json": str(config.get("model_type")) in CONFIG_MAPPING,
-        "tokenizer_config.json": hasattr(transformers, str(tokenizer.get("tokenizer_class"))),
+    known: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "config.json": lambda fields: str(fields.get("model_type")) in CONFIG_MAPPING,
+        "tokenizer_config.json": lambda fields: hasattr(
+            transformers, str(fields.get("tokenizer_class"))
+        ),
     }
-    for file, fields in (("config.json", config), ("tokenizer_config.json", tokenizer)):
-        if fields.get("auto_map") and not known[file]:
+    for file, is_known in known.items():
+        # what is missing or damaged is reported by loading
+        fields = read_json(name, file)
+        if fields.get("auto_map") and not is_known(fields):
             raise MtdlabError(
                 f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
                 "runs; choose an encoder of a family that transformers has"
             )
-
-
-def _read(name: str, file: str) -> dict[str, Any]:
-    """The fields of a JSON file; none where it is missing or damaged, which loading reports."""
-    path = find_file(name, file)
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def weights_digest(model: PreTrainedModel) -> str:
@@ -108,14 +101,11 @@ class Encoder:
 def position_limit(model: PreTrainedModel) -> int:
     """The maximum number of tokens, by the encoder's positions.
 
-    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
     Rotary positions have no table: there the limit is that of the configuration.
     """
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    if not isinstance(table, nn.Embedding):
+    if (table := position_table(model)) is None:
         return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
-    first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
-    return int(table.num_embeddings) - first
+    return len(table)
 
 
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:

@@ -187,20 +187,25 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
     return block
 
 
-def position_embeddings(model: PreTrainedModel) -> Tensor:
-    """The embeddings (M, D) of an encoder's positions, the first one first.
+def position_table(model: PreTrainedModel) -> Tensor | None:
+    """The embeddings (M, D) of an encoder's positions, the first one first; None without a table.
 
-    Raises MtdlabError for a family without absolute positions.
+    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
     """
-    table = getattr(embedding_block(model), "position_embeddings", None)
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if not isinstance(table, nn.Embedding):
+        return None
+    return table.weight[0 if table.padding_idx is None else table.padding_idx + 1 :]
+
+
+def position_embeddings(model: PreTrainedModel) -> Tensor:
+    """`position_table`. Raises MtdlabError for a family without absolute positions."""
+    if (table := position_table(model)) is None:
         raise MtdlabError(
             f"an encoder of the type {model.config.model_type} has no table of positions to "
             "shuffle; choose BERT or RoBERTa, or augmentation_draw tokens"
         )
-    # RoBERTa's begin after that of padding
-    first = 0 if table.padding_idx is None else table.padding_idx + 1
-    return table.weight[first:]
+    return table
 
 
 def pool(

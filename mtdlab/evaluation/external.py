@@ -102,12 +102,13 @@ def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:
     """The scores of each task on test data, then on its dev data if it has any."""
-    scores: list[TaskScore] = []
-    for task in tasks:
-        scores += score_split(embedder, task, "test")
-        if task.has_dev:
-            scores += score_split(embedder, task, "dev")
-    return scores
+    both: tuple[Split, ...] = ("test", "dev")
+    return [
+        score
+        for task in tasks
+        for split in both[: 1 + task.has_dev]
+        for score in score_split(embedder, task, split)
+    ]
 
 
 def score_split(embedder: Embedder, task: ExternalTask, split: Split) -> list[TaskScore]:

@@ -13,8 +13,9 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,8 @@ def _result(task: str, score: float) -> dict[str, Any]:
 
 
 FOLDER = "mteb"
+_QUIET = partial(warnings.catch_warnings, action="ignore")
+"""What mteb and datasets warn of is not the user's."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
 
 
@@ -130,7 +133,7 @@ class MtebTask(ExternalTask):
         assert split == "test", "mteb reports test splits"
         peer = _Peer(self._encoder, embedder)
         try:
-            with _quiet():
+            with _QUIET():
                 found = [
                     scores["main_score"]
                     for each in self._task.eval_splits
@@ -152,26 +155,17 @@ class _Peer:
 
     def __init__(self, encoder: Encoder, embedder: Embedder) -> None:
         from mteb.models import ModelMeta
+        from mteb.similarity_functions import cos_sim, pairwise_cos_sim
 
         self._encoder, self._embedder = encoder, embedder
         self.mteb_model_meta = ModelMeta.create_empty({"name": "mtdlab/encoder"})
+        # of vectors (S, D) and (S', D): (S, S'), and of rows (S,)
+        self.similarity, self.similarity_pairwise = cos_sim, pairwise_cos_sim
 
     def encode(self, inputs: Any, **_context: Any) -> Vectors:
         """Vectors (S, D) of the texts of mteb's batches."""
         texts = [text for batch in inputs for text in batch["text"]]
         return encode_texts(self._encoder, texts, self._embedder)
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Cosines (S, S')."""
-        from mteb.similarity_functions import cos_sim
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Cosines (S,) of the rows."""
-        from mteb.similarity_functions import pairwise_cos_sim
-
-        return pairwise_cos_sim(first, second)
 
 
 def _load_task(name: str) -> Any:
@@ -184,7 +178,7 @@ def _load_task(name: str) -> Any:
         ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    with _quiet():
+    with _QUIET():
         try:
             task = mteb.get_task(name)
         except KeyError as error:
@@ -192,33 +186,17 @@ def _load_task(name: str) -> Any:
             near = _NEAREST.search(str(error))
             hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
             raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
-        folder = _data_folder(name)
-        if folder is not None:
-            data = {"path": str(folder), "revision": "local"}
+        where = f"neither a folder {FOLDER}/{name} nor the hub"
+        with suppress(MtdlabError):
+            where = str(find_data("tasks", f"{FOLDER}/{name}").absolute())
+            data = {"path": where, "revision": "local"}
             task.metadata = task.metadata.model_copy(update={"dataset": data})
         try:
             task.load_data()
         except Exception as error:
             # of datasets, the hub's client, or the task's own transformation
-            where = str(folder) if folder else f"neither a folder {FOLDER}/{name} nor the hub"
             raise MtdlabError(
                 f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
                 f"them into {FOLDER}/{name} as test.jsonl or test.parquet with mteb's columns"
             ) from None
     return task
-
-
-def _data_folder(name: str) -> Path | None:
-    """The local folder of a task's data in the working folder or MTDLAB_DATA; None without one."""
-    try:
-        return find_data("tasks", f"{FOLDER}/{name}").absolute()
-    except MtdlabError:
-        return None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What mteb and datasets warn of is not the user's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

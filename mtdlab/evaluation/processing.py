@@ -117,10 +117,6 @@ class ActNorm(nn.Module):
         self.log_scale.copy_(-(deviation + 1e-6).masked_fill(constant, 1.0).log() / 3)
         self.initialised = True
 
-    def log_determinant(self) -> Tensor:
-        """log |det| (), of the Jacobian, the same for all rows."""
-        return 3 * self.log_scale.sum()
-
 
 class FlowStep(nn.Module):
     """Actnorm, permutation, additive coupling of D dimensions: half of them shifts the others."""
@@ -182,7 +178,7 @@ class FlowNetwork(nn.Module):
                 split_off.append(rest)
             for step in level:
                 rows = step(rows)
-        scales = [step.norm.log_determinant() for level in self.levels for step in level]
+        scales = [3 * step.norm.log_scale.sum() for level in self.levels for step in level]
         return torch.cat([*split_off, rows], dim=1), torch.stack(scales).sum()
 
     def bits_per_dimension(self, rows: Tensor) -> Tensor:

@@ -70,12 +70,11 @@ class RetrievalTask(ExternalTask):
         """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""
         judged = self.data.relevance[split]
         name = self.name + (DEV if split == "dev" else "")
-        sentences = self._queries[split]
         documents, queries = (
             each.embed(embedder)[each.rows(texts)]
             for each, texts in (
-                (self._documents, list(self.data.documents.values())),
-                (sentences, [self.data.queries[query] for query in judged]),
+                (self._documents, [*self.data.documents.values()]),
+                (self._queries[split], [self.data.queries[query] for query in judged]),
             )
         )
         try:
@@ -186,12 +185,14 @@ def _read_relevance(
                 f"tasks {path}:{number}: not query id, document id and a whole number, separated "
                 "by tabs"
             )
-        query, document, relevance = fields[0], fields[1], int(fields[2])
-        for kind, each, known in (("query", query, queries), ("document", document, documents)):
-            if each not in known:
-                file = "queries.jsonl" if kind == "query" else "corpus.jsonl"
-                raise MtdlabError(f"tasks {path}:{number}: the {kind} {each!r} is not in {file}")
-        found.setdefault(query, {})[document] = relevance
+        query, document, relevance = fields
+        if query not in queries:
+            raise MtdlabError(f"tasks {path}:{number}: the query {query!r} is not in queries.jsonl")
+        if document not in documents:
+            raise MtdlabError(
+                f"tasks {path}:{number}: the document {document!r} is not in corpus.jsonl"
+            )
+        found.setdefault(query, {})[document] = int(relevance)
     if not found:
         raise MtdlabError(
             f"tasks {path}: judges no query; query id, document id and relevance "

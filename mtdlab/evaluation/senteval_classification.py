@@ -50,19 +50,14 @@ class _Job:
 
 
 Advance = Callable[[int, int], None]
+"""Called after every fit with the number of those done, and of all."""
 
 
-def nothing(_done: int, _total: int) -> None:
-    """No progress is shown."""
-
-
-def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> tuple[float, Correct]:
+def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     """Mean accuracy x 100 over ten folds; each chooses its strength by ten folds of its own.
 
     Folds differ by some examples in size, and the score by some hundredths from the share of the
     examples that are correct.
-
-    `advance(done, total)` is called after every fit.
     """
     outer = list(_folds(data.labels, np.arange(len(data.labels))))
     inner = [job for fit, _ in outer for job in _search(data.labels, fit, NESTED)]
@@ -81,7 +76,7 @@ def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> tuple[floa
 
 
 def split_accuracy(
-    train: Examples, dev: Examples | None, test: Examples, *, advance: Advance = nothing
+    train: Examples, dev: Examples | None, test: Examples, advance: Advance
 ) -> tuple[float, Correct]:
     """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
     parts = [part for part in (train, dev, test) if part is not None]
@@ -91,11 +86,10 @@ def split_accuracy(
     )
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
-    strengths = HELD_OUT if dev is None else NESTED
     if dev is None:
-        jobs = _search(data.labels, fit, strengths)
+        strengths, jobs = HELD_OUT, _search(data.labels, fit, HELD_OUT)
     else:
-        jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), strengths)]
+        strengths, jobs = NESTED, [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
     total = len(jobs) + 1
     best = _best(_accuracies(_run(data, jobs, advance, 0, total)), strengths)
     [[correct]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)

@@ -6,6 +6,7 @@ Letters: S distinct sentences over all tasks, P pairs, D dimension.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from analysis.data.tasks import TRANSFER
 from analysis.measures.geometry import alignment, batched_uniformity, normalise_rows, uniformity
-from mtdlab.encoders.embed import Distinct, Embedder, Sentences, Vectors
+from mtdlab.encoders.embed import Distinct, Embedder, Sentences, Vectors, nothing
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.evaluation.pairs import Labelled, Pairs
 from mtdlab.evaluation.processing import Processing
@@ -31,10 +32,6 @@ from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 Split = Literal["dev", "test"]
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
-
-
-def nothing(_what: str, _done: int, _total: int) -> None:
-    """No progress is shown."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +158,7 @@ class Suite(Generic[T]):
         except ValueError as error:
             return replace(none, reason=str(error))
         if isinstance(scored, Labelled):
-            score, correct = _classify(parts, sides, lambda *step: self._advance(task, *step))
+            score, correct = _classify(parts, sides, partial(self._advance, task))
             items = values_in_points(100 * correct, scored.digest)
             return replace(none, score=score, items=items)
         cosines = (sides[0][0] * sides[0][1]).sum(axis=1)
@@ -209,14 +206,7 @@ class Suite(Generic[T]):
 
     def embed(self: "Suite[Sentences]", embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
-        done = 0
-
-        def count_encoded(count: int) -> None:
-            nonlocal done
-            done += count
-            self._advance("sentences", done, len(self.sentences))
-
-        return self.sentences.embed(embedder, advance=count_encoded)
+        return self.sentences.embed(embedder, partial(self._advance, "sentences"))
 
 
 def score_tasks(embedder: Embedder, suite: Suite[Sentences]) -> list[TaskScore]:
@@ -241,9 +231,9 @@ def _classify(
         Examples(_features(*both), part.gold) for both, part in zip(sides, task, strict=True)
     ]
     if not others:
-        return nested_accuracy(train, advance=advance)
+        return nested_accuracy(train, advance)
     *dev, test = others
-    return split_accuracy(train, dev[0] if dev else None, test, advance=advance)
+    return split_accuracy(train, dev[0] if dev else None, test, advance)
 
 
 def _features(first: Floats, second: Floats) -> Floats:

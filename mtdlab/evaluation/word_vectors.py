@@ -76,11 +76,7 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     try:
         for number, line in _lines(path):
             fields = line.split(" ")
-            if (
-                number == 1
-                and len(fields) == 2
-                and all(each.isascii() and each.isdigit() for each in fields)
-            ):
+            if number == 1 and re.fullmatch(r"[0-9]+ [0-9]+", line):
                 dimension = int(fields[1])
                 continue
             dimension = dimension or len(fields) - 1
