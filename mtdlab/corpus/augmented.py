@@ -15,11 +15,10 @@ from random import Random
 
 from mtdlab.corpus.corpus import Corpus, fingerprint_of
 from mtdlab.corpus.language import Rewriter, Synonyms
-from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.lines import Tally, reading
 from mtdlab.corpus.negation import negate
 from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
-from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import NEGATIONS, TEXT_LEVEL, Augmentation
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -105,11 +104,6 @@ class AugmentedCorpus(Corpus):
     augmentations: tuple[Augmentation, ...]
     device: Device
 
-    @property
-    def doing(self) -> str:
-        """The progress bar's text: what takes the time while it is read."""
-        return ", ".join(augmentation.name for augmentation in self.augmentations)
-
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """As many as the source has; one of which a change leaves nothing stays as it is.
 
@@ -145,22 +139,18 @@ def augment(
     models = [_identity(model) for each in on_text for model in each.models]
     parts = [str(RULES), corpus.fingerprint, *(f"{each.name}:{each.share}" for each in on_text)]
     fingerprint = fingerprint_of("\n".join([*parts, *models]))
-    return AugmentedCorpus(f"{corpus.name}, {spelled}", fingerprint, corpus, on_text, device)
+    name, doing = f"{corpus.name}, {spelled}", ", ".join(each.name for each in on_text)
+    return AugmentedCorpus(name, fingerprint, corpus, on_text, device, doing=doing)
 
 
 def _identity(model: str) -> str:
     if not is_folder(folder := Path(model)):
         return model
     digest = hashlib.sha256()
-    try:
+    with reading(f"augmentation: the folder {model}", "give a folder with its files"):
         for path in sorted(path for path in folder.iterdir() if path.is_file()):
             with path.open("rb") as file:
                 digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
-    except OSError as error:
-        raise MtdlabError(
-            f"augmentation: the folder {model} cannot be read: "
-            f"{(error.strerror or str(error)).lower()}; give a folder with its files"
-        ) from None
     return digest.hexdigest()
 
 

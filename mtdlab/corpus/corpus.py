@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -45,17 +45,17 @@ def fingerprint_of(content: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where sentences come from; `fingerprint` changes when any of them does."""
+    """Where sentences come from; `fingerprint` changes when any of them does.
+
+    Attributes:
+        doing: the progress bar's text while its tokens are prepared.
+        unit: what a row of it is, in words.
+    """
 
     name: str
     fingerprint: str
+    doing: str = field(default="tokens", kw_only=True)
     unit: ClassVar[str] = "sentences"
-    """What a row of it is, in words."""
-
-    @property
-    def doing(self) -> str:
-        """The progress bar's text while its tokens are prepared."""
-        return "tokens"
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """The sentences, in order, never all in memory; `tally` counts what was met.
@@ -143,7 +143,7 @@ def _fingerprint(name: str) -> str:
 
 
 def _digest(path: Path) -> "hashlib._Hash":
-    with reading(path), path.open("rb") as file:
+    with reading(f"corpus {path}"), path.open("rb") as file:
         return hashlib.file_digest(file, "sha256")
 
 
@@ -153,7 +153,7 @@ def _files(name: str) -> list[Path]:
     Raises MtdlabError where there is none.
     """
     path = find_data("corpus", name)
-    with reading(path):
+    with reading(f"corpus {path}"):
         if not path.is_dir():
             path.stat()
             if not path.is_file():
@@ -209,7 +209,7 @@ class PairCorpus(Corpus):
     def _texts(self, tally: Tally) -> Iterator[str]:
         """Raises MtdlabError with the line's number where a line has no two texts."""
         path, columns = parse_pairs(self.name)
-        with reading(path), path.open("rb") as file:
+        with reading(f"corpus {path}"), path.open("rb") as file:
             read = _of_parquet if file.read(len(MAGIC)) == MAGIC else _of_lines
             tally.total = os.fstat(file.fileno()).st_size
         for row in read(path, columns, tally):

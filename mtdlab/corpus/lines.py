@@ -92,7 +92,7 @@ def raw_lines(path: Path, tally: Tally) -> Iterator[str]:
     """
     most, tally.files = 2 * CHARACTERS, tally.files + 1
     before = tally.done
-    with reading(path), path.open("rb") as file:
+    with reading(f"corpus {path}"), path.open("rb") as file:
         text = _decode(file, path)
         for number in itertools.count(1):
             if not (line := text.readline(most + 1)):
@@ -107,20 +107,24 @@ def raw_lines(path: Path, tally: Tally) -> Iterator[str]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn an error of reading a corpus' file into an MtdlabError of one sentence."""
+def reading(
+    what: str, hint: str = "give a text file, one sentence a line, or a folder of them"
+) -> Iterator[None]:
+    """Turn an error of reading a file into an MtdlabError of one sentence.
+
+    Args:
+        what: names the file in the message.
+        hint: what to do about it.
+    """
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise MtdlabError(
-            f"corpus {path}: the gzip file is damaged or cut short; fetch or pack it again"
+            f"{what}: the gzip file is damaged or cut short; fetch or pack it again"
         ) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise MtdlabError(
-            f"corpus {path}: cannot be read: {reason}; give a text file, one sentence a line, "
-            "or a folder of them"
-        ) from None
+        raise MtdlabError(f"{what}: cannot be read: {reason}; {hint}") from None
 
 
 def _decode(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:

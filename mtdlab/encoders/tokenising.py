@@ -46,29 +46,25 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
     each word after {mask} must be one token. A prompt around segments is found in the same way:
     each word of it must be one token.
     """
-    if representation.prompt and representation.segment_length:
-        _check_words(tokenizer, representation)
+    prompt = representation.prompt
+    if prompt and representation.segment_length:
+        before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
+        [ids] = _encode(tokenizer, [before])
+        expected = representation.tokens_before, representation.tokens_after
+        if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
+            raise MtdlabError(
+                f"prompt {prompt!r} with segment_length: each word must be a single token of the "
+                "encoder's vocabulary, and words are separated by spaces"
+            )
     if representation.pooling != "mask":
         return
     if tokenizer.mask_token_id is None:
         raise MtdlabError("pooling mask: the encoder's tokenizer has no mask token; choose another")
-    [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, representation.prompt)])
-    after = representation.tokens_after_mask
-    if len(ids) <= after or ids[-1 - after] != tokenizer.mask_token_id:
+    [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, prompt)])
+    after_mask = representation.tokens_after_mask
+    if len(ids) <= after_mask or ids[-1 - after_mask] != tokenizer.mask_token_id:
         raise MtdlabError(
-            f"prompt {representation.prompt!r}: each word after {MASK} must be a single token of "
-            "the encoder's vocabulary, and words are separated by spaces"
-        )
-
-
-def _check_words(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
-    prompt = representation.prompt
-    before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
-    [ids] = _encode(tokenizer, [before])
-    expected = representation.tokens_before, representation.tokens_after
-    if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
-        raise MtdlabError(
-            f"prompt {prompt!r} with segment_length: each word must be a single token of the "
+            f"prompt {prompt!r}: each word after {MASK} must be a single token of the "
             "encoder's vocabulary, and words are separated by spaces"
         )
 

@@ -16,7 +16,7 @@ import torch
 
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder
-from mtdlab.encoders.saved import encode_texts
+from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.items import PER_ITEM, Items, own_items
 from mtdlab.evaluation.mteb import MtebTask
@@ -46,10 +46,7 @@ class EvaluatorTask(ExternalTask):
             MtdlabError: where it fails, does not return a dict of finite floats, or returns items
                 that do not fit them.
         """
-
-        def encode(texts: Sequence[str]) -> Vectors:
-            return encode_texts(self._encoder, texts, embedder)
-
+        encode = SentenceEncoder(self._encoder, embedder).encode
         function, place = self._user.function, f"--evaluator {self._user.spec}"
         try:
             found: Any = function(encode, split) if self.has_dev else function(encode)

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+from mtdlab.corpus.lines import reading
 from mtdlab.errors import MtdlabError
 
 
@@ -13,14 +14,12 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]
     inside published sentences. Raises MtdlabError, with the line, for a file that cannot be read,
     is empty, or holds bytes that are not in `encoding` or a NUL, as UTF-16 does.
     """
-    try:
+    hint = (
+        "give a folder in SentEval's layout, or one with dev.tsv and test.tsv (first sentence, "
+        "second, score)"
+    )
+    with reading(f"evaluation {path}", hint):
         content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MtdlabError(
-            f"evaluation {path}: cannot be read: {reason}; give a folder in SentEval's "
-            "layout, or one with dev.tsv and test.tsv (first sentence, second, score)"
-        ) from None
     plain = encoding.removesuffix("-sig").upper()
     if (at := content.find(b"\0")) >= 0:
         raise MtdlabError(

@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder, weights_digest
-from mtdlab.encoders.saved import encode_texts
+from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.settings.tasks import MTEB
@@ -35,6 +35,14 @@ NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} |
     "SICKR": "SICK-R",
 }
 """What MTEB calls our tasks."""
+
+
+_FIELDS = """
+name revision release_date languages loader n_parameters memory_usage_mb max_tokens embed_dim
+license open_weights public_training_code public_training_data framework similarity_fn_name
+use_instructions training_datasets
+""".split()  # noqa: SIM905
+"""Of model_meta.json; null where they are not known."""
 
 
 def write_mteb(
@@ -76,25 +84,17 @@ def _model_name(name: str) -> str:
 
 
 def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
-    return {
+    known = {
         "name": name,
         "revision": revision,
-        "release_date": None,
         "languages": ["eng-Latn"],
-        "loader": None,
         "n_parameters": sum(one.numel() for one in model.parameters()),
-        "memory_usage_mb": None,
-        "max_tokens": None,
         "embed_dim": int(model.config.hidden_size),
-        "license": None,
-        "open_weights": None,
-        "public_training_code": None,
-        "public_training_data": None,
         "framework": ["PyTorch"],
         "similarity_fn_name": "cosine",
         "use_instructions": False,
-        "training_datasets": None,
     }
+    return dict.fromkeys(_FIELDS) | known
 
 
 def _result(task: str, score: float) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class MtebTask(ExternalTask):
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The main score x 100. Raises MtdlabError where mteb fails."""
         assert split == "test", "mteb reports test splits"
-        peer = _Peer(self._encoder, embedder)
+        peer = _Peer(SentenceEncoder(self._encoder, embedder))
         try:
             with _QUIET():
                 found = [
@@ -153,11 +153,11 @@ class MtebTask(ExternalTask):
 class _Peer:
     """The encoder as mteb calls it (`EncoderProtocol`); similarity is the cosine."""
 
-    def __init__(self, encoder: Encoder, embedder: Embedder) -> None:
+    def __init__(self, encoder: SentenceEncoder) -> None:
         from mteb.models import ModelMeta
         from mteb.similarity_functions import cos_sim, pairwise_cos_sim
 
-        self._encoder, self._embedder = encoder, embedder
+        self._encoder = encoder
         self.mteb_model_meta = ModelMeta.create_empty({"name": "mtdlab/encoder"})
         # of vectors (S, D) and (S', D): (S, S'), and of rows (S,)
         self.similarity, self.similarity_pairwise = cos_sim, pairwise_cos_sim
@@ -165,7 +165,7 @@ class _Peer:
     def encode(self, inputs: Any, **_context: Any) -> Vectors:
         """Vectors (S, D) of the texts of mteb's batches."""
         texts = [text for batch in inputs for text in batch["text"]]
-        return encode_texts(self._encoder, texts, self._embedder)
+        return self._encoder.encode(texts)
 
 
 def _load_task(name: str) -> Any:

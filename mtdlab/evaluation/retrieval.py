@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.measures.geometry import normalise_rows
+from mtdlab.corpus.lines import reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder
@@ -207,14 +208,9 @@ def _is_number(text: str) -> bool:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
-    try:
+    layout = "BEIR's layout has corpus.jsonl, queries.jsonl, qrels/dev.tsv and qrels/test.tsv"
+    with reading(f"tasks {path}", layout):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (getattr(error, "strerror", None) or "not UTF-8 text").lower()
-        raise MtdlabError(
-            f"tasks {path}: cannot be read: {reason}; BEIR's layout has corpus.jsonl, "
-            "queries.jsonl, qrels/dev.tsv and qrels/test.tsv"
-        ) from None
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line.rstrip("\r")

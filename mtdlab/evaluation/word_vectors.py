@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mtdlab.corpus.lines import reading
 from mtdlab.encoders.embed import Distinct, Vectors
 from mtdlab.errors import MtdlabError
 
@@ -73,7 +74,7 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     """
     found: dict[str, NDArray[np.float32]] = {}
     dimension = 0
-    try:
+    with reading(str(path), "name a text file"):
         for number, line in _lines(path):
             fields = line.split(" ")
             if number == 1 and re.fullmatch(r"[0-9]+ [0-9]+", line):
@@ -89,9 +90,6 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
                 )
             if word in wanted and word not in found:
                 found[word] = _numbers(fields[-dimension:], path, number)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"{path}: cannot be read: {reason}; name a text file") from None
     if not dimension:
         raise MtdlabError(f"{path}: holds no word vector; give GloVe's or word2vec's text format")
     return found

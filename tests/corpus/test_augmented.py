@@ -19,7 +19,6 @@ from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.training import inputs
-from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import Settings
@@ -101,31 +100,6 @@ def test_a_sentence_of_which_nothing_is_left_stays(
     assert list(augmented(tiny_corpus, "typos:0.1").sentences()) == expected
 
 
-def test_two_stores_deal_out_the_same_sentences(
-    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    corpus, changed = open_corpus(str(tiny_corpus)), augmented(tiny_corpus)
-    first, second = tokenise(corpus, tokenizer, 16), tokenise(changed, tokenizer, 16)
-    become = {
-        tuple(tokenizer(old)["input_ids"]): tokenizer(new, truncation=True, max_length=16)
-        for old, new in zip(corpus.sentences(), changed.sentences(), strict=True)
-    }
-    pairs, alone = BatchOrder([first, second], 8, seed=3), BatchOrder([first], 8, seed=3)
-    seen = 0
-    for _ in range(15):  # two epochs
-        (ids, mask), (new_ids, new_mask) = next(pairs)
-        ((expected_ids, expected_mask),) = next(alone)
-        assert torch.equal(ids, expected_ids)
-        assert torch.equal(mask, expected_mask)
-        assert new_mask.sum(dim=1).max() == new_ids.shape[1]
-        for row in range(8):
-            old = tuple(ids[row, : mask[row].sum()].tolist())
-            new = new_ids[row, : new_mask[row].sum()].tolist()
-            assert new == become[old]["input_ids"]
-            seen += tuple(new) != old
-    assert seen > 60
-
-
 def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
     tiny_corpus: Path, tmp_path: Path
 ) -> None:
@@ -188,19 +162,6 @@ def test_a_missing_model_is_said_before_anything_is_trained(
             with pytest.raises(MtdlabError, match=said):
                 act(settings_of(augmentation=f"{name}:no/model{more}"))
     assert not list((cache / "tokens").glob(".*building-*"))
-
-
-def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
-    settings_of: Settings,
-) -> None:
-    named = load_inputs(settings_of(augmentation=NOISE))
-    rows = BatchOrder([named.tokens], 8, seed=5).next_rows()
-    online, target = next(named.batches(8, seed=5))
-    for view, store in zip((online, target), named.views, strict=True):
-        assert torch.equal(view[0], store.batch(rows)[0])
-        assert torch.equal(view[1], store.batch(rows)[1])
-    (both,) = next(load_inputs(settings_of()).batches(8, seed=5))
-    assert torch.equal(both[0], target[0])
 
 
 def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:

@@ -2,20 +2,20 @@
 
 import gzip
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.errors import MtdlabError
+from tests.corpus.conftest import Write
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n\t\r\n", b"\xef\xbb\xbf"])
-def test_a_file_without_a_sentence_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(data)
+def test_a_file_without_a_sentence_is_refused(write: Write, data: bytes) -> None:
     with pytest.raises(MtdlabError, match="holds no sentence; one is expected a line"):
-        open_corpus(str(path))
+        open_corpus(write(data))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -51,11 +51,10 @@ def test_a_folder_without_text_files_is_refused(tmp_path: Path) -> None:
 
 def test_any_change_in_a_folder_changes_its_fingerprint(tmp_path: Path) -> None:
     def fingerprint(**files: str) -> str:
-        for path in tmp_path.iterdir():
-            path.unlink()
+        folder = Path(mkdtemp(dir=tmp_path))
         for name, text in files.items():
-            (tmp_path / f"{name}.txt").write_text(text)
-        return open_corpus(str(tmp_path)).fingerprint
+            (folder / f"{name}.txt").write_text(text)
+        return open_corpus(str(folder)).fingerprint
 
     folders = [
         {"a": "one\n", "b": "two\n"},
@@ -69,13 +68,10 @@ def test_any_change_in_a_folder_changes_its_fingerprint(tmp_path: Path) -> None:
     assert fingerprint(a="one\n", b="two\n") == fingerprint(c="one\n", d="two\n")
 
 
-def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("one\ntwo\n")
-    second.write_text("one\ntwo\n")
-    assert open_corpus(str(first)).fingerprint == open_corpus(str(second)).fingerprint
-    second.write_text("one\ntwo!\n")
-    assert open_corpus(str(first)).fingerprint != open_corpus(str(second)).fingerprint
+def test_the_fingerprint_is_that_of_the_content(write: Write) -> None:
+    texts = {"a.txt": "one\ntwo\n", "b.txt": "one\ntwo\n", "c.txt": "one\ntwo!\n"}
+    first, same, other = (open_corpus(write(text, name)) for name, text in texts.items())
+    assert first.fingerprint == same.fingerprint != other.fingerprint
 
 
 def test_the_builtin_corpus() -> None:

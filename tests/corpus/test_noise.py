@@ -41,10 +41,6 @@ def test_a_typo_is_any_of_the_possible_and_nothing_else(word: str) -> None:
     assert drawn == _possible(word)
 
 
-def test_a_word_of_one_character_neither_vanishes_nor_stays() -> None:
-    assert {typos("a", 1.0, Random(seed)) for seed in range(200)} == set("qwsz") | {"aa"}
-
-
 def test_typos_reach_their_share_of_words_and_leave_the_spaces() -> None:
     sentence = "  ".join(WORDS)
     changed: Counter[str] = Counter()

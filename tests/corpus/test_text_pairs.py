@@ -171,16 +171,6 @@ def test_an_augmentation_changes_the_branch_that_it_names(settings_of: Settings)
     assert find_method("mocose").views(settings_of()) == (View(),)
 
 
-def test_pairs_train_otherwise_than_their_anchors_alone(
-    many: str, settings_of: Settings, tmp_path: Path
-) -> None:
-    anchors = tmp_path / "anchors.txt"
-    anchors.write_text("\n".join(open_corpus(many).sentences()) + "\n")
-    pairs, alone = (settings_of(corpus=corpus) for corpus in (many, str(anchors)))
-    losses = [train(each, load_inputs(each), _ignore).curve["loss"] for each in (pairs, alone)]
-    assert not torch.equal(*map(torch.tensor, losses))
-
-
 @pytest.mark.parametrize("method", ["sncse", "contriever"])
 def test_methods_of_a_single_text_refuse_pairs(
     many: str, settings_of: Settings, method: str

@@ -5,6 +5,7 @@ import errno
 import gzip
 import mmap
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -21,6 +22,9 @@ from mtdlab.corpus import tokens as module
 from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, growing_array, hold, tokenise
 from mtdlab.errors import MtdlabError
+from tests.corpus.conftest import Write
+
+Prepare = Callable[..., TokenStore]
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +40,13 @@ def corpus(tiny_corpus: Path) -> Corpus:
 
 
 @pytest.fixture
-def store(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> TokenStore:
-    return tokenise(corpus, tokenizer, 8)
+def prepare(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> Prepare:
+    return lambda max_length=8, tokenizer=tokenizer: tokenise(corpus, tokenizer, max_length)
+
+
+@pytest.fixture
+def store(prepare: Prepare) -> TokenStore:
+    return prepare()
 
 
 def test_rows_are_the_tokenizers_padded_on_the_right(
@@ -54,7 +63,7 @@ def test_rows_are_the_tokenizers_padded_on_the_right(
 
 
 def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
+    prepare: Prepare, folder: Path
 ) -> None:
     left, written, young = (folder / f".{name}.building-x" for name in ("left", "held", "young"))
     for path in (left, written, young):
@@ -63,17 +72,16 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
         os.utime(path, (1, 1))
     os.utime(young)
     with hold(written):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
         assert [path.exists() for path in (left, written, young)] == [False, True, True]
-    tokenise(corpus, tokenizer, 8)
+    prepare()
     assert not written.exists()
 
 
 @pytest.mark.parametrize(("name", "size"), [("SENTENCES", 7), ("CHARACTERS", 100)])
 def test_chunks_do_not_show(
     store: TokenStore,
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
+    prepare: Prepare,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     name: str,
@@ -81,39 +89,33 @@ def test_chunks_do_not_show(
 ) -> None:
     monkeypatch.setattr(corpora, f"CHUNK_{name}", size)
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
-    again = tokenise(corpus, tokenizer, 8)
+    again = prepare()
     assert np.array_equal(store.ids, again.ids)
     assert np.array_equal(store.lengths, again.lengths)
 
 
 def test_a_second_call_does_not_tokenise(
-    store: TokenStore,
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
+    store: TokenStore, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = Mock(side_effect=module._write)
     monkeypatch.setattr(module, "_write", write)
-    again = tokenise(corpus, tokenizer, 8)
+    again = prepare()
     assert not write.called
     assert again.fingerprint == store.fingerprint
     assert np.array_equal(again.ids, store.ids)
-    tokenise(corpus, tokenizer, 9)
+    prepare(9)
     assert write.call_count == 1
 
 
 def test_another_tokenizer_or_corpus_is_another_cache(
-    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+    store: TokenStore, prepare: Prepare, tokenizer: PreTrainedTokenizerBase, write: Write
 ) -> None:
-    words = tmp_path / "words.txt"
     vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
-    words.write_text("\n".join(vocabulary))
-    cased = BertTokenizer(vocab=str(words), do_lower_case=False)
+    cased = BertTokenizer(vocab=write("\n".join(vocabulary), "words.txt"), do_lower_case=False)
     assert cased.get_vocab() == tokenizer.get_vocab()
-    assert tokenise(corpus, cased, 8).fingerprint != store.fingerprint
-    other = tmp_path / "other.txt"
-    other.write_text("a dog\na cat\n")
-    assert tokenise(open_corpus(str(other)), tokenizer, 8).fingerprint != store.fingerprint
+    assert prepare(tokenizer=cased).fingerprint != store.fingerprint
+    other = open_corpus(write("a dog\na cat\n"))
+    assert tokenise(other, tokenizer, 8).fingerprint != store.fingerprint
 
 
 def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
@@ -128,10 +130,7 @@ def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc to read memory from")
 def test_a_large_file_is_not_kept_in_memory(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    store: TokenStore,
-    monkeypatch: pytest.MonkeyPatch,
+    prepare: Prepare, store: TokenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kept() -> int:
         maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
@@ -142,7 +141,7 @@ def test_a_large_file_is_not_kept_in_memory(
     assert kept() > 0
     store.ids.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
     monkeypatch.setattr(module, "MAPPED", 0)
-    large = tokenise(corpus, tokenizer, 8)
+    large = prepare()
     assert all(map(torch.equal, before, large.batch(rows)))
     assert kept() == 0
     assert large.share_of(2) == share
@@ -168,61 +167,53 @@ def test_two_at_once_leave_one_cache(
 
 
 def test_a_failure_leaves_nothing_behind(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    prepare: Prepare, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full = OSError(errno.ENOSPC, "No space left on device")
     monkeypatch.setattr(module, "_write", Mock(side_effect=full))
     message = r"No space left on device: [\d.]+ MB are free in .*; free some space, or set MTD"
     with pytest.raises(MtdlabError, match=message):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
     assert not list(folder.iterdir())
 
 
-def test_a_cache_that_cannot_be_made_is_one_sentence(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
-) -> None:
+def test_a_cache_that_cannot_be_made_is_one_sentence(prepare: Prepare, folder: Path) -> None:
     folder.write_text("a file stands here")
     with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: File exists; free some"):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
 
 
 def test_what_was_left_out_is_said_once(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tokenizer: PreTrainedTokenizerBase, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"a dog runs\n\n\na \xff cat\n")
-    assert len(tokenise(open_corpus(str(path)), tokenizer, 8)) == 2
+    path = write(b"a dog runs\n\n\na \xff cat\n")
+    assert len(tokenise(open_corpus(path), tokenizer, 8)) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
         f"corpus {path}: blank lines left out: 2 of 4; bytes not UTF-8, now U+FFFD: 1\n"
     )
-    tokenise(open_corpus(str(path)), tokenizer, 8)
-    path.write_text("a dog runs\na cat\n")
-    tokenise(open_corpus(str(path)), tokenizer, 8)
+    tokenise(open_corpus(path), tokenizer, 8)
+    tokenise(open_corpus(write("a dog runs\na cat\n")), tokenizer, 8)
     assert capsys.readouterr().err == ""
 
 
 def test_a_corpus_found_damaged_leaves_nothing_behind(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, folder: Path
+    tokenizer: PreTrainedTokenizerBase, write: Write, folder: Path
 ) -> None:
-    path = tmp_path / "corpus.gz"
-    path.write_bytes(gzip.compress(b"a dog runs\n" * 100)[:-1])
+    path = write(gzip.compress(b"a dog runs\n" * 100)[:-1], "corpus.gz")
     with pytest.raises(MtdlabError, match=r"corpus.gz: the gzip file is damaged"):
-        tokenise(open_corpus(str(path)), tokenizer, 8)
+        tokenise(open_corpus(path), tokenizer, 8)
     assert not list(folder.iterdir())
 
 
 def test_ids_take_two_bytes_where_the_vocabulary_allows(
-    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+    store: TokenStore, prepare: Prepare, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     assert store.ids.dtype == np.uint16
     larger = copy.deepcopy(tokenizer)
     larger.add_tokens([f"extra{number}" for number in range(1 << 16)])
-    wide = tokenise(corpus, larger, 8)
+    wide = prepare(tokenizer=larger)
     assert wide.ids.dtype == np.int32
     assert np.array_equal(wide.ids, store.ids)
     assert isinstance(wide.lengths, np.memmap)

@@ -76,17 +76,6 @@ def plainly(model: Any, ids: list[int], pooling: Pooling) -> Tensor:
     return cast("Tensor", vectors[pooling]())
 
 
-def padded(rows: list[list[int]], padding: int, *, left: bool) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, rows))
-    ids, mask = [], []
-    for row in rows:
-        missing = longest - len(row)
-        fill, real = [padding] * missing, [1] * len(row)
-        ids.append(fill + row if left else row + fill)
-        mask.append([0] * missing + real if left else real + [0] * missing)
-    return torch.tensor(ids), torch.tensor(mask)
-
-
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 @pytest.mark.parametrize("pooling", [each for each in get_args(Pooling) if each != "mask"])
 def test_vectors_are_those_of_the_plain_formulation(
@@ -95,7 +84,9 @@ def test_vectors_are_those_of_the_plain_formulation(
     encoder, theirs = loaded
     model, tokenizer = encoder.model, encoder.tokenizer
     rows = [tokenizer(text)["input_ids"] for text in SENTENCES]
-    ids, mask = padded(rows, int(tokenizer.pad_token_id), left=left)
+    side = "left" if left else "right"
+    batch = tokenizer.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
         found = encode(model, mask, Representation(pooling), input_ids=ids)
         expected = torch.stack([plainly(theirs, row, pooling) for row in rows])
@@ -112,27 +103,6 @@ def test_positions_pass_and_padding(folder: Path) -> None:
     assert encoder.tokenizer.pad_token == ("</s>" if encoder.traits.causal else "<pad>")
     ids = torch.full((1, POSITIONS), 6)
     assert encoder.model(input_ids=ids).last_hidden_state.shape == (1, POSITIONS, 16)
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_dropout_makes_two_passes_of_a_batch_differ_in_training_mode_alone(
-    folder: Path, rate: float
-) -> None:
-    model = load_encoder(str(folder), rate).model
-    ids, mask = torch.arange(5, 25).view(2, 10), torch.ones(2, 10, dtype=torch.long)
-
-    def equal() -> bool:
-        with torch.no_grad():
-            one, two = (
-                model(inputs_embeds=words, attention_mask=mask).last_hidden_state
-                for words in [model.get_input_embeddings()(ids)] * 2
-            )
-        return torch.equal(one, two)
-
-    model.train()
-    assert equal() == (rate == 0)
-    model.eval()
-    assert equal()
 
 
 METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "pooling": "mean"})

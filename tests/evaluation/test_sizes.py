@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_senteval import lay_out
 
@@ -10,7 +11,13 @@ from mtdlab.config import read_study
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.suite import Suite, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
-from mtdlab.evaluation.tasks import PUBLISHED, describe_shortfall, load_task, task_folder
+from mtdlab.evaluation.tasks import (
+    BINARY,
+    PUBLISHED,
+    describe_shortfall,
+    load_task,
+    task_folder,
+)
 from mtdlab.settings import Representation
 from mtdlab.sweep.preflight import shortfall_warnings
 from tests.evaluation.conftest import SHARED, embedder_of
@@ -50,7 +57,10 @@ def test_published_files_are_complete(task: str) -> None:
     folder = task_folder(task, SHARED)
     if folder is None or not folder.is_dir():
         pytest.skip("the published files are not part of the repository")
-    assert describe_shortfall(task, load_task(task, folder)) == ""
+    parts = load_task(task, folder)
+    found = np.bincount(parts[0].gold) if task in BINARY else [len(part) for part in parts]
+    assert tuple(found) == PUBLISHED[task]
+    assert describe_shortfall(task, parts) == ""
 
 
 def test_the_score_carries_the_warning(encoder: Encoder, tmp_path: Path) -> None:
