@@ -47,9 +47,7 @@ def fingerprint_of(content: str) -> str:
 class Corpus:
     """Where sentences come from; `fingerprint` changes when any of them does.
 
-    Attributes:
-        doing: the progress bar's text while its tokens are prepared.
-        unit: what a row of it is, in words.
+    `doing` is the progress bar's text while its tokens are prepared, `unit` what a row of it is.
     """
 
     name: str

@@ -38,22 +38,19 @@ class DocumentCorpus(Corpus):
         special = self.tokenizer.num_special_tokens_to_add()
         document: list[str] = []
         length, ended = special, 0
-        for line, tokens, breaks in self._lines(tally, special):
-            if document and (breaks != ended or length + tokens > self.max_length):
-                yield " ".join(document)
-                document, length = [], special
-            document.append(line)
-            length, ended = length + tokens, breaks
-        if document:
-            yield " ".join(document)
-
-    def _lines(self, tally: Tally, special: int) -> Iterator[tuple[str, int, int]]:
-        """Each line, its number of tokens, and the number of document ends before it."""
+        # each line, and the number of document ends before it
         numbered = ((line, tally.breaks) for line in self.source.sentences(tally))
         while chunk := list(itertools.islice(numbered, LINES)):
             encoded = token_ids(self.tokenizer, [line for line, _ in chunk], self.max_length)
             for (line, breaks), ids in zip(chunk, encoded, strict=True):
-                yield line, len(ids) - special, breaks
+                tokens = len(ids) - special
+                if document and (breaks != ended or length + tokens > self.max_length):
+                    yield " ".join(document)
+                    document, length = [], special
+                document.append(line)
+                length, ended = length + tokens, breaks
+        if document:
+            yield " ".join(document)
 
 
 def join_documents(

@@ -35,9 +35,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 class Tally:
     """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
 
-    Attributes:
-        halves: pairs left out, since one text of them is empty.
-        files: files that were begun.
+    `halves` are pairs left out, since one text of them is empty; `files` those that were begun.
     """
 
     lines: int = 0
@@ -110,12 +108,7 @@ def raw_lines(path: Path, tally: Tally) -> Iterator[str]:
 def reading(
     what: str, hint: str = "give a text file, one sentence a line, or a folder of them"
 ) -> Iterator[None]:
-    """Turn an error of reading a file into an MtdlabError of one sentence.
-
-    Args:
-        what: names the file in the message.
-        hint: what to do about it.
-    """
+    """Turn an error of reading what `what` names into an MtdlabError that ends with `hint`."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile):

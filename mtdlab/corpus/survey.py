@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtdlab.corpus.corpus import chunks, open_corpus
 from mtdlab.corpus.lines import Tally
@@ -100,11 +99,9 @@ def survey(
 
     The sentences of a corpus of pairs are the texts of both sides.
 
-    Takes 8 bytes of memory a sentence, for the duplicates. Raises MtdlabError where corpus or
-    encoder are missing.
-
-    Args:
-        evaluated: the sentences of each evaluation set, by its name, for `overlaps`.
+    Takes 8 bytes of memory a sentence, for the duplicates. `evaluated` has the sentences of each
+    evaluation set, by its name, for `overlaps`. Raises MtdlabError where corpus or encoder are
+    missing.
     """
     sets = evaluated or {}
     wanted = {normalise(text) for texts in sets.values() for text in texts}
@@ -126,6 +123,15 @@ def survey(
         counts = np.bincount([len(ids) for ids in encoded], minlength=len(lengths))
         counts[: len(lengths)] += lengths
         lengths = counts
+    ordered = np.frombuffer(hashes, np.int64)
+    ordered.sort()
+    bounds = zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True)
+    # up to the one that holds the longest sentence
+    bins = [
+        Bin(low, high, int(lengths[low : high and high + 1].sum()))
+        for low, high in bounds
+        if low < len(lengths)
+    ]
     return Survey(
         corpus=corpus_name,
         fingerprint=corpus.fingerprint,
@@ -137,28 +143,12 @@ def survey(
         cut=sum(tally.cut for tally in tallies.values()),
         bad_bytes=sum(tally.bad_bytes for tally in tallies.values()),
         nuls=sum(tally.nuls for tally in tallies.values()),
-        duplicates=_duplicates(hashes),
+        duplicates=int((ordered[1:] == ordered[:-1]).sum()),
         characters=characters,
         tokens=int(lengths @ np.arange(len(lengths))),
         unknown=unknown,
         longest=len(lengths) - 1,
         too_long=int(lengths[max_length + 1 :].sum()),
-        histogram=_histogram(lengths),
+        histogram=tuple(bins),
         overlaps=tuple(overlap(name, texts, found) for name, texts in sets.items()),
-    )
-
-
-def _duplicates(hashes: "array[int]") -> int:
-    ordered = np.frombuffer(hashes, np.int64)
-    ordered.sort()
-    return int((ordered[1:] == ordered[:-1]).sum())
-
-
-def _histogram(lengths: NDArray[np.int64]) -> tuple[Bin, ...]:
-    """Bins up to the one that holds the longest sentence."""
-    bounds = zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True)
-    return tuple(
-        Bin(low, high, int(lengths[low : high and high + 1].sum()))
-        for low, high in bounds
-        if low < len(lengths)
     )

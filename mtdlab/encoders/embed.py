@@ -35,8 +35,7 @@ def nothing(*_progress: object) -> None:
 class Embedder:
     """An encoder, and how and where its sentence vectors are read.
 
-    Attributes:
-        head: applied to the vectors (N, D) of sentences, or of their segments; None: none.
+    `head` is applied to the vectors (N, D) of sentences, or of their segments; None: none.
     """
 
     model: PreTrainedModel
@@ -46,11 +45,7 @@ class Embedder:
 
 
 class Distinct:
-    """The distinct ones of some texts, sorted; each has a row in an array of vectors.
-
-    Attributes:
-        texts: in the order of their rows, (S,).
-    """
+    """The distinct ones of some texts, sorted: `texts` (S,), in the order of rows of vectors."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = sorted(set(texts))
@@ -82,9 +77,7 @@ class Sentences(Distinct):
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
         An encoder with invalid weights gives values that are not finite; the caller has to check.
-
-        Args:
-            advance: called after each batch with the number of sentences done, and of all.
+        `advance` is called after each batch with the number of sentences done, and of all.
         """
         model, device = embedder.model, embedder.device
         training = model.training
@@ -125,8 +118,7 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
     """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
 
-    Args:
-        order: (S,) rows sorted by length, shortest first.
+    `order` (S,) are the rows sorted by length, shortest first.
     """
     found, start = [], 0
     for end in range(1, len(order) + 1):

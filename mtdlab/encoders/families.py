@@ -39,8 +39,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    Args:
-        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
+    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors.
     """
     kind = config.get("model_type")
     if config.get("is_encoder_decoder"):

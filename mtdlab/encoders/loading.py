@@ -36,11 +36,7 @@ def refuse_own_code(what: str, name: str) -> None:
     """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
 
     A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
-    class.
-
-    Args:
-        what: names it in the message.
-        name: of a folder or on the hub.
+    class. `what` names the model in the message.
     """
     known: dict[str, Callable[[dict[str, Any]], bool]] = {
         "config.json": lambda fields: str(fields.get("model_type")) in CONFIG_MAPPING,
@@ -148,10 +144,7 @@ def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
 
     A decoder's tokenizer without a padding token pads with its end token. Raises MtdlabError, with
     a way to get it, if it cannot be found or loaded, if it or the encoder needs code of its own, or
-    if it has neither of these tokens.
-
-    Args:
-        what: names the model in messages, where it is no encoder.
+    if it has neither of these tokens. `what` names a model that is no encoder in messages.
     """
     what = what or f"encoder {name}"
     refuse_own_code(what, name)

@@ -106,7 +106,12 @@ def encode(
         MtdlabError: for a change of an encoder without an embedding block.
     """
     if input_ids is not None:
-        input_ids, attention_mask = real_first(input_ids, attention_mask)
+        if not bool(attention_mask[:, 0].all()):
+            # absolute positions and the fast forward pass count from the first column
+            order = attention_mask.argsort(dim=1, descending=True, stable=True)
+            input_ids, attention_mask = (
+                each.gather(1, order) for each in (input_ids, attention_mask)
+            )
         inputs_embeds = model.get_input_embeddings()(input_ids)
     assert inputs_embeds is not None
     vectors, segments = encode_segments(
@@ -114,17 +119,6 @@ def encode(
     )
     vectors = vectors if head is None else head(vectors)
     return vectors if segments is None else segments.mean(vectors)
-
-
-def real_first(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Token ids and mask (N, L) with the padding of every row moved to its end.
-
-    Absolute positions and the fast forward pass count from the first column.
-    """
-    if bool(mask[:, 0].all()):
-        return ids, mask
-    order = mask.argsort(dim=1, descending=True, stable=True)
-    return ids.gather(1, order), mask.gather(1, order)
 
 
 def encode_segments(
@@ -213,7 +207,8 @@ def pool(
 ) -> Tensor:
     """Sentence vectors (N, D) from hidden states, each (N, L, D), under a mask (N, L).
 
-    Padding may be on either side.
+    Padding may be on either side. Layers are the embedding block's output, then every layer's; cls,
+    mean and mask need only the last.
 
     cls         the first real token, last layer.
     last-token  the last real token, last layer: the only one that sees all others in a decoder.
@@ -224,10 +219,6 @@ def pool(
     last2       average over real tokens of the mean of the last two layers (SimCSE's `avg_top2`);
                 of a one-layer encoder, of the layer and the embedding block.
     mask        the prompt's mask token, last layer, by its distance from the sentence's end.
-
-    Args:
-        layers: the embedding block's output, then every layer's; cls, mean and mask need only the
-            last.
     """
     pooling: Pooling = representation.pooling
     hidden = layers[-1]

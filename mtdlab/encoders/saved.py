@@ -45,9 +45,7 @@ def saved_representation(name: str) -> Representation | None:
 class SentenceEncoder:
     """An encoder that turns sentences into vectors, as in its evaluation during training.
 
-    Attributes:
-        encoder: gives the tokenizer.
-        embedder: may have other weights.
+    `encoder` gives the tokenizer; `embedder` may have other weights.
     """
 
     encoder: Encoder

@@ -23,8 +23,9 @@ def token_ids(
     if not sentences:
         return []
     if not prompt:
-        encoded = _encode(tokenizer, sentences, max_length)
-        return [ids or [_end(tokenizer)] for ids in encoded]
+        has_end = tokenizer.eos_token_id is not None
+        end = int(tokenizer.eos_token_id if has_end else tokenizer.pad_token_id)
+        return [ids or [end] for ids in _encode(tokenizer, sentences, max_length)]
     before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
     tail = _tail_length(tokenizer, after)
     if (needed := len(_encode(tokenizer, [before + after])[0])) >= max_length:
@@ -78,10 +79,6 @@ def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
     alone = _encode(tokenizer, [after])[0]
     starts = ([tokenizer.cls_token_id], [tokenizer.bos_token_id])
     return len(alone) - int(alone[:1] in starts)
-
-
-def _end(tokenizer: PreTrainedTokenizerBase) -> int:
-    return int(tokenizer.pad_token_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id)
 
 
 def _encode(

@@ -72,7 +72,15 @@ def evaluate(
     """
     if import_evaluator(evaluator) and not tasks:
         tasks = EVALUATOR
-    processing, tasks = _processing(whiten, flow), _tasks(tasks)
+    try:
+        tasks = ",".join(parse_tasks(tasks)) if tasks else None
+    except ValueError as error:
+        raise MtdlabError(str(error)) from None
+    if whiten is not None and flow is not None:
+        raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
+    processing: Processing | None = Flow(seed=flow) if isinstance(flow, int) else flow
+    if whiten is not None:
+        processing = Whiten(whiten)
     words = model.startswith(PREFIX)
     if words and (pooling or mteb):
         raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
@@ -145,22 +153,6 @@ class _Evaluation:
     def _score(self, suite: Suite[T], vectors: Vectors) -> tuple[list[TaskScore], list[Space]]:
         spaces = [suite.space(name, vectors, self.processing) for name in suite.spaces]
         return suite.score_all(vectors, self.processing), spaces
-
-
-def _processing(whiten: int | None, flow: int | Flow | None) -> Processing | None:
-    if whiten is not None and flow is not None:
-        raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
-    if flow is not None:
-        return Flow(seed=flow) if isinstance(flow, int) else flow
-    return None if whiten is None else Whiten(whiten)
-
-
-def _tasks(text: str | None) -> str | None:
-    """The names, checked. Raises MtdlabError for one that is not known."""
-    try:
-        return ",".join(parse_tasks(text)) if text else None
-    except ValueError as error:
-        raise MtdlabError(str(error)) from None
 
 
 def senteval_folder(data: Path | None) -> Path | None:

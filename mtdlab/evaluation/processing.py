@@ -199,10 +199,8 @@ def _order(dimension: int, permutation: str) -> Tensor:
 def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
     """A flow in float64, trained for one epoch on both sides of P pairs, (P, D).
 
-    The same for the same seed. Raises ValueError as `FlowNetwork`.
-
-    Args:
-        second: (0, D) for single sentences.
+    The same for the same seed. For single sentences `second` is (0, D). Raises ValueError as
+    `FlowNetwork`.
     """
     sides = [torch.from_numpy(side) for side in (first, second) if len(side)]
     size = min(settings.batch_size, len(first))
@@ -228,10 +226,8 @@ def train_flow(
 ) -> None:
     """Initialise a flow by the first side of the first batch, and train it on the others.
 
-    AdamW without bias correction, as in BERT's program; torch's has it.
-
-    Args:
-        batches: of each the sides, (N, D); the loss is the sum of their `bits_per_dimension`.
+    A batch has sides (N, D); the loss is the sum of their `bits_per_dimension`. AdamW without bias
+    correction, as in BERT's program; torch's has it.
     """
     flow(batches[0][0])
     parameters = list(flow.parameters())

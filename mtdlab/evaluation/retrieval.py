@@ -101,11 +101,8 @@ def rank_documents(
 ) -> Iterator[tuple[str, list[str]]]:
     """Each query's name and the ids of its nearest documents, nearest first, at most `CUT`.
 
-    Documents of equal similarity stand in descending order of their ids, as trec_eval ranks them;
-    it too compares in single precision.
-
-    Args:
-        queries, documents: vectors (Q, D) and (C, D); names (Q,), ids (C,).
+    Of vectors (Q, D) and (C, D), names (Q,) and ids (C,). Documents of equal similarity stand in
+    descending order of their ids, as trec_eval ranks them; it too compares in single precision.
     """
     descending = np.argsort(ids)[::-1]
     unit = normalise_rows(documents[descending])

@@ -13,8 +13,8 @@ Letters: P sentences or pairs, D features, C strengths. Imports no torch: every 
 imports this module.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, parallel_config
@@ -59,14 +59,14 @@ def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     Folds differ by some examples in size, and the score by some hundredths from the share of the
     examples that are correct.
     """
-    outer = list(_folds(data.labels, np.arange(len(data.labels))))
-    inner = [job for fit, _ in outer for job in _search(data.labels, fit, NESTED)]
+    outer = _folds(data.labels, np.arange(len(data.labels)), NESTED)
+    inner = [job for each in outer for job in _folds(data.labels, each.fit, NESTED)]
     total = len(inner) + len(outer)
     searched = _run(data, inner, advance, 0, total)
     found = _accuracies(searched).reshape(len(outer), FOLDS, -1)
     final = [
-        _Job(fit, check, [_best(accuracies, NESTED)])
-        for (fit, check), accuracies in zip(outer, found, strict=True)
+        replace(job, strengths=[_best(accuracies, NESTED)])
+        for job, accuracies in zip(outer, found, strict=True)
     ]
     runs = _run(data, final, advance, len(inner), total)
     correct = np.empty(len(data.labels), dtype=np.bool_)
@@ -87,7 +87,7 @@ def split_accuracy(
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
     if dev is None:
-        strengths, jobs = HELD_OUT, _search(data.labels, fit, HELD_OUT)
+        strengths, jobs = HELD_OUT, _folds(data.labels, fit, HELD_OUT)
     else:
         strengths, jobs = NESTED, [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
     total = len(jobs) + 1
@@ -96,17 +96,13 @@ def split_accuracy(
     return 100 * float(np.mean(correct)), correct
 
 
-def _folds(labels: Labels, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+def _folds(labels: Labels, rows: Rows, strengths: list[float]) -> list[_Job]:
     # scikit-learn is imported where it is used: it takes half a second, and few studies need it
     from sklearn.model_selection import StratifiedKFold
 
     splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
-    for fit, check in splitter.split(np.zeros(len(rows)), labels[rows]):
-        yield rows[fit], rows[check]
-
-
-def _search(labels: Labels, rows: Rows, strengths: list[float]) -> list[_Job]:
-    return [_Job(fit, check, strengths) for fit, check in _folds(labels, rows)]
+    folds = splitter.split(np.zeros(len(rows)), labels[rows])
+    return [_Job(rows[fit], rows[check], strengths) for fit, check in folds]
 
 
 def _best(accuracies: NDArray[np.float64], strengths: list[float]) -> float:

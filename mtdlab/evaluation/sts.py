@@ -25,8 +25,7 @@ POSITIVE_ABOVE = 4.0
 class Evaluation:
     """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry.
 
-    Attributes:
-        items: that the score was computed from; None for a score of other data.
+    The score was computed from `items`; None for a score of other data.
     """
 
     score: float

@@ -28,9 +28,7 @@ FIELDS = ("task", "score", "reason", "n", "warning", "metric")
 class ScoreReport:
     """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
 
-    Attributes:
-        representation: None for averages of word vectors.
-        remark: on the sentences; empty without one.
+    `representation` is None for averages of word vectors; `remark` is on the sentences, or empty.
     """
 
     model: str

@@ -89,10 +89,9 @@ SPLIT: Mapping[str, tuple[Parse, str, int, tuple[str, ...]]] = {
 
 
 def read_split(path: Path, name: str, fewest: int) -> Labelled:
-    """One of the files of a task in `SPLIT`. Raises as `read_binary`.
+    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more.
 
-    Args:
-        fewest: sentences of each class.
+    Raises as `read_binary`.
     """
     parse, encoding, header, _ = SPLIT[name]
     labels, texts = [], []
