@@ -13,13 +13,12 @@ from functools import reduce
 from pathlib import Path
 from random import Random
 
-from mtdlab.corpus.corpus import Corpus
+from mtdlab.corpus.corpus import Corpus, fingerprint_of
 from mtdlab.corpus.language import Rewriter, Synonyms
-from mtdlab.corpus.lines import Tally
+from mtdlab.corpus.lines import Tally, reading
 from mtdlab.corpus.negation import negate
 from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
-from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import NEGATIONS, TEXT_LEVEL, Augmentation
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -93,9 +92,8 @@ RULES = 1
 SENTENCES = 1024
 """Changed at once; a fixed number from the first line on, so that models see the same batches."""
 
-Numbered = list[tuple[int, str]]
-"""Sentences with their line numbers, from 0."""
-Change = Callable[[Numbered], list[str]]
+Change = Callable[[Sequence[str], Iterator[Random]], list[str]]
+"""What sentences become, by a generator of random numbers for each."""
 
 
 @dataclass(frozen=True)
@@ -106,24 +104,21 @@ class AugmentedCorpus(Corpus):
     augmentations: tuple[Augmentation, ...]
     device: Device
 
-    @property
-    def doing(self) -> str:
-        """The progress bar's text: what takes the time while it is read."""
-        return ", ".join(augmentation.name for augmentation in self.augmentations)
-
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """As many as the source has; one of which a change leaves nothing stays as it is.
 
-        Raises:
-            MtdlabError: where a model is not there, or the source turns out damaged.
+        Raises MtdlabError where a model is not there, or the source turns out damaged.
         """
-        changes = [_change(augmentation, self.device) for augmentation in self.augmentations]
-        numbered = enumerate(self.source.sentences(tally))
-        while chunk := list(itertools.islice(numbered, SENTENCES)):
-            for change in changes:
-                changed = zip(chunk, change(chunk), strict=True)
-                chunk = [(number, new.strip() or old) for (number, old), new in changed]
-            yield from (sentence for _, sentence in chunk)
+        changes = [(each.name, _change(each, self.device)) for each in self.augmentations]
+        source = self.source.sentences(tally)
+        for first in itertools.count(0, SENTENCES):
+            if not (texts := list(itertools.islice(source, SENTENCES))):
+                return
+            for name, change in changes:
+                draws = (Random(f"{SEED} {name} {number}") for number in itertools.count(first))
+                changed = zip(texts, change(texts, draws), strict=True)
+                texts = [new.strip() or old for old, new in changed]
+            yield from texts
 
 
 def augment(
@@ -143,28 +138,20 @@ def augment(
     spelled = "+".join(map(str, on_text))
     models = [_identity(model) for each in on_text for model in each.models]
     parts = [str(RULES), corpus.fingerprint, *(f"{each.name}:{each.share}" for each in on_text)]
-    fingerprint = hashlib.sha256("\n".join([*parts, *models]).encode()).hexdigest()[:16]
-    return AugmentedCorpus(f"{corpus.name}, {spelled}", fingerprint, corpus, on_text, device)
+    fingerprint = fingerprint_of("\n".join([*parts, *models]))
+    name, doing = f"{corpus.name}, {spelled}", ", ".join(each.name for each in on_text)
+    return AugmentedCorpus(name, fingerprint, corpus, on_text, device, doing=doing)
 
 
 def _identity(model: str) -> str:
     if not is_folder(folder := Path(model)):
         return model
     digest = hashlib.sha256()
-    try:
+    with reading(f"augmentation: the folder {model}", "give a folder with its files"):
         for path in sorted(path for path in folder.iterdir() if path.is_file()):
             with path.open("rb") as file:
                 digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
-    except OSError as error:
-        raise MtdlabError(
-            f"augmentation: the folder {model} cannot be read: "
-            f"{(error.strerror or str(error)).lower()}; give a folder with its files"
-        ) from None
     return digest.hexdigest()
-
-
-def _draws(name: str, number: int) -> Random:
-    return Random(f"{SEED} {name} {number}")
 
 
 def _change(augmentation: Augmentation, device: Device) -> Change:
@@ -172,16 +159,11 @@ def _change(augmentation: Augmentation, device: Device) -> Change:
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
     if name in NEGATIONS.values():
         keeping = name == NEGATIONS["kept"]
-        return lambda lines: [negate(text, keeping=keeping) for _, text in lines]
+        return lambda texts, _: [negate(text, keeping=keeping) for text in texts]
     if name in ("typos", "repetition"):
         noise = typos if name == "typos" else repetition
-        return lambda lines: [noise(text, share, _draws(name, number)) for number, text in lines]
+        return lambda texts, draws: [noise(text, share, next(draws)) for text in texts]
     if name == "synonyms":
-        synonyms = Synonyms.load(models[0], device)
-        return lambda lines: synonyms(
-            [text for _, text in lines], [_draws(name, number) for number, _ in lines]
-        )
+        return Synonyms.load(models[0], device)
     rewriters = [Rewriter.load(model, device, name) for model in models]
-    return lambda lines: reduce(
-        lambda texts, rewriter: rewriter(texts), rewriters, [text for _, text in lines]
-    )
+    return lambda texts, _: reduce(lambda new, rewriter: rewriter(new), rewriters, list(texts))

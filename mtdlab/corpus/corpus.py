@@ -14,14 +14,17 @@ COLUMN is `text` where they are not given; a row is a sentence.
 import hashlib
 import itertools
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
+
+from huggingface_hub import constants
 
 from mtdlab.builtin import builtin_sentences
-from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, read_file, reading
+from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders import hub
 from mtdlab.errors import MtdlabError, nearest
@@ -35,19 +38,22 @@ SUFFIXES = (".txt", ".gz")
 """The files of a folder that are read."""
 
 
+def fingerprint_of(content: str) -> str:
+    """The first 16 digits of a text's SHA-256."""
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Corpus:
-    """Where sentences come from; `fingerprint` changes when any of them does."""
+    """Where sentences come from; `fingerprint` changes when any of them does.
+
+    `doing` is the progress bar's text while its tokens are prepared, `unit` what a row of it is.
+    """
 
     name: str
     fingerprint: str
+    doing: str = field(default="tokens", kw_only=True)
     unit: ClassVar[str] = "sentences"
-    """What a row of it is, in words."""
-
-    @property
-    def doing(self) -> str:
-        """The progress bar's text while its tokens are prepared."""
-        return "tokens"
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
         """The sentences, in order, never all in memory; `tally` counts what was met.
@@ -56,26 +62,37 @@ class Corpus:
         file turns out damaged.
         """
         tally = tally or Tally()
+        yield from filter(None, map(tally.sentence, self._texts(tally)))
+
+    def _texts(self, tally: Tally) -> Iterator[str]:
+        """The texts of all rows as they are; a missing value of a dataset is an empty one."""
         if self.name == "builtin":
-            yield from filter(None, map(tally.sentence, builtin_sentences()))
+            yield from builtin_sentences()
         elif self.name.startswith(DATASET):
-            yield from _dataset_sentences(self.name, tally)
+            for values in _dataset_batches(self.name, tally):
+                yield from (value or "" for value in values)
         else:
             files = _files(self.name)
             tally.total = sum(path.stat().st_size for path in files)
             for path in files:
-                yield from read_file(path, tally)
+                yield from raw_lines(path, tally)
 
     def sides(self) -> "tuple[Corpus, ...]":
         """The corpora of which each row is one text: this one; of pairs, anchors and positives."""
         return (self,)
 
     def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
-        """Write the first `count` rows to a file in a folder; returns the corpus that it is."""
-        beginning = itertools.islice(self.sentences(tally), count)
-        path = folder / "sentences.txt"
-        path.write_text("\n".join(beginning) + "\n", encoding="utf-8")
-        return str(path)
+        """Write the first `count` rows to a file in a folder; returns the corpus that it is.
+
+        `tally` counts the rows that were read.
+        """
+        sides = self.sides()
+        texts = (side.sentences(tally if side is self else None) for side in sides)
+        rows = itertools.islice(zip(*texts, strict=True), count)
+        path = folder / f"{self.unit}.txt"
+        lines = ["\t".join(" ".join(text.split()) for text in row) + "\n" for row in rows]
+        path.write_text("".join(lines), encoding="utf-8")
+        return f"{PAIRS if len(sides) > 1 else ''}{path}"
 
 
 def open_corpus(name: str) -> Corpus:
@@ -101,32 +118,40 @@ def _corpus(name: str, fingerprint: str) -> Corpus:
 
 
 def _fingerprint(name: str) -> str:
-    """Of a file's bytes, a folder's files one by one, a dataset's column, or the built-in text."""
+    """Of a file's bytes, of pairs with the columns' names; of a folder's files one by one.
+
+    Of a dataset's values, not the library's own fingerprint: any change of them counts.
+    """
     if name == "builtin":
-        return hashlib.sha256("\n".join(builtin_sentences()).encode()).hexdigest()[:16]
+        return fingerprint_of("\n".join(builtin_sentences()))
+    digest = hashlib.sha256()
     if name.startswith(DATASET):
-        return _dataset_fingerprint(name)
-    if is_pairs(name):
-        return _pairs_fingerprint(name)
-    digests = [_digest(path) for path in _files(name)]
-    if find_data("corpus", name).is_file():
-        return digests[0].hex()[:16]
-    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+        for values in _dataset_batches(name, Tally()):
+            digest.update(json.dumps(values).encode())
+    elif is_pairs(name):
+        path, columns = parse_pairs(name)
+        digest = _digest(path)
+        digest.update(repr(columns).encode())
+    elif find_data("corpus", name).is_file():
+        digest = _digest(find_data("corpus", name))
+    else:
+        for path in _files(name):
+            digest.update(_digest(path).digest())
+    return digest.hexdigest()[:16]
 
 
-def _digest(path: Path) -> bytes:
-    with reading(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
+def _digest(path: Path) -> "hashlib._Hash":
+    with reading(f"corpus {path}"), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256")
 
 
 def _files(name: str) -> list[Path]:
     """A file by itself, or a folder's text files, sorted by name.
 
-    Raises:
-        MtdlabError: where there is none.
+    Raises MtdlabError where there is none.
     """
     path = find_data("corpus", name)
-    with reading(path):
+    with reading(f"corpus {path}"):
         if not path.is_dir():
             path.stat()
             if not path.is_file():
@@ -154,103 +179,58 @@ ROWS = 1024
 Row = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class PairFile:
-    """The parts of a corpus' name; no `columns` where the name gives none."""
+def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
+    """The file of a name, and its two columns where it names them.
 
-    file: str
-    columns: tuple[str, str] | None
-
-    @classmethod
-    def of(cls, corpus: str) -> Self:
-        """Read a name. Raises MtdlabError where it is spelled otherwise."""
-        file, mark, named = corpus.removeprefix(PAIRS).partition("#")
-        columns = [name.strip() for name in named.split(",")]
-        if not file or (mark and (len(columns) != 2 or not all(columns))):
-            raise MtdlabError(
-                f"corpus {corpus}: not the name of a file of pairs; it is spelled {PAIRS}FILE, or "
-                f"{PAIRS}FILE#ANCHOR,POSITIVE with the names of two columns"
-            )
-        return cls(file, (columns[0], columns[1]) if mark else None)
+    Raises MtdlabError where it is spelled otherwise, or there is no such file.
+    """
+    file, mark, named = corpus.removeprefix(PAIRS).partition("#")
+    columns = [name.strip() for name in named.split(",")]
+    if not file or (mark and (len(columns) != 2 or not all(columns))):
+        raise MtdlabError(
+            f"corpus {corpus}: not the name of a file of pairs; it is spelled {PAIRS}FILE, or "
+            f"{PAIRS}FILE#ANCHOR,POSITIVE with the names of two columns"
+        )
+    return find_data("corpus", file), (columns[0], columns[1]) if mark else None
 
 
 @dataclass(frozen=True)
 class PairCorpus(Corpus):
-    """The texts of one side of the pairs: 0 the anchors, 1 the positives."""
+    """The texts of one side of the pairs: 0 the anchors, 1 the positives.
+
+    A pair of which one text is empty is left out.
+    """
 
     side: int = 0
     unit: ClassVar[str] = "pairs"
 
-    def sentences(self, tally: Tally | None = None) -> Iterator[str]:
-        """One text of each pair, in order; a pair of which one text is empty is left out.
-
-        Raises:
-            MtdlabError: with the line's number where a line has no two texts.
-        """
-        tally = tally or Tally()
-        for row in _rows(self.name, tally):
-            if all(map(_has_text, row)):
-                yield tally.sentence(row[self.side])
+    def _texts(self, tally: Tally) -> Iterator[str]:
+        """Raises MtdlabError with the line's number where a line has no two texts."""
+        path, columns = parse_pairs(self.name)
+        with reading(f"corpus {path}"), path.open("rb") as file:
+            read = _of_parquet if file.read(len(MAGIC)) == MAGIC else _of_lines
+            tally.total = os.fstat(file.fileno()).st_size
+        for row in read(path, columns, tally):
+            # as much of them as of a sentence is kept
+            if all(text[:CHARACTERS].replace("\0", "").strip() for text in row):
+                yield row[self.side]
             else:
                 tally.lines += 1
                 tally.halves += 1
 
     def sides(self) -> tuple[Corpus, ...]:
         """The anchors and the positives: row i of both is the same pair."""
-        content = f"positives {self.fingerprint}"
-        other = hashlib.sha256(content.encode()).hexdigest()[:16]
+        other = fingerprint_of(f"positives {self.fingerprint}")
         return self, replace(self, side=1, fingerprint=other)
 
-    def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
-        """The first `count` pairs as a tab-separated file; see `Corpus.write_beginning`."""
-        rows = (row for row in _rows(self.name, tally) if all(map(_has_text, row)))
-        kept = itertools.islice(rows, count)
-        path = folder / "pairs.tsv"
-        lines = ["\t".join(" ".join(text.split()) for text in row) + "\n" for row in kept]
-        path.write_text("".join(lines), encoding="utf-8", errors="replace")
-        return f"{PAIRS}{path}"
 
-
-def _pairs_fingerprint(corpus: str) -> str:
-    """Of the file's bytes and the names of the columns."""
-    source = PairFile.of(corpus)
-    path = find_data("corpus", source.file)
-    with reading(path), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256")
-    digest.update(repr(source.columns).encode())
-    return digest.hexdigest()[:16]
-
-
-def _has_text(text: str) -> bool:
-    return bool(text.replace("\0", "").strip())
-
-
-def _rows(corpus: str, tally: Tally) -> Iterator[Row]:
-    """The pairs of a file, empty texts included; a blank line is none.
-
-    Raises:
-        MtdlabError: where the file cannot be read or lacks a column.
-    """
-    source = PairFile.of(corpus)
-    path = find_data("corpus", source.file)
-    tally.total = tally.done + _bytes_of(path)
-    tally.files += 1
-    with reading(path), path.open("rb") as file:
-        packed = file.read(len(MAGIC)) == MAGIC
-    yield from (_of_parquet if packed else _of_lines)(path, source, tally)
-
-
-def _bytes_of(path: Path) -> int:
-    with reading(path):
-        return path.stat().st_size
-
-
-def _of_lines(path: Path, source: PairFile, tally: Tally) -> Iterator[Row]:
+def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
+    """The pairs of a file, empty texts included; a blank line is none."""
     columns, wanted = (0, 1), 2
-    for number, line in enumerate(raw_lines(path, tally, 2 * CHARACTERS), 1):
+    for number, line in enumerate(raw_lines(path, tally), 1):
         fields = line.split("\t")
-        if number == 1 and source.columns:
-            columns = _places(path, source.columns, [field.strip() for field in fields])
+        if number == 1 and named:
+            columns = _places(path, named, [field.strip() for field in fields])
             wanted = len(fields)
         elif not line.strip():
             tally.sentence("")
@@ -260,21 +240,16 @@ def _of_lines(path: Path, source: PairFile, tally: Tally) -> Iterator[Row]:
                 "shorten its texts"
             )
         elif len(fields) != wanted:
-            raise MtdlabError(
-                f"corpus {path}:{number}: {len(fields)} column{'s' * (len(fields) != 1)}; "
-                + _explain_columns(wanted, named=source.columns is not None)
+            expected = (
+                f"every line must have the {wanted} columns of the header, separated by tabs"
+                if named
+                else "a pair is two texts separated by a tab, anchor and positive; of more columns "
+                f"name two, {PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
             )
+            found = f"{len(fields)} column{'s' * (len(fields) != 1)}"
+            raise MtdlabError(f"corpus {path}:{number}: {found}; {expected}")
         else:
             yield fields[columns[0]], fields[columns[1]]
-
-
-def _explain_columns(wanted: int, *, named: bool) -> str:
-    if named:
-        return f"every line must have the {wanted} columns of the header, separated by tabs"
-    return (
-        "a pair is two texts separated by a tab, anchor and positive; of more columns name two, "
-        f"{PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
-    )
 
 
 def _places(path: Path, wanted: Row, found: Sequence[str]) -> tuple[int, int]:
@@ -288,19 +263,18 @@ def _places(path: Path, wanted: Row, found: Sequence[str]) -> tuple[int, int]:
     return found.index(wanted[0]), found.index(wanted[1])
 
 
-def _of_parquet(path: Path, source: PairFile, tally: Tally) -> Iterator[Row]:
+def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
     # imported here to start fast: few corpora are Parquet files
     import pyarrow
     from pyarrow import parquet
 
-    wanted = source.columns or COLUMNS
+    wanted = named or COLUMNS
     try:
         with parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
-            kinds = (pyarrow.types.is_string, pyarrow.types.is_large_string)
-            texts = [each.name for each in schema if any(kind(each.type) for kind in kinds)]
+            texts = [each.name for each in schema if str(each.type) in ("string", "large_string")]
             _places(path, wanted, texts)
-            tally.total += file.metadata.num_rows - _bytes_of(path)
+            tally.total = file.metadata.num_rows
             for batch in file.iter_batches(ROWS, columns=list(dict.fromkeys(wanted))):
                 sides: list[Iterable[str | None]] = [
                     batch.column(name).to_pylist() for name in wanted
@@ -322,27 +296,21 @@ CHUNK_CHARACTERS = 1 << 20
 def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
     """All sentences in order, in lists; `tally` counts what was met.
 
-    Raises:
-        MtdlabError: where a file turns out damaged.
+    Raises MtdlabError where a file turns out damaged.
     """
-    with progress_bar(transient=True) as bar:
-        task = bar.add_task(doing, total=None)
-        for chunk in _cut(corpus.sentences(tally)):
-            yield chunk
-            bar.update(task, completed=tally.done, total=tally.total or None)
-
-
-def _cut(sentences: Iterator[str]) -> Iterator[list[str]]:
     chunk: list[str] = []
     characters = 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        characters += len(sentence)
-        if len(chunk) == CHUNK_SENTENCES or characters >= CHUNK_CHARACTERS:
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task(doing, total=None)
+        for sentence in corpus.sentences(tally):
+            chunk.append(sentence)
+            characters += len(sentence)
+            if len(chunk) == CHUNK_SENTENCES or characters >= CHUNK_CHARACTERS:
+                yield chunk
+                bar.update(task, completed=tally.done, total=tally.total or None)
+                chunk, characters = [], 0
+        if chunk:
             yield chunk
-            chunk, characters = [], 0
-    if chunk:
-        yield chunk
 
 
 DATASET = "dataset:"
@@ -350,110 +318,66 @@ DATASET_ROWS = 1024
 """Rows in memory at once; a fixed number, since the fingerprint is taken batch by batch."""
 
 
-@dataclass(frozen=True)
-class DatasetColumn:
-    """The parts of a corpus' name."""
+def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
+    """Dataset, configuration, split and column of a name.
 
-    name: str
-    config: str | None
-    split: str
-    column: str
-
-    @classmethod
-    def of(cls, corpus: str) -> Self:
-        """Read a name. Raises MtdlabError where it is spelled otherwise."""
-        where, _, column = corpus.removeprefix(DATASET).partition("#")
-        parts = where.split(":")
-        if not parts[0] or len(parts) > 3:
-            raise MtdlabError(
-                f"corpus {corpus}: not the name of a dataset's column; "
-                f"it is spelled {DATASET}NAME:CONFIG:SPLIT#COLUMN, where only NAME must be given"
-            )
-        name, config, split = [*parts, "", ""][:3]
-        return cls(name, config or None, split or "train", column or "text")
-
-
-def _dataset_fingerprint(corpus: str) -> str:
-    """Of the column's values, not of the library's own fingerprint: any change of them counts."""
-    digest = hashlib.sha256()
-    for values in _dataset_batches(corpus, Tally()):
-        digest.update(json.dumps(values).encode())
-    return digest.hexdigest()[:16]
-
-
-def _dataset_sentences(corpus: str, tally: Tally) -> Iterator[str]:
-    """The column's sentences, in order; a missing value counts as a blank line.
-
-    Raises:
-        MtdlabError: where library, dataset, split or column are missing.
+    Raises MtdlabError where it is spelled otherwise.
     """
-    for values in _dataset_batches(corpus, tally):
-        yield from filter(None, (tally.sentence(value or "") for value in values))
+    where, _, column = corpus.removeprefix(DATASET).partition("#")
+    parts = where.split(":")
+    if not parts[0] or len(parts) > 3:
+        raise MtdlabError(
+            f"corpus {corpus}: not the name of a dataset's column; "
+            f"it is spelled {DATASET}NAME:CONFIG:SPLIT#COLUMN, where only NAME must be given"
+        )
+    name, config, split = [*parts, "", ""][:3]
+    return name, config or None, split or "train", column or "text"
 
 
 def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
-    source = DatasetColumn.of(corpus)
-    try:
-        data = _load_dataset(source)
-    except MtdlabError:
-        raise
-    except Exception as error:
-        # its builders and file readers raise many kinds, among them pyarrow's and pandas'
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise MtdlabError(f"corpus {corpus}: cannot be loaded: {lines[0]}") from None
+    """The column's values. Raises MtdlabError where library, dataset, split or column miss."""
+    name, config, split, column = parse_dataset(corpus)
+    data = _load_dataset(corpus, name, config, split)
     texts = [name for name, kind in data.features.items() if "string" in getattr(kind, "dtype", "")]
-    if source.column not in texts:
+    if column not in texts:
         raise MtdlabError(
-            f"corpus {corpus}: no column {source.column} of text; there is "
+            f"corpus {corpus}: no column {column} of text; there is "
             f"{', '.join(texts) or 'none'}: give it as #COLUMN"
         )
     tally.total = len(data)
-    for batch in data.select_columns([source.column]).iter(DATASET_ROWS):
-        yield batch[source.column]
-        tally.done += len(batch[source.column])
+    for batch in data.select_columns([column]).iter(DATASET_ROWS):
+        yield batch[column]
+        tally.done += len(batch[column])
 
 
-def _load_dataset(source: DatasetColumn) -> "Dataset":
+def _load_dataset(corpus: str, name: str, config: str | None, split: str) -> "Dataset":
     try:
         import datasets
     except ModuleNotFoundError:
         raise MtdlabError(
-            f"corpus {DATASET}{source.name}: needs the library datasets; install the extra: "
+            f"corpus {corpus}: needs the library datasets; install the extra: "
             "pip install 'mtdlab[datasets]'"
         ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    folder = Path(source.name)
-    if any((folder / name).is_file() for name in ("state.json", "dataset_dict.json")):
-        saved = datasets.load_from_disk(folder)
-        return saved if isinstance(saved, datasets.Dataset) else saved[source.split]
-    if not folder.is_dir():
-        _require_reachable(source.name)
-    try:
-        return datasets.load_dataset(source.name, source.config, split=source.split)
-    except ConnectionError:
+    folder = Path(name)
+    if not (folder.is_dir() or constants.HF_HUB_OFFLINE or hub.reachable()):
         raise MtdlabError(
-            f"corpus {DATASET}{source.name}: neither a folder here nor in the local cache; "
-            "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
-        ) from None
-
-
-def _require_reachable(name: str) -> None:
-    from huggingface_hub import HfApi, is_offline_mode
-    from huggingface_hub.errors import HfHubHTTPError
-
-    if is_offline_mode():
-        return
-    try:
-        HfApi().dataset_info(name, timeout=hub.SECONDS)
-    except HfHubHTTPError:
-        raise MtdlabError(
-            f"corpus {DATASET}{name}: neither a folder here nor a public dataset of the hub; "
-            "check its spelling, or log in with hf auth login"
-        ) from None
-    except Exception:
-        # of whichever HTTP library the hub's client is built on
-        raise MtdlabError(
-            f"corpus {DATASET}{name}: the hub cannot be reached; give a folder, or set "
+            f"corpus {corpus}: the hub cannot be reached; give a folder, or set "
             "HF_HUB_OFFLINE=1 to take it from the local cache"
+        )
+    try:
+        if any((folder / file).is_file() for file in ("state.json", "dataset_dict.json")):
+            saved = datasets.load_from_disk(folder)
+            return saved if isinstance(saved, datasets.Dataset) else saved[split]
+        return datasets.load_dataset(name, config, split=split)
+    except (ConnectionError, datasets.exceptions.DatasetNotFoundError):
+        raise MtdlabError(
+            f"corpus {corpus}: neither a folder here nor in the local cache; give a folder, or run "
+            "once online with HF_HUB_OFFLINE unset to fetch it; if it is not public, log in with "
+            "hf auth login"
         ) from None
+    except Exception as error:
+        # its builders and file readers raise many kinds, among them pyarrow's and pandas'
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise MtdlabError(f"corpus {corpus}: cannot be loaded: {lines[0]}") from None

@@ -4,14 +4,13 @@ A blank line, the end of a file and a missing value of a dataset end a document 
 different documents is never joined where they are marked.
 """
 
-import hashlib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.corpus.corpus import Corpus
+from mtdlab.corpus.corpus import Corpus, fingerprint_of
 from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 
@@ -39,22 +38,19 @@ class DocumentCorpus(Corpus):
         special = self.tokenizer.num_special_tokens_to_add()
         document: list[str] = []
         length, ended = special, 0
-        for line, tokens, breaks in self._lines(tally, special):
-            if document and (breaks != ended or length + tokens > self.max_length):
-                yield " ".join(document)
-                document, length = [], special
-            document.append(line)
-            length, ended = length + tokens, breaks
-        if document:
-            yield " ".join(document)
-
-    def _lines(self, tally: Tally, special: int) -> Iterator[tuple[str, int, int]]:
-        """Each line, its number of tokens, and the number of document ends before it."""
+        # each line, and the number of document ends before it
         numbered = ((line, tally.breaks) for line in self.source.sentences(tally))
         while chunk := list(itertools.islice(numbered, LINES)):
             encoded = token_ids(self.tokenizer, [line for line, _ in chunk], self.max_length)
             for (line, breaks), ids in zip(chunk, encoded, strict=True):
-                yield line, len(ids) - special, breaks
+                tokens = len(ids) - special
+                if document and (breaks != ended or length + tokens > self.max_length):
+                    yield " ".join(document)
+                    document, length = [], special
+                document.append(line)
+                length, ended = length + tokens, breaks
+        if document:
+            yield " ".join(document)
 
 
 def join_documents(
@@ -64,7 +60,6 @@ def join_documents(
 
     The fingerprint does not name tokenizer and length: the cache of tokens has both in its key.
     """
-    content = f"documents {RULES} {corpus.fingerprint}"
-    fingerprint = hashlib.sha256(content.encode()).hexdigest()[:16]
+    fingerprint = fingerprint_of(f"documents {RULES} {corpus.fingerprint}")
     name = f"{corpus.name}, documents"
     return DocumentCorpus(name, fingerprint, corpus, tokenizer, max_length)

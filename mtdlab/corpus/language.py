@@ -6,46 +6,65 @@ Letters: N batch, L tokens, V vocabulary.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     BatchEncoding,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from mtdlab.data_paths import is_folder
 from mtdlab.device import Device
 from mtdlab.encoders import hub
-from mtdlab.encoders.loading import NEVER, refuse_own_code
+from mtdlab.encoders.loading import NEVER, explain_errors, is_local, load_tokenizer
 from mtdlab.errors import MtdlabError
 
 MAX_TOKENS = 128
 """Of a sentence that a model reads or writes; the rest is cut."""
-
-_KINDS = {
-    AutoModelForMaskedLM: "a masked language model, with its head",
-    AutoModelForSeq2SeqLM: "a sequence-to-sequence model, with its head",
-}
 
 
 @dataclass(frozen=True)
 class LanguageModel:
     """A model for one augmentation, on its device, and its tokenizer."""
 
-    model: PreTrainedModel
+    model: Any
     tokenizer: PreTrainedTokenizerBase
     device: Device
+    augmentation: str
+    kind: ClassVar[Any]
+    """A kind of AutoModel."""
+    kind_in_words: ClassVar[str]
+
+    @classmethod
+    def load(cls, name: str, device: Device, augmentation: str) -> Self:
+        """A model from a folder or by its Hugging Face name.
+
+        Raises:
+            MtdlabError: saying how to get it, where it is neither here nor to be had, where it
+                needs code of its own, and where it lacks the weights of its kind, which would be
+                drawn at random.
+        """
+        what = f"{augmentation} model {name}"
+        tokenizer = load_tokenizer(name, what)
+        with explain_errors(what, name):
+            model, report = cls.kind.from_pretrained(
+                name, local_files_only=is_local(name), output_loading_info=True, **NEVER
+            )
+        if report["missing_keys"]:
+            raise MtdlabError(
+                f"{what}: is of another kind, since it lacks the weights "
+                f"{', '.join(sorted(report['missing_keys'])[:3])}; take {cls.kind_in_words}"
+            )
+        nn.Module.to(model.float(), device.device)
+        # always in float32: its output must not depend on the training's precision
+        return cls(model.eval(), tokenizer, Device(device.device, torch.float32), augmentation)
 
     @property
     def positions(self) -> int:
@@ -64,96 +83,54 @@ class LanguageModel:
         return encoded
 
 
-def load_model(kind: Any, name: str, device: Device, augmentation: str) -> LanguageModel:
-    """A model of a kind of AutoModel, from a folder or by its Hugging Face name.
-
-    Raises:
-        MtdlabError: saying how to get it, where it is neither here nor to be had, where it needs
-            code of its own, and where it lacks the weights of that kind, which would be drawn at
-            random.
-    """
-    refuse_own_code(f"{augmentation} model {name}", name)
-    local = is_folder(Path(name)) or not hub.reachable()
-    try:
-        with hub.quiet():
-            tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local, **NEVER)
-            model, report = kind.from_pretrained(
-                name, local_files_only=local, output_loading_info=True, **NEVER
-            )
-    except Exception as error:
-        # a damaged folder makes each of their parts raise something of its own
-        raise MtdlabError(f"{augmentation} model {name}: {_why(name, error)}") from None
-    if report["missing_keys"]:
-        raise MtdlabError(
-            f"{augmentation} model {name}: is of another kind, since it lacks the weights "
-            f"{', '.join(sorted(report['missing_keys'])[:3])}; take {_KINDS[kind]}"
-        )
-    nn.Module.to(model.float(), device.device)
-    # always in float32: its output must not depend on the training's precision
-    return LanguageModel(model.eval(), tokenizer, Device(device.device, torch.float32))
-
-
-def _why(name: str, error: Exception) -> str:
-    if isinstance(error, ImportError) and "sentencepiece" in str(error).lower():
-        return "needs the library sentencepiece; install the extra: pip install 'mtdlab[augment]'"
-    if is_folder(Path(name)):
-        return f"the folder cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]
-    return (
-        "neither a folder here nor in the local hub cache; give a folder, or run once online "
-        "with HF_HUB_OFFLINE unset to fetch it"
-    )
-
-
-def by_length(texts: Sequence[str], size: int) -> Iterator[list[int]]:
-    """The texts' places in batches of `size`, the longest first: so little is padded."""
-    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+def in_batches(
+    texts: Sequence[str], size: int, change: Callable[[list[int]], Iterable[str]]
+) -> list[str]:
+    """What texts become, by their places in batches, the longest first: so little is padded."""
+    new, order = list(texts), sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     for start in range(0, len(order), size):
-        yield order[start : start + size]
+        places = order[start : start + size]
+        for place, text in zip(places, change(places), strict=True):
+            new[place] = text
+    return new
 
 
 REWRITTEN = 128
 
 
-@dataclass(frozen=True)
-class Rewriter:
+class Rewriter(LanguageModel):
     """A sequence-to-sequence model: from one language to another, or a paraphrase.
 
-    It must not need the name of a language (Marian's opus-mt do not). T5 paraphrasers get the
-    prefix `paraphrase: `.
+    It must not need the name of a language (Marian's opus-mt do not).
     """
 
-    language: LanguageModel
-    prefix: str = ""
+    kind = AutoModelForSeq2SeqLM
+    kind_in_words = "a sequence-to-sequence model, with its head"
 
-    @classmethod
-    def load(cls, name: str, device: Device, augmentation: str) -> Self:
-        """A folder or a Hugging Face name. Raises MtdlabError where there is no such model."""
-        language = load_model(AutoModelForSeq2SeqLM, name, device, augmentation)
-        is_t5 = language.model.config.model_type in ("t5", "mt5")
-        return cls(language, "paraphrase: " if is_t5 and augmentation == "paraphrase" else "")
+    @property
+    def prefix(self) -> str:
+        """What T5 paraphrasers want before a sentence; empty for others."""
+        is_t5 = self.model.config.model_type in ("t5", "mt5")
+        return "paraphrase: " if is_t5 and self.augmentation == "paraphrase" else ""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """What the model makes of each text, on one line."""
-        new = [""] * len(texts)
-        for places in by_length(texts, REWRITTEN):
-            written = self._write([self.prefix + texts[place] for place in places])
-            for place, text in zip(places, written, strict=True):
-                new[place] = " ".join(text.split())
-        return new
+        return in_batches(
+            texts, REWRITTEN, lambda places: self._write([self.prefix + texts[at] for at in places])
+        )
 
     def _write(self, texts: list[str]) -> list[str]:
-        language, device = self.language, self.language.device
-        model: Any = language.model
-        encoded = language.read(texts, limit=MAX_TOKENS).to(device.device)
-        with torch.inference_mode(), device.autocast(), hub.quiet():
-            ids = model.generate(
+        encoded = self.read(texts, limit=MAX_TOKENS).to(self.device.device)
+        with torch.inference_mode(), self.device.autocast(), hub.quiet():
+            ids = self.model.generate(
                 input_ids=encoded["input_ids"],
                 attention_mask=encoded["attention_mask"],
-                max_new_tokens=min(MAX_TOKENS, language.positions),
+                max_new_tokens=min(MAX_TOKENS, self.positions),
                 num_beams=1,
                 do_sample=False,
             )
-        return list(language.tokenizer.batch_decode(ids, skip_special_tokens=True))
+        written = self.tokenizer.batch_decode(ids, skip_special_tokens=True)
+        return [" ".join(text.split()) for text in written]
 
 
 REPLACED = 0.3
@@ -175,8 +152,7 @@ class Word:
     stop: int
 
 
-@dataclass(frozen=True)
-class Synonyms:
+class Synonyms(LanguageModel):
     """A masked language model that puts other words in the place of some.
 
     It reads the sentence and a copy of it with those words masked, so that it proposes what
@@ -185,53 +161,56 @@ class Synonyms:
     probable whole word that differs from it.
     """
 
-    language: LanguageModel
+    kind = AutoModelForMaskedLM
+    kind_in_words = "a masked language model, with its head"
 
     @classmethod
-    def load(cls, name: str, device: Device) -> Self:
-        """A folder or a Hugging Face name. Raises MtdlabError where there is no such model."""
-        language = load_model(AutoModelForMaskedLM, name, device, "synonyms")
-        if language.tokenizer.mask_token_id is None or not language.tokenizer.is_fast:
+    def load(cls, name: str, device: Device, augmentation: str = "synonyms") -> Self:
+        """As any language model. Raises MtdlabError also where its tokenizer does not serve."""
+        loaded = super().load(name, device, augmentation)
+        if loaded.tokenizer.mask_token_id is None or not loaded.tokenizer.is_fast:
             raise MtdlabError(
                 f"synonyms model {name}: its tokenizer has no mask, or does not give "
                 "tokens' positions; take a model like BERT or RoBERTa"
             )
-        return cls(language)
+        return loaded
 
-    def __call__(self, texts: Sequence[str], draws: Sequence[Random]) -> list[str]:
+    def __call__(self, texts: Sequence[str], draws: Iterator[Random]) -> list[str]:
         """Each text with some of its words replaced; its own draw decides which."""
-        new = list(texts)
-        for places in by_length(texts, MASKED):
+        drawn = list(itertools.islice(draws, len(texts)))
+
+        def replaced(places: list[int]) -> Iterator[str]:
             batch = [texts[place] for place in places]
-            encoded = self.language.read(batch, batch, limit=2 * MAX_TOKENS)
+            encoded = self.read(batch, batch, limit=2 * MAX_TOKENS)
             chosen = [
-                _choose(_whole_words(encoded, row, text), draws[place])
+                _choose(_whole_words(encoded, row, text), drawn[place])
                 for row, (place, text) in enumerate(zip(places, batch, strict=True))
             ]
             proposed = self._propose(encoded, chosen)
-            for place, words in zip(places, chosen, strict=True):
-                new[place] = _replace(texts[place], words, itertools.islice(proposed, len(words)))
-        return new
+            for text, words in zip(batch, chosen, strict=True):
+                yield _replace(text, words, itertools.islice(proposed, len(words)))
+
+        return in_batches(texts, MASKED, replaced)
 
     def _propose(self, encoded: BatchEncoding, chosen: list[list[Word]]) -> Iterator[list[str]]:
         """The most probable whole words for every chosen one, in order, the best first."""
-        language, device = self.language, self.language.device
-        model: Any = language.model
+        device = self.device.device
         rows = [row for row, words in enumerate(chosen) for _ in words]
         tokens = [word.token for words in chosen for word in words]
-        encoded["input_ids"][rows, tokens] = int(language.tokenizer.mask_token_id)
-        with torch.inference_mode(), device.autocast():
-            logits = model(**encoded.to(device.device)).logits[rows, tokens].float()
-            logits = logits.masked_fill(~self._allowed.to(device.device), -torch.inf)
+        encoded["input_ids"][rows, tokens] = int(self.tokenizer.mask_token_id)
+        with torch.inference_mode(), self.device.autocast():
+            logits = self.model(**encoded.to(device)).logits[rows, tokens].float()
+            logits = logits.masked_fill(~self._allowed.to(device), -torch.inf)
         best = logits.topk(CANDIDATES).indices.tolist()
-        convert = language.tokenizer.convert_ids_to_tokens
+        convert = self.tokenizer.convert_ids_to_tokens
         yield from ([token.lstrip("".join(STARTS)) for token in convert(ids)] for ids in best)
 
     @cached_property
     def _allowed(self) -> Tensor:
         """Which tokens are whole words, (V,)."""
-        tokenizer, size = self.language.tokenizer, int(self.language.model.config.vocab_size)
-        tokens = tokenizer.convert_ids_to_tokens(list(range(min(size, len(tokenizer)))))
+        size = int(self.model.config.vocab_size)
+        known = range(min(size, len(self.tokenizer)))
+        tokens = self.tokenizer.convert_ids_to_tokens(list(known))
         marked = any(token.startswith(STARTS) for token in tokens)
         allowed = torch.zeros(size, dtype=torch.bool)
         allowed[: len(tokens)] = torch.tensor(

@@ -35,9 +35,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 class Tally:
     """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
 
-    Attributes:
-        halves: pairs left out, since one text of them is empty.
-        files: files that were begun.
+    `halves` are pairs left out, since one text of them is empty; `files` those that were begun.
     """
 
     lines: int = 0
@@ -83,20 +81,16 @@ class Tally:
         return [words for count, words in remarks if count]
 
 
-def read_file(path: Path, tally: Tally) -> Iterator[str]:
-    """The sentences of a text file, in order and in bounded memory. Raises as `raw_lines`."""
-    tally.files += 1
-    yield from filter(None, map(tally.sentence, raw_lines(path, tally, CHARACTERS)))
+def raw_lines(path: Path, tally: Tally) -> Iterator[str]:
+    """The lines of a text file without their ends, in order and in bounded memory.
 
-
-def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
-    """The lines of a text file without their ends; of a longer one its first `most` + 1 characters.
-
-    Updates the position in the file, `tally.done`. Raises MtdlabError where the file is UTF-16,
-    damaged gzip, or cannot be read.
+    Of a line longer than that of a pair of texts, 2 `CHARACTERS`, one character more. Updates the
+    position in the file, `tally.done`. Raises MtdlabError where the file is UTF-16, damaged gzip,
+    or cannot be read.
     """
+    most, tally.files = 2 * CHARACTERS, tally.files + 1
     before = tally.done
-    with reading(path), path.open("rb") as file:
+    with reading(f"corpus {path}"), path.open("rb") as file:
         text = _decode(file, path)
         for number in itertools.count(1):
             if not (line := text.readline(most + 1)):
@@ -111,20 +105,19 @@ def raw_lines(path: Path, tally: Tally, most: int) -> Iterator[str]:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn an error of reading a corpus' file into an MtdlabError of one sentence."""
+def reading(
+    what: str, hint: str = "give a text file, one sentence a line, or a folder of them"
+) -> Iterator[None]:
+    """Turn an error of reading what `what` names into an MtdlabError that ends with `hint`."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise MtdlabError(
-            f"corpus {path}: the gzip file is damaged or cut short; fetch or pack it again"
+            f"{what}: the gzip file is damaged or cut short; fetch or pack it again"
         ) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise MtdlabError(
-            f"corpus {path}: cannot be read: {reason}; give a text file, one sentence a line, "
-            "or a folder of them"
-        ) from None
+        raise MtdlabError(f"{what}: cannot be read: {reason}; {hint}") from None
 
 
 def _decode(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:

@@ -48,6 +48,7 @@ _SUBJECTS = frozenset(["he", "she", "it", "who", "which", "everyone", "nobody"])
 """After these, a word in -s is a verb."""
 
 _WORD = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
+"""A word without the punctuation around it is its second group."""
 _NOT_VERBS = _words("shed sled bred hundred sacred naked")
 _REGULAR = re.compile(r"[a-z]{2,}[^e\W]ed")
 _WITH_E = re.compile(
@@ -64,7 +65,7 @@ def negate(sentence: str, *, keeping: bool = False) -> str:
     `keeping`: then a `not` is put before it, which is what that program does.
     """
     words = sentence.split()
-    bare = [_bare(word) for word in words]
+    bare = [_WORD.sub(r"\2", word).lower() for word in words]
     if "not" in bare:
         del words[bare.index("not")]
         return " ".join(words)
@@ -76,17 +77,10 @@ def negate(sentence: str, *, keeping: bool = False) -> str:
     )
 
 
-def _bare(word: str) -> str:
-    """A word in lower case, without the punctuation around it."""
-    found = _WORD.match(word)
-    return found[2].lower() if found else word
-
-
 def _replace_word(words: list[str], place: int, new: str) -> str:
     """The sentence with another word at `place`, whose punctuation is kept."""
-    found = _WORD.match(words[place])
-    before, after = (found[1], found[3]) if found else ("", "")
-    return " ".join([*words[:place], before + new + after, *words[place + 1 :]])
+    word = _WORD.sub(lambda found: found[1] + new + found[3], words[place])
+    return " ".join([*words[:place], word, *words[place + 1 :]])
 
 
 def _without_contraction(words: list[str], bare: list[str], *, keeping: bool) -> str:

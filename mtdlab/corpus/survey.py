@@ -3,11 +3,10 @@
 import re
 import unicodedata
 from array import array
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtdlab.corpus.corpus import chunks, open_corpus
 from mtdlab.corpus.lines import Tally
@@ -34,23 +33,12 @@ def normalise(sentence: str) -> str:
     return _BETWEEN_WORDS.sub(" ", folded).strip()
 
 
-class EvaluationSet:
-    """The sentences of an evaluation set, looked for in the training text piece by piece."""
-
-    def __init__(self, name: str, sentences: Collection[str]) -> None:
-        self.name = name
-        self._texts = {normalise(text): text for text in sentences}
-        self._texts.pop("", None)
-        self._found: set[str] = set()
-
-    def look_in(self, normal: Set[str]) -> None:
-        """Look in some normalised sentences of the training text."""
-        self._found |= self._texts.keys() & normal
-
-    def overlap(self) -> Overlap:
-        """What was found so far."""
-        examples = tuple(self._texts[text] for text in sorted(self._found)[:EXAMPLES])
-        return Overlap(self.name, len(self._texts), len(self._found), examples)
+def overlap(evaluation: str, sentences: Iterable[str], corpus: Set[str]) -> Overlap:
+    """The overlap of an evaluation set with a corpus, whose sentences are normalised."""
+    texts = {normal: text for text in sentences if (normal := normalise(text))}
+    found = sorted(texts.keys() & corpus)
+    examples = tuple(texts[normal] for normal in found[:EXAMPLES])
+    return Overlap(evaluation, len(texts), len(found), examples)
 
 
 EDGES = (8, 16, 32, 64, 128, 256, 512)
@@ -111,26 +99,23 @@ def survey(
 
     The sentences of a corpus of pairs are the texts of both sides.
 
-    Takes 8 bytes of memory a sentence, for the duplicates. Raises MtdlabError where corpus or
-    encoder are missing.
-
-    Args:
-        evaluated: the sentences of each evaluation set, by its name, for `overlaps`.
+    Takes 8 bytes of memory a sentence, for the duplicates. `evaluated` has the sentences of each
+    evaluation set, by its name, for `overlaps`. Raises MtdlabError where corpus or encoder are
+    missing.
     """
-    sets = [EvaluationSet(name, texts) for name, texts in (evaluated or {}).items()]
+    sets = evaluated or {}
+    wanted = {normalise(text) for texts in sets.values() for text in texts}
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)
     tallies = {side: Tally() for side in corpus.sides()}
-    hashes, characters, unknown = array("q"), 0, 0
+    hashes, characters, unknown, found = array("q"), 0, 0, set[str]()
     # by how many tokens: as many entries as the longest sentence has tokens
     lengths = np.zeros(0, np.int64)
     every = (chunk for side, tally in tallies.items() for chunk in chunks(side, tally, "sentences"))
     for chunk in every:
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
-        if sets:
-            normal = set(map(normalise, chunk))
-            for each in sets:
-                each.look_in(normal)
+        if wanted:
+            found |= wanted.intersection(map(normalise, chunk))
         encoded = tokenizer(
             chunk, return_attention_mask=False, return_token_type_ids=False, verbose=False
         )["input_ids"]
@@ -138,6 +123,15 @@ def survey(
         counts = np.bincount([len(ids) for ids in encoded], minlength=len(lengths))
         counts[: len(lengths)] += lengths
         lengths = counts
+    ordered = np.frombuffer(hashes, np.int64)
+    ordered.sort()
+    bounds = zip((1, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True)
+    # up to the one that holds the longest sentence
+    bins = [
+        Bin(low, high, int(lengths[low : high and high + 1].sum()))
+        for low, high in bounds
+        if low < len(lengths)
+    ]
     return Survey(
         corpus=corpus_name,
         fingerprint=corpus.fingerprint,
@@ -149,29 +143,12 @@ def survey(
         cut=sum(tally.cut for tally in tallies.values()),
         bad_bytes=sum(tally.bad_bytes for tally in tallies.values()),
         nuls=sum(tally.nuls for tally in tallies.values()),
-        duplicates=_duplicates(hashes),
+        duplicates=int((ordered[1:] == ordered[:-1]).sum()),
         characters=characters,
         tokens=int(lengths @ np.arange(len(lengths))),
         unknown=unknown,
         longest=len(lengths) - 1,
         too_long=int(lengths[max_length + 1 :].sum()),
-        histogram=_histogram(lengths),
-        overlaps=tuple(each.overlap() for each in sets),
+        histogram=tuple(bins),
+        overlaps=tuple(overlap(name, texts, found) for name, texts in sets.items()),
     )
-
-
-def _duplicates(hashes: "array[int]") -> int:
-    ordered = np.frombuffer(hashes, np.int64)
-    ordered.sort()
-    return int((ordered[1:] == ordered[:-1]).sum())
-
-
-def _histogram(lengths: NDArray[np.int64]) -> tuple[Bin, ...]:
-    """Bins up to the one that holds the longest sentence."""
-    bins, low = [], 1
-    for high in (*EDGES, None):
-        if low < len(lengths):
-            stop = None if high is None else high + 1
-            bins.append(Bin(low, high, int(lengths[low:stop].sum())))
-        low = (high or 0) + 1
-    return tuple(bins)

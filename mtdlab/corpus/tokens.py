@@ -7,7 +7,6 @@ Letters: S sentences, N batch, L tokens.
 """
 
 import fcntl
-import hashlib
 import itertools
 import json
 import mmap
@@ -16,13 +15,12 @@ import shutil
 import sys
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,7 +29,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from analysis.inference.kept import cache_folder
-from mtdlab.corpus.corpus import Corpus, chunks
+from mtdlab.corpus.corpus import Corpus, chunks, fingerprint_of
 from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
@@ -43,13 +41,18 @@ YOUNG_SECONDS = 60.0
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
-    """Lock a folder until the block ends, where its file system has locks."""
+def hold(folder: Path) -> Iterator[bool]:
+    """Lock a folder until the block ends; False where another holds it, or nothing can be locked.
+
+    Raises OSError where the folder cannot be opened.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
+    locked = False
     try:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+            locked = True
+        yield locked
     finally:
         os.close(descriptor)
 
@@ -58,20 +61,10 @@ def remove_abandoned(parent: Path) -> None:
     """Remove the temporary folders of `new_folder` in a folder that no process holds."""
     for folder in temporary_folders(parent):
         with suppress(OSError):
-            if time.time() - folder.stat().st_mtime > YOUNG_SECONDS and _is_free(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_free(folder: Path) -> bool:
-    """Whether no process holds a folder; raises OSError where that cannot be known."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+            if time.time() - folder.stat().st_mtime > YOUNG_SECONDS:
+                with hold(folder) as is_free:
+                    if is_free:
+                        shutil.rmtree(folder, ignore_errors=True)
 
 
 MAPPED = 1 << 27
@@ -154,7 +147,19 @@ def tokenise(
     folder = token_folder(corpus, tokenizer, max_length, prompt)
     remove_abandoned(folder.parent)
     if not folder.is_dir():
-        _prepare(corpus, tokenizer, max_length, prompt, folder)
+        begin_phase(f"tokenising corpus {corpus.name}")
+        try:
+            with new_folder(folder) as building, hold(building):
+                tally = _write(corpus, tokenizer, max_length, prompt, building)
+            if remarks := tally.remarks():
+                print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
+        except OSError as error:
+            # another process may have finished the same cache first
+            if not folder.is_dir():
+                raise MtdlabError(
+                    f"tokens cannot be kept in {folder.parent}: {error.strerror or error}; free "
+                    "some space, or set MTDLAB_CACHE to another folder"
+                ) from None
     try:
         # unlike np.load it reads nothing else than an array
         ids, lengths = (
@@ -174,7 +179,7 @@ def token_folder(
     """Where a corpus' tokens are kept once they are prepared."""
     key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
     if prompt:
-        key += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
+        key += f"-{fingerprint_of(prompt)}"
     return cache_folder() / "tokens" / key
 
 
@@ -186,31 +191,7 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
         # left over from the last call, not part of the tokenizer
         del rules["truncation"], rules["padding"]
     parts = [type(tokenizer).__name__, tokenizer.truncation_side, rules]
-    content = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def _prepare(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    prompt: str,
-    folder: Path,
-) -> None:
-    begin_phase(f"tokenising corpus {corpus.name}")
-    try:
-        with new_folder(folder) as building, hold(building):
-            tally = _write(corpus, tokenizer, max_length, prompt, building)
-        if remarks := tally.remarks():
-            print_text(f"corpus {corpus.name}: {'; '.join(remarks)}", file=sys.stderr)
-    except OSError as error:
-        # another process may have finished the same cache first
-        if not folder.is_dir():
-            reason = error.strerror or str(error)
-            raise MtdlabError(
-                f"tokens cannot be kept in {folder.parent}: {reason}; free some space, "
-                "or set MTDLAB_CACHE to another folder"
-            ) from None
+    return fingerprint_of(json.dumps(parts, sort_keys=True))
 
 
 def _write(
@@ -228,53 +209,41 @@ def _write(
     tally = Tally()
     padding = int(tokenizer.pad_token_id or 0)
     kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.int32)
-    ids = GrowingArray(folder / "ids.npy", kind, (max_length,))
-    lengths = GrowingArray(folder / "lengths.npy", np.dtype(np.int32), ())
-    with ids, lengths:
+    with (
+        growing_array(folder / "ids.npy", kind, (max_length,)) as append_ids,
+        growing_array(folder / "lengths.npy", np.dtype(np.int32), ()) as append_lengths,
+    ):
         for chunk in chunks(corpus, tally, corpus.doing):
             encoded = token_ids(tokenizer, chunk, max_length, prompt)
             counts = np.fromiter(map(len, encoded), np.int32, len(encoded))
             rows = np.full((len(encoded), max_length), padding, kind)
             real = np.arange(max_length) < counts[:, None]
             rows[real] = np.fromiter(itertools.chain.from_iterable(encoded), kind)
-            ids.append(rows)
-            lengths.append(counts)
+            append_ids(rows)
+            append_lengths(counts)
     return tally
 
 
-class GrowingArray:
-    """An .npy file of rows of one shape; closing it writes how many there are."""
+@contextmanager
+def growing_array(
+    path: Path, dtype: np.dtype[Any], row: tuple[int, ...]
+) -> Iterator[Callable[[NDArray[Any]], None]]:
+    """An .npy file of rows of one shape; the function that it yields adds rows (n, *row)."""
+    count = 0
+    with path.open("wb") as file:
 
-    def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...]) -> None:
-        self._file = path.open("wb")
-        self._dtype, self._row, self._count = dtype, row, 0
-        self._write_header()
+        def write_header() -> None:
+            # NumPy leaves room for the first length to grow: every header is equally long
+            descr, shape = np.lib.format.dtype_to_descr(dtype), (count, *row)
+            header = {"descr": descr, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
 
-    def append(self, rows: NDArray[Any]) -> None:
-        """Add rows (n, *row) at the end."""
-        self._file.write(np.ascontiguousarray(rows, self._dtype).data)
-        self._count += len(rows)
+        def append(rows: NDArray[Any]) -> None:
+            nonlocal count
+            file.write(np.ascontiguousarray(rows, dtype).data)
+            count += len(rows)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        with self._file:
-            self._file.seek(0)
-            self._write_header()
-
-    def _write_header(self) -> None:
-        """NumPy leaves room for the first length to grow, so every header is equally long."""
-        np.lib.format.write_array_header_1_0(
-            self._file,
-            {
-                "descr": np.lib.format.dtype_to_descr(self._dtype),
-                "fortran_order": False,
-                "shape": (self._count, *self._row),
-            },
-        )
+        write_header()
+        yield append
+        file.seek(0)
+        write_header()

@@ -21,8 +21,7 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.retrieval import Split
-from mtdlab.evaluation.suite import Suite
+from mtdlab.evaluation.suite import Split, Suite
 from mtdlab.methods.base import View
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of

@@ -27,16 +27,15 @@ _KEPT = 31 << 20
 """Bytes of one freed block, below glibc's limit of 32 MiB, after which glibc keeps freed memory."""
 
 
-def _nothing(_done: int) -> None:
-    """Ignore the progress."""
+def nothing(*_progress: object) -> None:
+    """No progress is shown."""
 
 
 @dataclass(frozen=True)
 class Embedder:
     """An encoder, and how and where its sentence vectors are read.
 
-    Attributes:
-        head: applied to the vectors (N, D) of sentences, or of their segments; None: none.
+    `head` is applied to the vectors (N, D) of sentences, or of their segments; None: none.
     """
 
     model: PreTrainedModel
@@ -45,8 +44,23 @@ class Embedder:
     head: nn.Module | None = None
 
 
-class Sentences:
-    """Distinct sentences, sorted and tokenised once, which several encoders can embed."""
+class Distinct:
+    """The distinct ones of some texts, sorted: `texts` (S,), in the order of rows of vectors."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = sorted(set(texts))
+        self._rows = {text: row for row, text in enumerate(self.texts)}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def rows(self, texts: Sequence[str]) -> Rows:
+        """The rows of these texts' vectors, (P,). Raises KeyError for an unknown text."""
+        return np.array([self._rows[text] for text in texts], dtype=np.intp)
+
+
+class Sentences(Distinct):
+    """Distinct sentences, tokenised once, which several encoders can embed."""
 
     def __init__(
         self,
@@ -55,30 +69,15 @@ class Sentences:
         max_length: int,
         prompt: str = "",
     ) -> None:
-        distinct = sorted(set(sentences))
-        self.tokens = token_ids(tokenizer, distinct, max_length, prompt)
+        super().__init__(sentences)
+        self.tokens = token_ids(tokenizer, self.texts, max_length, prompt)
         self.padding = int(tokenizer.pad_token_id or 0)
-        self._position = {sentence: row for row, sentence in enumerate(distinct)}
 
-    @property
-    def texts(self) -> list[str]:
-        """The sentences in the order of their rows, (S,)."""
-        return list(self._position)
-
-    def __len__(self) -> int:
-        return len(self.tokens)
-
-    def rows(self, sentences: Sequence[str]) -> Rows:
-        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
-        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
-
-    def embed(self, embedder: Embedder, *, advance: Callable[[int], None] = _nothing) -> Vectors:
+    def embed(self, embedder: Embedder, advance: Callable[[int, int], None] = nothing) -> Vectors:
         """Sentence vectors (S, D) in float32, without dropout; the model's mode is restored.
 
         An encoder with invalid weights gives values that are not finite; the caller has to check.
-
-        Args:
-            advance: called after each batch with its number of sentences.
+        `advance` is called after each batch with the number of sentences done, and of all.
         """
         model, device = embedder.model, embedder.device
         training = model.training
@@ -88,11 +87,13 @@ class Sentences:
         lengths = [len(tokens) for tokens in self.tokens]
         order = np.argsort(lengths, kind="stable")
         vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
+        done = 0
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
                 ids, mask = self._pad(rows, device.device)
                 vectors[rows] = _encode(embedder, ids, mask).float().cpu().numpy()
-                advance(len(rows))
+                done += len(rows)
+                advance(done, len(order))
         model.train(training)
         return vectors
 
@@ -114,18 +115,10 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
     return encode(model, mask, representation, input_ids=ids, head=head)
 
 
-def collect_with(
-    tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
-) -> Callable[[Iterable[str]], Sentences]:
-    """A function that tokenises the distinct ones of some texts for an encoder."""
-    return lambda texts: Sentences(texts, tokenizer, max_length, prompt)
-
-
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
     """Batches of rows with at most `TOKENS_PER_BATCH` tokens, padding included, or of one row.
 
-    Args:
-        order: (S,) rows sorted by length, shortest first.
+    `order` (S,) are the rows sorted by length, shortest first.
     """
     found, start = [], 0
     for end in range(1, len(order) + 1):

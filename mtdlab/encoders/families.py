@@ -5,8 +5,7 @@ forward pass in training mode, which a test shows for each family; rates of task
 (`classifier_dropout`) and of whole layers (`layerdrop`) are left as they are.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from mtdlab.errors import MtdlabError
@@ -16,91 +15,31 @@ NONE = "none"
 RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT or Qwen3"
 
 
-@dataclass(frozen=True)
-class DropoutFields:
-    """The fields of a configuration that are dropout rates, by what they act on.
-
-    Attributes:
-        attention: attention weights.
-        residual: outputs of attention and MLP, or the inner layer of the MLP.
-        embedding: the output of the embedding block.
-    """
-
-    attention: str = ""
-    residual: str = ""
-    embedding: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The fields, each once, in alphabetical order."""
-        return tuple(sorted({self.attention, self.residual, self.embedding} - {""}))
-
-
-_BERT = DropoutFields("attention_probs_dropout_prob", "hidden_dropout_prob", "hidden_dropout_prob")
-_DISTILBERT = DropoutFields("attention_dropout", "dropout", "dropout")
-_MODERNBERT = DropoutFields("attention_dropout", "mlp_dropout", "embedding_dropout")
-_ATTENTION = DropoutFields("attention_dropout")
-_GPT = DropoutFields("attn_pdrop", "resid_pdrop", "embd_pdrop")
-
-FAMILIES: Mapping[str, DropoutFields] = {
-    **dict.fromkeys(
-        (
-            "albert",
-            "bert",
-            "big_bird",
-            "camembert",
-            "convbert",
-            "data2vec-text",
-            "deberta",
-            "deberta-v2",
-            "electra",
-            "ernie",
-            "gte",
-            "jina_embeddings_v3",
-            "layoutlm",
-            "megatron-bert",
-            "mobilebert",
-            "mpnet",
-            "nomic_bert",
-            "rembert",
-            "roberta",
-            "roberta-prelayernorm",
-            "roformer",
-            "xlm-roberta",
-            "xlm-roberta-xl",
-        ),
-        _BERT,
+_KINDS: Mapping[tuple[str, ...], str] = {
+    ("attention_probs_dropout_prob", "hidden_dropout_prob"): (
+        "albert bert big_bird camembert convbert data2vec-text deberta deberta-v2 electra ernie "
+        "gte jina_embeddings_v3 layoutlm megatron-bert mobilebert mpnet nomic_bert rembert roberta "
+        "roberta-prelayernorm roformer xlm-roberta xlm-roberta-xl"
     ),
     # its approximation of attention applies no dropout to the weights
-    "nystromformer": DropoutFields("", "hidden_dropout_prob", "hidden_dropout_prob"),
-    **dict.fromkeys(("distilbert", "flaubert", "xlm"), _DISTILBERT),
-    **dict.fromkeys(("modernbert", "modernbert-decoder"), _MODERNBERT),
-    **dict.fromkeys(
-        (
-            "eurobert",
-            "gemma",
-            "gemma2",
-            "gemma3_text",
-            "granite",
-            "llama",
-            "mistral",
-            "olmo2",
-            "qwen2",
-            "qwen3",
-            "smollm3",
-        ),
-        _ATTENTION,
+    ("hidden_dropout_prob",): "nystromformer",
+    ("attention_dropout", "dropout"): "distilbert flaubert xlm",
+    ("attention_dropout", "embedding_dropout", "mlp_dropout"): "modernbert modernbert-decoder",
+    ("attention_dropout",): (
+        "eurobert gemma gemma2 gemma3_text granite llama mistral olmo2 qwen2 qwen3 smollm3"
     ),
-    "gpt2": _GPT,
+    ("attn_pdrop", "embd_pdrop", "resid_pdrop"): "gpt2",
 }
-"""The known families by `model_type`."""
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    kind: fields for fields, kinds in _KINDS.items() for kind in kinds.split()
+}
+"""The dropout fields of the known families, in alphabetical order, by `model_type`."""
 
 
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    Args:
-        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
+    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors.
     """
     kind = config.get("model_type")
     if config.get("is_encoder_decoder"):
@@ -129,35 +68,28 @@ def dropout_fields(name: str, config: Mapping[str, Any], declared: str) -> tuple
     known = FAMILIES.get(kind)
     wanted = () if declared == NONE else tuple(sorted(filter(None, declared.split(","))))
     if known is not None:
-        if declared and wanted != known.names:
+        if declared and wanted != known:
             raise MtdlabError(
                 f"encoder {name}: the dropout rates of the family {kind} are known "
-                f"({', '.join(known.names)}); remove trainer.dropout_fields {declared}"
+                f"({', '.join(known)}); remove trainer.dropout_fields {declared}"
             )
-        return known.names
-    candidates = _candidates(config)
-    if not declared and candidates:
-        raise MtdlabError(
-            f"encoder {name}: the dropout rates of the family {kind} are not known; declare the "
-            "fields of its configuration that are rates of the encoder, among "
-            f"trainer.dropout_fields: [{', '.join(candidates)}], or {NONE}; or choose {RECOMMENDED}"
-        )
-    if missing := [field for field in wanted if field not in config]:
-        raise MtdlabError(
-            f"encoder {name}: the configuration of the family {kind} has no field {missing[0]} "
-            f"(trainer.dropout_fields); choose among {_list_fields(candidates)}"
-        )
-    return wanted
-
-
-def _candidates(config: Mapping[str, Any]) -> list[str]:
-    """The fields that may be dropout rates: numbers with `drop` in their names."""
-    return sorted(
+        return known
+    candidates = sorted(
         field
         for field, value in config.items()
         if "drop" in field and isinstance(value, int | float) and not isinstance(value, bool)
     )
-
-
-def _list_fields(fields: Iterable[str]) -> str:
-    return ", ".join(fields) or "none: no field has drop in its name"
+    listed = ", ".join(candidates)
+    if not declared and candidates:
+        raise MtdlabError(
+            f"encoder {name}: the dropout rates of the family {kind} are not known; declare the "
+            "fields of its configuration that are rates of the encoder, among "
+            f"trainer.dropout_fields: [{listed}], or {NONE}; or choose {RECOMMENDED}"
+        )
+    if missing := [field for field in wanted if field not in config]:
+        raise MtdlabError(
+            f"encoder {name}: the configuration of the family {kind} has no field {missing[0]} "
+            f"(trainer.dropout_fields); choose among "
+            f"{listed or 'none: no field has drop in its name'}"
+        )
+    return wanted

@@ -186,37 +186,25 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     return context
 
 
-def all_layers(
-    model: PreTrainedModel,
-    words: Tensor,
-    mask: Tensor,
-    dropout: Dropout,
-    change: OnEmbeddings | None = None,
-) -> list[Tensor]:
-    """The embedding block's output and every layer's, each (N, L, D), of words (N, L, D).
-
-    Rows of padding are undefined.
-    """
-    packing = _packing(model, mask)
-    packed = [_embed(model, words, mask, packing, dropout, change)]
-    for layer in _layers(model):
-        packed.append(_layer(layer, packed[-1], packing, dropout))
-    return [packing.pad(hidden) for hidden in packed]
-
-
 def all_tokens(
     model: PreTrainedModel,
     words: Tensor,
     mask: Tensor,
     dropout: Dropout,
     change: OnEmbeddings | None = None,
-) -> Tensor:
-    """The last layer (N, L, D) of words (N, L, D); rows of padding are undefined."""
+    *,
+    every_layer: bool = False,
+) -> list[Tensor]:
+    """The last layer (N, L, D) of words (N, L, D); rows of padding are undefined.
+
+    With `every_layer` the embedding block's output and the other layers stand before it.
+    """
     packing = _packing(model, mask)
-    hidden = _embed(model, words, mask, packing, dropout, change)
+    packed = [_embed(model, words, mask, packing, dropout, change)]
     for layer in _layers(model):
-        hidden = _layer(layer, hidden, packing, dropout)
-    return packing.pad(hidden)
+        before = packed if every_layer else []
+        packed = [*before, _layer(layer, packed[-1], packing, dropout)]
+    return [packing.pad(hidden) for hidden in packed]
 
 
 def _packing(model: PreTrainedModel, mask: Tensor) -> Packing:

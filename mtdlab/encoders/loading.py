@@ -1,8 +1,8 @@
 """Loading of encoders and tokenizers by name; Python code of an encoder's own is never run."""
 
 import hashlib
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from transformers import (
 
 from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
+from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import encoder_path, find_file, missing_encoder
+from mtdlab.encoders.folders import encoder_path, read_json, why_missing
+from mtdlab.encoders.pooling import position_table
 from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError
 
@@ -34,33 +36,22 @@ def refuse_own_code(what: str, name: str) -> None:
     """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
 
     A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
-    class.
-
-    Args:
-        what: names it in the message.
-        name: of a folder or on the hub.
+    class. `what` names the model in the message.
     """
-    config, tokenizer = (_read(name, f"{each}config.json") for each in ("", "tokenizer_"))
-    known = {
-        "config.json": str(config.get("model_type")) in CONFIG_MAPPING,
-        "tokenizer_config.json": hasattr(transformers, str(tokenizer.get("tokenizer_class"))),
+    known: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "config.json": lambda fields: str(fields.get("model_type")) in CONFIG_MAPPING,
+        "tokenizer_config.json": lambda fields: hasattr(
+            transformers, str(fields.get("tokenizer_class"))
+        ),
     }
-    for file, fields in (("config.json", config), ("tokenizer_config.json", tokenizer)):
-        if fields.get("auto_map") and not known[file]:
+    for file, is_known in known.items():
+        # what is missing or damaged is reported by loading
+        fields = read_json(name, file)
+        if fields.get("auto_map") and not is_known(fields):
             raise MtdlabError(
                 f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
                 "runs; choose an encoder of a family that transformers has"
             )
-
-
-def _read(name: str, file: str) -> dict[str, Any]:
-    """The fields of a JSON file; none where it is missing or damaged, which loading reports."""
-    path = find_file(name, file)
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def weights_digest(model: PreTrainedModel) -> str:
@@ -98,18 +89,19 @@ class Encoder:
         """`wanted`, or the encoder's number of positions if that is smaller."""
         return min(wanted, position_limit(self.model))
 
+    def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
+        """The distinct ones of some texts, tokenised as in an evaluation."""
+        return Sentences(texts, self.tokenizer, self.token_limit(MAX_LENGTH), prompt)
+
 
 def position_limit(model: PreTrainedModel) -> int:
     """The maximum number of tokens, by the encoder's positions.
 
-    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
     Rotary positions have no table: there the limit is that of the configuration.
     """
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    if not isinstance(table, nn.Embedding):
+    if (table := position_table(model)) is None:
         return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
-    first = 0 if table.padding_idx is None else int(table.padding_idx) + 1
-    return int(table.num_embeddings) - first
+    return len(table)
 
 
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
@@ -123,25 +115,16 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
         MtdlabError: with a way to get it, if the encoder cannot be found or loaded, and with what
             to declare, if its family is not known.
     """
-    tokenizer, local = load_tokenizer(name), _is_local(name)
-    fields: tuple[str, ...] | None = None
-    try:
-        path = encoder_path(name)
-        config = AutoConfig.from_pretrained(path, local_files_only=local, **NEVER)
-        plain = config.to_dict()
-        check_kind(name, plain, has_width=hasattr(config, "hidden_size"))
-        if dropout is not None:
-            fields = dropout_fields(name, plain, declared)
-        rates = dict.fromkeys(fields or (), dropout)
-        with hub.quiet():
-            model, report = AutoModel.from_pretrained(
-                path, local_files_only=local, output_loading_info=True, **NEVER, **rates
-            )
-    except MtdlabError:
-        raise
-    except Exception as error:
-        # the type of the error for a damaged folder depends on the damaged file
-        raise MtdlabError(_missing(name, error)) from None
+    tokenizer, path = load_tokenizer(name), encoder_path(name)
+    how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
+    with explain_errors(f"encoder {name}", name):
+        config = AutoConfig.from_pretrained(path, **how)
+    plain = config.to_dict()
+    check_kind(name, plain, has_width=hasattr(config, "hidden_size"))
+    fields = None if dropout is None else dropout_fields(name, plain, declared)
+    rates = dict.fromkeys(fields or (), dropout)
+    with explain_errors(f"encoder {name}", name):
+        model, report = AutoModel.from_pretrained(path, output_loading_info=True, **how, **rates)
     pooler = _take_pooler(model.float(), report["missing_keys"])
     return Encoder(model, tokenizer, pooler, read_traits(name, model, fields, dropout))
 
@@ -156,26 +139,25 @@ def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | 
     return pooler.requires_grad_(False)
 
 
-def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
+def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder, by the encoder's name; it pads on the right, as training does.
 
     A decoder's tokenizer without a padding token pads with its end token. Raises MtdlabError, with
     a way to get it, if it cannot be found or loaded, if it or the encoder needs code of its own, or
-    if it has neither of these tokens.
+    if it has neither of these tokens. `what` names a model that is no encoder in messages.
     """
-    refuse_own_code(f"encoder {name}", name)
-    try:
+    what = what or f"encoder {name}"
+    refuse_own_code(what, name)
+    with explain_errors(what, name):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            encoder_path(name), local_files_only=_is_local(name), **NEVER
+            encoder_path(name), local_files_only=is_local(name), **NEVER
         )
-    except Exception as error:
-        raise MtdlabError(_missing(name, error)) from None
     if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):
-        raise MtdlabError(f"encoder {name}: no vocabulary; its tokenizer files are missing")
+        raise MtdlabError(f"{what}: no vocabulary; its tokenizer files are missing")
     if tokenizer.pad_token_id is None:
         if tokenizer.eos_token is None:
             raise MtdlabError(
-                f"encoder {name}: its tokenizer has neither a padding nor an end token; set "
+                f"{what}: its tokenizer has neither a padding nor an end token; set "
                 "pad_token in its tokenizer_config.json"
             )
         tokenizer.pad_token = tokenizer.eos_token
@@ -184,20 +166,32 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _is_local(name: str) -> bool:
+def is_local(name: str) -> bool:
+    """Whether a model is loaded without asking the hub: of a folder, or the hub is not reached."""
     return is_folder(Path(encoder_path(name))) or not hub.reachable()
 
 
-def _missing(name: str, error: Exception) -> str:
+@contextmanager
+def explain_errors(what: str, name: str) -> Iterator[None]:
+    """Turn any error of loading a model into an MtdlabError with a way to get it."""
+    try:
+        with hub.quiet():
+            yield
+    except Exception as error:
+        # its type for a damaged folder depends on the damaged file
+        raise MtdlabError(f"{what}: {_reason(name, error)}") from None
+
+
+def _reason(name: str, error: Exception) -> str:
     if "weights_only" in str(error) or "Weights only" in str(error):
         # torch advises to load the file without this check, which would run its code
         return (
-            f"encoder {name}: its weights file is a pickle with more in it than tensors, which "
-            "could run code when it is read, and is not loaded; get the encoder with "
-            "model.safetensors, or convert a file that you trust at "
-            "https://huggingface.co/spaces/safetensors/convert"
+            "its weights file is a pickle with more in it than tensors, which could run code when "
+            "it is read, and is not loaded; get the encoder with model.safetensors, or convert a "
+            "file that you trust at https://huggingface.co/spaces/safetensors/convert"
         )
+    if isinstance(error, ImportError) and "sentencepiece" in str(error).lower():
+        return "needs the library sentencepiece; install the extra: pip install 'mtdlab[augment]'"
     if is_folder(Path(name)):
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        return f"encoder {name}: the folder cannot be loaded: {reason}"
-    return missing_encoder(name)
+        return f"the folder cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]
+    return why_missing(name)

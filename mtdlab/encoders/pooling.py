@@ -4,8 +4,8 @@ Letters: N batch, L tokens, S segments of all sentences of a batch, D dimension.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.encoders.fast import OnEmbeddings, all_layers, all_tokens, first_tokens, is_fast
+from mtdlab.encoders.fast import OnEmbeddings, all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
 
@@ -51,20 +51,8 @@ def cut(words: Tensor, mask: Tensor, representation: Representation) -> Segments
     A sentence of n tokens has 1 + ⌊(n − 1) / segment_length⌋ segments (HiCL). With a prompt, its
     tokens are repeated in each segment, and n and segment_length count the others.
     """
-    if representation.prompt:
-        return _cut_prompted(words, mask, representation)
-    length = representation.segment_length
-    count, tokens, width = words.shape
-    missing = -tokens % length
-    words = torch.nn.functional.pad(words, (0, 0, 0, missing)).view(-1, length, width)
-    mask = torch.nn.functional.pad(mask, (0, missing)).view(-1, length)
-    sentence = torch.arange(count, device=mask.device).repeat_interleave(len(mask) // count)
-    real = mask[:, 0].bool()
-    return Segments(words[real], mask[real], sentence[real], mask[real].sum(dim=1))
-
-
-def _cut_prompted(words: Tensor, mask: Tensor, representation: Representation) -> Segments:
-    before, after = representation.tokens_before, representation.tokens_after
+    before = representation.tokens_before if representation.prompt else 0
+    after = representation.tokens_after if representation.prompt else 0
     most = representation.segment_length - before - after
     tokens = mask.sum(dim=1)
     own = tokens - before - after
@@ -118,7 +106,12 @@ def encode(
         MtdlabError: for a change of an encoder without an embedding block.
     """
     if input_ids is not None:
-        input_ids, attention_mask = real_first(input_ids, attention_mask)
+        if not bool(attention_mask[:, 0].all()):
+            # absolute positions and the fast forward pass count from the first column
+            order = attention_mask.argsort(dim=1, descending=True, stable=True)
+            input_ids, attention_mask = (
+                each.gather(1, order) for each in (input_ids, attention_mask)
+            )
         inputs_embeds = model.get_input_embeddings()(input_ids)
     assert inputs_embeds is not None
     vectors, segments = encode_segments(
@@ -126,17 +119,6 @@ def encode(
     )
     vectors = vectors if head is None else head(vectors)
     return vectors if segments is None else segments.mean(vectors)
-
-
-def real_first(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Token ids and mask (N, L) with the padding of every row moved to its end.
-
-    Absolute positions and the fast forward pass count from the first column.
-    """
-    if bool(mask[:, 0].all()):
-        return ids, mask
-    order = mask.argsort(dim=1, descending=True, stable=True)
-    return ids.gather(1, order), mask.gather(1, order)
 
 
 def encode_segments(
@@ -151,38 +133,32 @@ def encode_segments(
 
     Without segments: vectors (N, D) of the sentences, and None.
     """
-    if not representation.segment_length:
-        return _encode(model, words, mask, representation, dropout, change), None
-    segments = cut(words, mask, representation)
-    vectors = _encode(model, segments.words, segments.mask, representation, dropout, change)
-    return vectors, segments
-
-
-def _encode(
-    model: PreTrainedModel,
-    words: Tensor,
-    mask: Tensor,
-    representation: Representation,
-    dropout: Dropout,
-    change: OnEmbeddings | None,
-) -> Tensor:
-    pooling = representation.pooling
+    pooling, segments = representation.pooling, None
+    if representation.segment_length:
+        segments = cut(words, mask, representation)
+        words, mask = segments.words, segments.mask
     several = pooling in ("first-last", "last2")
+    if is_fast(model) and pooling == "cls":
+        return first_tokens(model, words, mask, dropout, change), segments
     if is_fast(model):
-        if pooling == "cls":
-            return first_tokens(model, words, mask, dropout, change)
-        if several:
-            return pool(all_layers(model, words, mask, dropout, change), mask, representation)
-        return pool([all_tokens(model, words, mask, dropout, change)], mask, representation)
-    with _change_embeddings(model, mask, change):
-        output = model(
-            inputs_embeds=words,
-            attention_mask=mask,
-            output_hidden_states=several,
-            **_without_cache(type(model).forward),
+        layers: Sequence[Tensor] = all_tokens(
+            model, words, mask, dropout, change, every_layer=several
         )
-    layers = output.hidden_states if several else (output.last_hidden_state,)
-    return pool(layers, mask, representation)
+    else:
+        hooked = (
+            embedding_block(model).register_forward_hook(lambda *each: change(each[-1], mask))
+            if change
+            else nullcontext()
+        )
+        with hooked:
+            output = model(
+                inputs_embeds=words,
+                attention_mask=mask,
+                output_hidden_states=several,
+                **_without_cache(type(model).forward),
+            )
+        layers = output.hidden_states if several else (output.last_hidden_state,)
+    return pool(layers, mask, representation), segments
 
 
 @cache
@@ -191,28 +167,10 @@ def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
     return {"use_cache": False} if "use_cache" in inspect.signature(forward).parameters else {}
 
 
-@contextmanager
-def _change_embeddings(
-    model: PreTrainedModel, mask: Tensor, change: OnEmbeddings | None
-) -> Iterator[None]:
-    """Apply `change` to the output of the embedding block in transformers' forward pass."""
-    if change is None:
-        yield
-        return
-    hook = embedding_block(model).register_forward_hook(
-        lambda _block, _inputs, output: change(output, mask)
-    )
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
 def embedding_block(model: PreTrainedModel) -> nn.Module:
     """The part of an encoder before its first layer, with positions and LayerNorm.
 
-    Raises:
-        MtdlabError: for a family without one, whose word embeddings enter the first layer.
+    Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
     """
     block = getattr(model, "embeddings", None)
     if not isinstance(block, nn.Module):
@@ -223,21 +181,25 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
     return block
 
 
-def position_embeddings(model: PreTrainedModel) -> Tensor:
-    """The embeddings (M, D) of an encoder's positions, the first one first.
+def position_table(model: PreTrainedModel) -> Tensor | None:
+    """The embeddings (M, D) of an encoder's positions, the first one first; None without a table.
 
-    Raises:
-        MtdlabError: for a family without absolute positions.
+    Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
     """
-    table = getattr(embedding_block(model), "position_embeddings", None)
+    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
     if not isinstance(table, nn.Embedding):
+        return None
+    return table.weight[0 if table.padding_idx is None else table.padding_idx + 1 :]
+
+
+def position_embeddings(model: PreTrainedModel) -> Tensor:
+    """`position_table`. Raises MtdlabError for a family without absolute positions."""
+    if (table := position_table(model)) is None:
         raise MtdlabError(
             f"an encoder of the type {model.config.model_type} has no table of positions to "
             "shuffle; choose BERT or RoBERTa, or augmentation_draw tokens"
         )
-    # RoBERTa's begin after that of padding
-    first = 0 if table.padding_idx is None else table.padding_idx + 1
-    return table.weight[first:]
+    return table
 
 
 def pool(
@@ -245,7 +207,8 @@ def pool(
 ) -> Tensor:
     """Sentence vectors (N, D) from hidden states, each (N, L, D), under a mask (N, L).
 
-    Padding may be on either side.
+    Padding may be on either side. Layers are the embedding block's output, then every layer's; cls,
+    mean and mask need only the last.
 
     cls         the first real token, last layer.
     last-token  the last real token, last layer: the only one that sees all others in a decoder.
@@ -256,10 +219,6 @@ def pool(
     last2       average over real tokens of the mean of the last two layers (SimCSE's `avg_top2`);
                 of a one-layer encoder, of the layer and the embedding block.
     mask        the prompt's mask token, last layer, by its distance from the sentence's end.
-
-    Args:
-        layers: the embedding block's output, then every layer's; cls, mean and mask need only the
-            last.
     """
     pooling: Pooling = representation.pooling
     hidden = layers[-1]

@@ -5,6 +5,7 @@ Letters: S sentences, D dimension.
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,10 +13,11 @@ from torch import nn
 
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors
+from mtdlab.encoders.embed import Embedder, Vectors
+from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.loading import load_encoder as load
-from mtdlab.encoders.traits import check_pooling, natural_pooling
+from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation, TrainerSettings
 
@@ -23,8 +25,7 @@ from mtdlab.settings import Pooling, Representation, TrainerSettings
 def saved_representation(name: str) -> Representation | None:
     """The representation of a model saved by mtdlab; None for another encoder.
 
-    Raises:
-        MtdlabError: if the description of its run is damaged.
+    Raises MtdlabError if the description of its run is damaged.
     """
     path = Path(name) / RUN
     if not path.is_file():
@@ -40,63 +41,30 @@ def saved_representation(name: str) -> Representation | None:
     return found
 
 
-def find_representation(model: str, pooling: str | None) -> Representation | None:
-    """That of a saved model, or of a pooling; `mask` needs the prompt of a saved model.
-
-    None where neither is given. Raises MtdlabError for a pooling that is not known.
-    """
-    saved = saved_representation(model)
-    if pooling is None or (saved and pooling == saved.pooling):
-        return saved
-    known: dict[str, Pooling] = {name: name for name in get_args(Pooling) if name != "mask"}
-    if pooling not in known:
-        raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
-    return Representation(known[pooling])
-
-
+@dataclass(frozen=True)
 class SentenceEncoder:
-    """An encoder that turns sentences into vectors, as in its evaluation during training."""
+    """An encoder that turns sentences into vectors, as in its evaluation during training.
 
-    def __init__(
-        self, name: str, representation: Representation | None = None, device: str = "auto"
-    ) -> None:
-        """Load a folder, `builtin` or a Hugging Face name.
+    `encoder` gives the tokenizer; `embedder` may have other weights.
+    """
 
-        Args:
-            representation: by default that of a model saved by mtdlab, else the pooling that the
-                encoder's files declare, else [CLS], and of a decoder the last token.
-            device: `auto`, `cpu`, `cuda` or `cuda:1`.
+    encoder: Encoder
+    embedder: Embedder
 
-        Raises:
-            MtdlabError: if the encoder cannot be loaded, or has no such pooling.
-        """
-        found = representation or saved_representation(name)
-        self.device = choose_device(TrainerSettings(encoder=name, device=device))
-        self._encoder = load(name, None)
-        self.representation = found or natural_pooling(name, self._encoder.traits)
-        check_pooling(name, self._encoder.traits, self.representation)
-        nn.Module.to(self._encoder.model, self.device.device)
+    @property
+    def representation(self) -> Representation:
+        """How token vectors become the vector of a sentence."""
+        return self.embedder.representation
 
     def encode(self, sentences: Sequence[str]) -> Vectors:
-        """Vectors (S, D) of sentences, in their order, in float32 and not normalised."""
-        embedder = Embedder(self._encoder.model, self.representation, self.device)
-        return encode_texts(self._encoder, sentences, embedder)
+        """Vectors (S, D) of sentences, in their order, in float32 and not normalised.
 
-
-def encode_texts(encoder: Encoder, texts: Sequence[str], embedder: Embedder) -> Vectors:
-    """Vectors (S, D) of texts, in their order, in float32 and not normalised.
-
-    Args:
-        embedder: may have other weights than the encoder that gives the tokenizer.
-
-    Raises:
-        TypeError: for anything but texts.
-    """
-    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise TypeError("encode takes a list of texts")
-    limit = encoder.token_limit(MAX_LENGTH)
-    distinct = Sentences(texts, encoder.tokenizer, limit, embedder.representation.prompt)
-    return distinct.embed(embedder)[distinct.rows(texts)]
+        Raises TypeError for anything but a list of texts.
+        """
+        if isinstance(sentences, str) or not all(isinstance(text, str) for text in sentences):
+            raise TypeError("encode takes a list of texts")
+        distinct = self.encoder.sentences(sentences, self.representation.prompt)
+        return distinct.embed(self.embedder)[distinct.rows(sentences)]
 
 
 def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto") -> SentenceEncoder:
@@ -113,4 +81,17 @@ def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto")
     Raises:
         MtdlabError: if it cannot be loaded, or has no such pooling.
     """
-    return SentenceEncoder(name, find_representation(name, pooling), device)
+    found = saved_representation(name)
+    if pooling is not None and (found is None or pooling != found.pooling):
+        # `mask` needs the prompt of a saved model
+        known: dict[str, Pooling] = {each: each for each in get_args(Pooling) if each != "mask"}
+        if pooling not in known:
+            raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
+        found = Representation(known[pooling])
+    chosen = choose_device(TrainerSettings(encoder=name, device=device))
+    encoder = load(name, None)
+    natural: Pooling = "last-token" if encoder.traits.causal else "cls"
+    representation = found or Representation(declared_pooling(name) or natural)
+    check_pooling(name, encoder.traits, representation)
+    nn.Module.to(encoder.model, chosen.device)
+    return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

@@ -23,8 +23,9 @@ def token_ids(
     if not sentences:
         return []
     if not prompt:
-        encoded = _encode(tokenizer, sentences, max_length)
-        return [ids or [_end(tokenizer)] for ids in encoded]
+        has_end = tokenizer.eos_token_id is not None
+        end = int(tokenizer.eos_token_id if has_end else tokenizer.pad_token_id)
+        return [ids or [end] for ids in _encode(tokenizer, sentences, max_length)]
     before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
     tail = _tail_length(tokenizer, after)
     if (needed := len(_encode(tokenizer, [before + after])[0])) >= max_length:
@@ -46,29 +47,25 @@ def check_prompt(tokenizer: PreTrainedTokenizerBase, representation: Representat
     each word after {mask} must be one token. A prompt around segments is found in the same way:
     each word of it must be one token.
     """
-    if representation.prompt and representation.segment_length:
-        _check_words(tokenizer, representation)
+    prompt = representation.prompt
+    if prompt and representation.segment_length:
+        before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
+        [ids] = _encode(tokenizer, [before])
+        expected = representation.tokens_before, representation.tokens_after
+        if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
+            raise MtdlabError(
+                f"prompt {prompt!r} with segment_length: each word must be a single token of the "
+                "encoder's vocabulary, and words are separated by spaces"
+            )
     if representation.pooling != "mask":
         return
     if tokenizer.mask_token_id is None:
         raise MtdlabError("pooling mask: the encoder's tokenizer has no mask token; choose another")
-    [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, representation.prompt)])
-    after = representation.tokens_after_mask
-    if len(ids) <= after or ids[-1 - after] != tokenizer.mask_token_id:
+    [ids] = _encode(tokenizer, [_fill_prompt(tokenizer, prompt)])
+    after_mask = representation.tokens_after_mask
+    if len(ids) <= after_mask or ids[-1 - after_mask] != tokenizer.mask_token_id:
         raise MtdlabError(
-            f"prompt {representation.prompt!r}: each word after {MASK} must be a single token of "
-            "the encoder's vocabulary, and words are separated by spaces"
-        )
-
-
-def _check_words(tokenizer: PreTrainedTokenizerBase, representation: Representation) -> None:
-    prompt = representation.prompt
-    before, after = _fill_prompt(tokenizer, prompt).split(SENTENCE)
-    [ids] = _encode(tokenizer, [before])
-    expected = representation.tokens_before, representation.tokens_after
-    if (len(ids) - 1, _tail_length(tokenizer, after)) != expected:
-        raise MtdlabError(
-            f"prompt {prompt!r} with segment_length: each word must be a single token of the "
+            f"prompt {prompt!r}: each word after {MASK} must be a single token of the "
             "encoder's vocabulary, and words are separated by spaces"
         )
 
@@ -82,10 +79,6 @@ def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
     alone = _encode(tokenizer, [after])[0]
     starts = ([tokenizer.cls_token_id], [tokenizer.bos_token_id])
     return len(alone) - int(alone[:1] in starts)
-
-
-def _end(tokenizer: PreTrainedTokenizerBase) -> int:
-    return int(tokenizer.pad_token_id if tokenizer.eos_token_id is None else tokenizer.eos_token_id)
 
 
 def _encode(

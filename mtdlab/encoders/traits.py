@@ -10,7 +10,6 @@ from transformers import PreTrainedModel
 
 from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.fast import is_fast
-from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 
@@ -114,26 +113,14 @@ def check_pooling(name: str, traits: Traits, representation: Representation) -> 
         )
 
 
-def natural_pooling(name: str, traits: Traits) -> Representation:
-    """The representation of an encoder for which none is given: as its files declare it.
-
-    Without a declaration [CLS], and of a decoder the last token.
-    """
-    return Representation(declared_pooling(name) or ("last-token" if traits.causal else "cls"))
-
-
-def _describe_adapters(model: PreTrainedModel) -> str:
-    every, trained = (
-        sum(each.numel() for each in model.parameters() if each.requires_grad or whole)
-        for whole in (True, False)
-    )
-    return f"adapters of {100 * trained / (every - trained):.2g} % of its parameters"
-
-
 def describe_encoder(model: PreTrainedModel, fields: Sequence[str] | None) -> str:
     """The family, the forward pass that runs, and the fields that the dropout rate is set in."""
-    kind = f"{model.config.model_type}, {_describe_adapters(model)}" if has_adapters(model) else ""
-    kind = kind or str(model.config.model_type)
+    kind = str(model.config.model_type)
+    if has_adapters(model):
+        sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
+        trained = sum(size for size, is_trained in sizes if is_trained)
+        share = trained / (sum(size for size, _ in sizes) - trained)
+        kind += f", adapters of {100 * share:.2g} % of its parameters"
     if is_fast(model):
         return f"{kind}, the fast forward pass"
     rates = f"dropout in {', '.join(fields)}" if fields else "without dropout"

@@ -1,33 +1,26 @@
 """Evaluate one encoder on the chosen tasks."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.progress import TaskID
-from torch import nn
-from transformers import PreTrainedModel
 
 from mtdlab.data_paths import VARIABLE
-from mtdlab.device import choose_device
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Vectors, collect_with
-from mtdlab.encoders.loading import load_encoder
-from mtdlab.encoders.saved import find_representation
-from mtdlab.encoders.traits import check_pooling, natural_pooling
+from mtdlab.encoders.embed import Vectors
+from mtdlab.encoders.saved import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
-from mtdlab.evaluation.pairs import Pairs, read_table
+from mtdlab.evaluation.pairs import read_table
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
-from mtdlab.evaluation.suite import Advance, Suite, T, TaskScore, embed_suite
+from mtdlab.evaluation.suite import Advance, Space, Suite, T, TaskScore
 from mtdlab.evaluation.table import ScoreReport
 from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
 from mtdlab.methods.user_modules import import_evaluator
-from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.settings.tasks import (
     BUILTIN,
     EVALUATOR,
@@ -79,7 +72,15 @@ def evaluate(
     """
     if import_evaluator(evaluator) and not tasks:
         tasks = EVALUATOR
-    processing, tasks = _processing(whiten, flow), _tasks(tasks)
+    try:
+        tasks = ",".join(parse_tasks(tasks)) if tasks else None
+    except ValueError as error:
+        raise MtdlabError(str(error)) from None
+    if whiten is not None and flow is not None:
+        raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
+    processing: Processing | None = Flow(seed=flow) if isinstance(flow, int) else flow
+    if whiten is not None:
+        processing = Whiten(whiten)
     words = model.startswith(PREFIX)
     if words and (pooling or mteb):
         raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
@@ -88,110 +89,70 @@ def evaluate(
             f"{', '.join(external_tasks(tasks or ''))}: scored for an encoder as it is; remove "
             "--whiten and --flow, and name an encoder"
         )
-    folder, own = (None if each is None else Path(each) for each in (data, pairs))
-    given = _Data(tasks, folder, own)
     with _progress() as advance:
-        embedded = (
-            _average_words(model.removeprefix(PREFIX), given)
-            if words
-            else _encode(model, find_representation(model, pooling), given, advance)
+        named = _Evaluation(
+            model,
+            tasks,
+            None if data is None else Path(data),
+            None if pairs is None else Path(pairs),
+            processing,
+            advance,
         )
-        suite, vectors = embedded.suite, embedded.vectors
-        scores = suite.score_all(vectors, processing, advance=advance) + embedded.external
-        found = [suite.space(name, vectors, processing) for name in suite.spaces]
-    files = write_mteb(Path(mteb), model, embedded.model, scores) if mteb and embedded.model else []
-    return ScoreReport(
-        model,
-        embedded.representation,
-        processing,
-        embedded.device,
-        scores,
-        found,
-        files,
-        embedded.remark,
-    )
+        return named.average_words() if words else named.encode(pooling, mteb)
 
 
 @dataclass(frozen=True)
-class _Data:
-    """The data that an evaluation names, see `evaluate`."""
+class _Evaluation:
+    """What an evaluation names, see `evaluate`."""
 
+    model: str
     tasks: str | None
     data: Path | None
     pairs: Path | None
+    processing: Processing | None
+    advance: Advance
 
-    def suite(self, collect: Callable[[Iterable[str]], T]) -> Suite[T]:
+    def average_words(self) -> ScoreReport:
+        """Score averages of word vectors."""
+        file = Path(self.model.removeprefix(PREFIX))
+        suite = self._suite(lambda texts: WordAverages(texts, file))
+        vectors, remark = suite.sentences.vectors, suite.sentences.remark()
+        scores, spaces = self._score(suite, vectors)
+        return ScoreReport(self.model, None, self.processing, "cpu", scores, spaces, [], remark)
+
+    def encode(self, pooling: str | None, mteb: str | Path | None) -> ScoreReport:
+        """Score an encoder, and write MTEB's tree."""
+        found = load_encoder(self.model, pooling=pooling)
+        encoder, embedder, how = found.encoder, found.embedder, found.representation
+        suite = self._suite(lambda texts: encoder.sentences(texts, how.prompt))
+        scores, spaces = self._score(suite, suite.embed(embedder))
+        external = open_tasks(external_tasks(self.tasks or ""), encoder, how.prompt)
+        scores += score_external(embedder, external)
+        files = write_mteb(Path(mteb), self.model, encoder.model, scores) if mteb else []
+        device = str(embedder.device)
+        return ScoreReport(self.model, how, self.processing, device, scores, spaces, files)
+
+    def _suite(self, collect: Callable[[Iterable[str]], T]) -> Suite[T]:
         """The tasks and sets of pairs. Raises MtdlabError where no task's data are there."""
         folder = senteval_folder(self.data)
         everything = KNOWN if folder else (BUILTIN,)
         chosen = published_tasks(self.tasks) if self.tasks else everything
-        suite = Suite(chosen, folder, collect, _spaces(chosen, folder, self.pairs))
-        _check_data(suite, named=self.data is not None or bool(self.tasks))
+        spaces = sts_benchmark_pairs(folder) if folder and "STSB" in chosen else {}
+        if self.pairs is not None:
+            spaces[str(self.pairs)] = read_table(self.pairs)
+        suite = Suite(chosen, folder, collect, spaces, self.advance)
+        named = self.data is not None or bool(self.tasks)
+        if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
+            name, reason = next(iter(suite.missing.items()))
+            raise MtdlabError(
+                f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
+                "--data or MTDLAB_DATA, or take --tasks builtin"
+            )
         return suite
 
-
-@dataclass(frozen=True)
-class _Embedded:
-    """A suite and the vectors (S, D) of its texts.
-
-    Attributes:
-        representation, model: where an encoder made them.
-        external: scores of tasks besides the published ones.
-    """
-
-    suite: Suite[Any]
-    vectors: Vectors
-    device: str
-    representation: Representation | None = None
-    model: PreTrainedModel | None = None
-    external: list[TaskScore] = field(default_factory=list)
-    remark: str = ""
-
-
-def _average_words(file: str, given: _Data) -> _Embedded:
-    suite = given.suite(lambda texts: WordAverages(texts, Path(file)))
-    return _Embedded(suite, suite.sentences.vectors, "cpu", remark=suite.sentences.remark())
-
-
-def _encode(name: str, named: Representation | None, given: _Data, advance: Advance) -> _Embedded:
-    encoder = load_encoder(name, None)
-    representation = named or natural_pooling(name, encoder.traits)
-    check_pooling(name, encoder.traits, representation)
-    limit = encoder.token_limit(MAX_LENGTH)
-    suite = given.suite(collect_with(encoder.tokenizer, limit, representation.prompt))
-    device = choose_device(TrainerSettings(encoder=name))
-    nn.Module.to(encoder.model, device.device)
-    embedder = Embedder(encoder.model, representation, device)
-    vectors = embed_suite(embedder, suite, advance=advance)
-    tasks = open_tasks(external_tasks(given.tasks or ""), encoder, representation.prompt)
-    external = score_external(embedder, tasks)
-    return _Embedded(suite, vectors, str(device), representation, encoder.model, external)
-
-
-def _processing(whiten: int | None, flow: int | Flow | None) -> Processing | None:
-    if whiten is not None and flow is not None:
-        raise MtdlabError("whitening and a flow cannot be combined; give --whiten or --flow")
-    if flow is not None:
-        return Flow(seed=flow) if isinstance(flow, int) else flow
-    return None if whiten is None else Whiten(whiten)
-
-
-def _check_data(suite: Suite[Any], *, named: bool) -> None:
-    """Raise MtdlabError where no task's data are there, or none of those that were named."""
-    if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
-        name, reason = next(iter(suite.missing.items()))
-        raise MtdlabError(
-            f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
-            "--data or MTDLAB_DATA, or take --tasks builtin"
-        )
-
-
-def _tasks(text: str | None) -> str | None:
-    """The names, checked. Raises MtdlabError for one that is not known."""
-    try:
-        return ",".join(parse_tasks(text)) if text else None
-    except ValueError as error:
-        raise MtdlabError(str(error)) from None
+    def _score(self, suite: Suite[T], vectors: Vectors) -> tuple[list[TaskScore], list[Space]]:
+        spaces = [suite.space(name, vectors, self.processing) for name in suite.spaces]
+        return suite.score_all(vectors, self.processing), spaces
 
 
 def senteval_folder(data: Path | None) -> Path | None:
@@ -204,13 +165,6 @@ def senteval_folder(data: Path | None) -> Path | None:
     if data is None and folder is not None and (folder / SENTEVAL).is_dir():
         return folder / SENTEVAL
     return folder
-
-
-def _spaces(tasks: Sequence[str], data: Path | None, pairs: Path | None) -> dict[str, Pairs]:
-    spaces = sts_benchmark_pairs(data) if data and "STSB" in tasks else {}
-    if pairs is not None:
-        spaces[str(pairs)] = read_table(pairs, first=0, second=1, gold=2)
-    return spaces
 
 
 @contextmanager

@@ -9,27 +9,27 @@ Letters: S texts, D dimension.
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder
-from mtdlab.encoders.saved import encode_texts
+from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, TrialError, one_line
 from mtdlab.evaluation.items import PER_ITEM, Items, own_items
 from mtdlab.evaluation.mteb import MtebTask
-from mtdlab.evaluation.retrieval import RetrievalTask, Split
+from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
-from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.methods.user_modules import find_evaluator
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
 
 EXPECTED = "it must return a dict of floats by name, such as {'accuracy': 0.83}"
 
 
-class EvaluatorTask:
+class EvaluatorTask(ExternalTask):
     """The scores that the function returns, each named `evaluator:KEY`."""
 
     name = EVALUATOR
@@ -37,11 +37,7 @@ class EvaluatorTask:
     def __init__(self, encoder: Encoder) -> None:
         """Raises MtdlabError where no function is named."""
         self._user, self._encoder = find_evaluator(), encoder
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether the function takes a split."""
-        return self._user.has_dev
+        self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """What the function returns, x 100.
@@ -50,10 +46,7 @@ class EvaluatorTask:
             MtdlabError: where it fails, does not return a dict of finite floats, or returns items
                 that do not fit them.
         """
-
-        def encode(texts: Sequence[str]) -> Vectors:
-            return encode_texts(self._encoder, texts, embedder)
-
+        encode = SentenceEncoder(self._encoder, embedder).encode
         function, place = self._user.function, f"--evaluator {self._user.spec}"
         try:
             found: Any = function(encode, split) if self.has_dev else function(encode)
@@ -66,10 +59,6 @@ class EvaluatorTask:
             TaskScore(f"{EVALUATOR}:{name}{suffix}", 100 * value, n=1, items=items.get(name))
             for name, value in scores.items()
         ]
-
-    def tokens(self, split: Split) -> int:  # noqa: ARG002
-        """Not known: 0."""
-        return 0
 
 
 def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float], dict[str, Items]]:
@@ -95,26 +84,6 @@ def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float]
     return {name: float(value) for name, value in scores.items()}, items
 
 
-class ExternalTask(Protocol):
-    """A task of a user's own or of MTEB.
-
-    Attributes:
-        name: by which its scores are recorded.
-    """
-
-    name: str
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether it has dev data, on which a checkpoint can be selected."""
-
-    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
-        """Its scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
-
-    def tokens(self, split: Split) -> int:
-        """The number of tokens that are encoded for a split, 0 where it is not known."""
-
-
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
     """The tasks of these names. Raises MtdlabError where their data cannot be read."""
     return tuple(_open(name, encoder, prompt) for name in names)
@@ -130,12 +99,13 @@ def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:
     """The scores of each task on test data, then on its dev data if it has any."""
-    scores: list[TaskScore] = []
-    for task in tasks:
-        scores += score_split(embedder, task, "test")
-        if task.has_dev:
-            scores += score_split(embedder, task, "dev")
-    return scores
+    both: tuple[Split, ...] = ("test", "dev")
+    return [
+        score
+        for task in tasks
+        for split in both[: 1 + task.has_dev]
+        for score in score_split(embedder, task, split)
+    ]
 
 
 def score_split(embedder: Embedder, task: ExternalTask, split: Split) -> list[TaskScore]:
@@ -173,8 +143,7 @@ class DevSelection:
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
         """The dev score of an encoder, NaN for none, and the vectors of the dev pairs (S, D).
 
-        Raises:
-            TrialError: where vectors are not finite, or the function does not return the score.
+        Raises TrialError where vectors are not finite, or the function does not return the score.
         """
         vectors, geometry = self._pairs.measure(embedder)
         try:

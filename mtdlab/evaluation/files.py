@@ -3,56 +3,59 @@
 import math
 from pathlib import Path
 
+from mtdlab.corpus.lines import reading
 from mtdlab.errors import MtdlabError
 
 
-def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[str]:
-    """The lines of a file without their ends; a line ends at LF or CR LF and nowhere else.
+def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]:
+    """Each line as (place, line without its end), place being `evaluation FILE:LINE`.
 
-    `str.splitlines` would also break at characters inside published sentences.
-    Raises MtdlabError, with the line, for a file that cannot be read, is empty, or holds bytes
-    that are not in `encoding` or a NUL, as UTF-16 does.
+    A line ends at LF or CR LF and nowhere else: `str.splitlines` would also break at characters
+    inside published sentences. Raises MtdlabError, with the line, for a file that cannot be read,
+    is empty, or holds bytes that are not in `encoding` or a NUL, as UTF-16 does.
     """
-    try:
+    hint = (
+        "give a folder in SentEval's layout, or one with dev.tsv and test.tsv (first sentence, "
+        "second, score)"
+    )
+    with reading(f"evaluation {path}", hint):
         content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MtdlabError(
-            f"evaluation {path}: cannot be read: {reason}; give a folder in SentEval's "
-            "layout, or one with dev.tsv and test.tsv (first sentence, second, score)"
-        ) from None
+    plain = encoding.removesuffix("-sig").upper()
     if (at := content.find(b"\0")) >= 0:
         raise MtdlabError(
-            f"{_place(path, content, at)}: holds a NUL byte; the file must be {_plain(encoding)}"
+            f"{_place(path, content, at)}: holds a NUL byte; the file must be {plain}"
         )
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
         raise MtdlabError(
             f"{_place(path, content, error.start)}: byte 0x{content[error.start]:02x} is not "
-            f"{_plain(encoding)}; save the file as {_plain(encoding)}"
+            f"{plain}; save the file as {plain}"
         ) from None
     lines = text.removesuffix("\n").split("\n")
     if lines == [""]:
         raise MtdlabError(f"evaluation {path}: is empty; fetch it again")
-    return [line.removesuffix("\r") for line in lines]
+    return [
+        (f"evaluation {path}:{number}", line.removesuffix("\r"))
+        for number, line in enumerate(lines, 1)
+    ]
 
 
 def read_rows(path: Path, columns: int, *, header: bool = False) -> list[tuple[str, list[str]]]:
-    """Each line as (place, its tab-separated columns), place being `evaluation FILE:LINE`.
+    """Each line as (place, its first `columns` tab-separated columns).
 
-    Further columns than `columns` are left out. Raises MtdlabError as `read_lines` does, and for
-    a line with fewer.
+    Raises MtdlabError as `read_lines` does, and for a line with fewer.
     """
-    rows = []
-    for number, line in enumerate(read_lines(path), 1):
-        row, place = line.split("\t"), f"evaluation {path}:{number}"
-        if len(row) < columns:
-            raise MtdlabError(
-                f"{place}: {len(row)} columns; {columns} are needed, separated by tabs"
-            )
-        rows.append((place, row[:columns]))
+    rows = [(place, split_columns(place, line, columns)) for place, line in read_lines(path)]
     return rows[1:] if header else rows
+
+
+def split_columns(place: str, line: str, columns: int) -> list[str]:
+    """The first columns of a line, separated by tabs. Raises MtdlabError where they are fewer."""
+    row = line.split("\t")
+    if len(row) < columns:
+        raise MtdlabError(f"{place}: {len(row)} columns; {columns} are needed, separated by tabs")
+    return row[:columns]
 
 
 def parse_score(place: str, text: str) -> float:
@@ -84,10 +87,6 @@ def parse_sentence(place: str, text: str) -> str:
 def _place(path: Path, content: bytes, at: int) -> str:
     line = content.count(b"\n", 0, at) + 1
     return f"evaluation {path}:{line}"
-
-
-def _plain(encoding: str) -> str:
-    return encoding.removesuffix("-sig").upper()
 
 
 def _short(text: str) -> str:

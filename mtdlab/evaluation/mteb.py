@@ -13,8 +13,9 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,9 @@ from transformers import PreTrainedModel
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder, weights_digest
-from mtdlab.encoders.saved import encode_texts
+from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, one_line
-from mtdlab.evaluation.retrieval import Split
-from mtdlab.evaluation.suite import TaskScore
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.settings.tasks import MTEB
 
 NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} | {
@@ -35,6 +35,14 @@ NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} |
     "SICKR": "SICK-R",
 }
 """What MTEB calls our tasks."""
+
+
+_FIELDS = """
+name revision release_date languages loader n_parameters memory_usage_mb max_tokens embed_dim
+license open_weights public_training_code public_training_data framework similarity_fn_name
+use_instructions training_datasets
+""".split()  # noqa: SIM905
+"""Of model_meta.json; null where they are not known."""
 
 
 def write_mteb(
@@ -76,25 +84,17 @@ def _model_name(name: str) -> str:
 
 
 def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
-    return {
+    known = {
         "name": name,
         "revision": revision,
-        "release_date": None,
         "languages": ["eng-Latn"],
-        "loader": None,
         "n_parameters": sum(one.numel() for one in model.parameters()),
-        "memory_usage_mb": None,
-        "max_tokens": None,
         "embed_dim": int(model.config.hidden_size),
-        "license": None,
-        "open_weights": None,
-        "public_training_code": None,
-        "public_training_data": None,
         "framework": ["PyTorch"],
         "similarity_fn_name": "cosine",
         "use_instructions": False,
-        "training_datasets": None,
     }
+    return dict.fromkeys(_FIELDS) | known
 
 
 def _result(task: str, score: float) -> dict[str, Any]:
@@ -114,13 +114,13 @@ def _result(task: str, score: float) -> dict[str, Any]:
 
 
 FOLDER = "mteb"
+_QUIET = partial(warnings.catch_warnings, action="ignore")
+"""What mteb and datasets warn of is not the user's."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
 
 
-class MtebTask:
+class MtebTask(ExternalTask):
     """A task of MTEB with its data loaded; mteb's main score, averaged over splits and subsets."""
-
-    has_dev = False
 
     def __init__(self, task: str, encoder: Encoder) -> None:
         """`task`: mteb:TASK. Raises MtdlabError where the library, the task or its data miss."""
@@ -131,9 +131,9 @@ class MtebTask:
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The main score x 100. Raises MtdlabError where mteb fails."""
         assert split == "test", "mteb reports test splits"
-        peer = _Peer(self._encoder, embedder)
+        peer = _Peer(SentenceEncoder(self._encoder, embedder))
         try:
-            with _quiet():
+            with _QUIET():
                 found = [
                     scores["main_score"]
                     for each in self._task.eval_splits
@@ -149,36 +149,23 @@ class MtebTask:
             return [TaskScore(self.name, None, "its main score is not finite", 1)]
         return [TaskScore(self.name, score, n=1)]
 
-    def tokens(self, split: Split) -> int:  # noqa: ARG002
-        """Not known: 0."""
-        return 0
-
 
 class _Peer:
     """The encoder as mteb calls it (`EncoderProtocol`); similarity is the cosine."""
 
-    def __init__(self, encoder: Encoder, embedder: Embedder) -> None:
+    def __init__(self, encoder: SentenceEncoder) -> None:
         from mteb.models import ModelMeta
+        from mteb.similarity_functions import cos_sim, pairwise_cos_sim
 
-        self._encoder, self._embedder = encoder, embedder
+        self._encoder = encoder
         self.mteb_model_meta = ModelMeta.create_empty({"name": "mtdlab/encoder"})
+        # of vectors (S, D) and (S', D): (S, S'), and of rows (S,)
+        self.similarity, self.similarity_pairwise = cos_sim, pairwise_cos_sim
 
     def encode(self, inputs: Any, **_context: Any) -> Vectors:
         """Vectors (S, D) of the texts of mteb's batches."""
         texts = [text for batch in inputs for text in batch["text"]]
-        return encode_texts(self._encoder, texts, self._embedder)
-
-    def similarity(self, first: Any, second: Any) -> Any:
-        """Cosines (S, S')."""
-        from mteb.similarity_functions import cos_sim
-
-        return cos_sim(first, second)
-
-    def similarity_pairwise(self, first: Any, second: Any) -> Any:
-        """Cosines (S,) of the rows."""
-        from mteb.similarity_functions import pairwise_cos_sim
-
-        return pairwise_cos_sim(first, second)
+        return self._encoder.encode(texts)
 
 
 def _load_task(name: str) -> Any:
@@ -191,7 +178,7 @@ def _load_task(name: str) -> Any:
         ) from None
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
-    with _quiet():
+    with _QUIET():
         try:
             task = mteb.get_task(name)
         except KeyError as error:
@@ -199,33 +186,17 @@ def _load_task(name: str) -> Any:
             near = _NEAREST.search(str(error))
             hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
             raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
-        folder = _data_folder(name)
-        if folder is not None:
-            data = {"path": str(folder), "revision": "local"}
+        where = f"neither a folder {FOLDER}/{name} nor the hub"
+        with suppress(MtdlabError):
+            where = str(find_data("tasks", f"{FOLDER}/{name}").absolute())
+            data = {"path": where, "revision": "local"}
             task.metadata = task.metadata.model_copy(update={"dataset": data})
         try:
             task.load_data()
         except Exception as error:
             # of datasets, the hub's client, or the task's own transformation
-            where = str(folder) if folder else f"neither a folder {FOLDER}/{name} nor the hub"
             raise MtdlabError(
                 f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
                 f"them into {FOLDER}/{name} as test.jsonl or test.parquet with mteb's columns"
             ) from None
     return task
-
-
-def _data_folder(name: str) -> Path | None:
-    """The local folder of a task's data in the working folder or MTDLAB_DATA; None without one."""
-    try:
-        return find_data("tasks", f"{FOLDER}/{name}").absolute()
-    except MtdlabError:
-        return None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """What mteb and datasets warn of is not the user's."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +34,14 @@ SUBSETS = {
 
 @dataclass(frozen=True)
 class Pairs:
-    """Sentence pairs with a similarity: judged by people, or computed from meaning.
+    """Sentence pairs with a similarity (P,): judged by people, or computed from meaning.
 
     0 to 5, unless they are a user's own. Alignment is that of pairs above 4 (`POSITIVE_ABOVE`).
     """
 
     first: list[str]
     second: list[str]
-    gold: NDArray[np.float64]
+    gold: NDArray[Any]
 
     def __len__(self) -> int:
         return len(self.gold)
@@ -50,6 +50,10 @@ class Pairs:
     def digest(self) -> str:
         """SHA-256 of the sentences and scores."""
         return digest_of(self.first, self.second, self.gold.tolist())
+
+
+class Labelled(Pairs):
+    """Sentences (no `second`), or pairs of them; `gold` (P,) is the class of each, from 0."""
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
@@ -64,9 +68,9 @@ def load_pairs(source: str, split: Split) -> Pairs:
     its pairs are fewer than three, alike, or of one score: no encoder has a correlation then.
     """
     if (folder := evaluation_folder(source)) is not None:
-        if has_own_pairs(folder):
+        if any((folder / f"{name}.tsv").is_file() for name in ("dev", "test")):
             own = folder / f"{split}.tsv"
-            return _check_ranks(own, read_table(own, first=0, second=1, gold=2))
+            return _check_ranks(own, read_table(own))
         inside = folder / STS_BENCHMARK
         folder = inside if inside.is_dir() else folder
         path = folder / f"sts-{split}.csv"
@@ -76,32 +80,24 @@ def load_pairs(source: str, split: Split) -> Pairs:
     return _pairs(builtin_pairs(split))
 
 
-def has_own_pairs(folder: Path) -> bool:
-    """Whether a folder holds pairs of the user's own: dev.tsv or test.tsv."""
-    return any((folder / f"{split}.tsv").is_file() for split in ("dev", "test"))
-
-
 def evaluation_folder(source: str) -> Path | None:
     """The folder that `trainer.evaluation` names; None for the built-in pairs.
 
-    Raises:
-        MtdlabError: where a relative path is neither here nor in the folder MTDLAB_DATA.
+    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
     """
     return None if source == BUILTIN else find_data("evaluation", source)
 
 
-def read_table(path: Path, *, first: int, second: int, gold: int, header: bool = False) -> Pairs:
+def read_table(
+    path: Path, *, first: int = 0, second: int = 1, gold: int = 2, header: bool = False
+) -> Pairs:
     """Pairs of a tab-separated file, its columns counted from 0.
 
     Pairs without a score are left out. Raises MtdlabError with file and line where the file
     does not fit, or holds fewer than two scored pairs.
     """
-    rows: list[Row] = []
-    for place, row in read_rows(path, max(first, second, gold) + 1, header=header):
-        if row[gold].strip():
-            left, right = (parse_sentence(place, row[column]) for column in (first, second))
-            rows.append((left, right, parse_score(place, row[gold])))
-    return _enough(path, rows)
+    rows = read_rows(path, max(first, second, gold) + 1, header=header)
+    return _grade(path, [(place, row[first], row[second], place, row[gold]) for place, row in rows])
 
 
 def read_sick(folder: Path) -> Pairs:
@@ -116,29 +112,33 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
     Pairs whose line in the gold file is empty are left out. Raises MtdlabError with file and
     line where a file does not fit, or the two of a subset have not as many lines.
     """
-    rows: list[Row] = []
+    lines: list[GradedLine] = []
     for subset in subsets:
-        rows += _read_subset(folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt")
-    return _check_ranks(folder, _enough(folder, rows))
+        texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+        pairs, gold = read_rows(texts, 2), read_lines(scores)
+        if len(pairs) != len(gold):
+            line = min(len(pairs), len(gold)) + 1
+            raise MtdlabError(
+                f"evaluation {scores}:{line}: {len(gold)} scores for the {len(pairs)} pairs of "
+                f"{texts.name}; one of the two files is cut short"
+            )
+        lines += [
+            (place, row[0], row[1], *scored)
+            for (place, row), scored in zip(pairs, gold, strict=True)
+        ]
+    return _check_ranks(folder, _grade(folder, lines))
 
 
-def _read_subset(texts: Path, scores: Path) -> list[Row]:
-    pairs, gold = read_rows(texts, 2), read_lines(scores)
-    if len(pairs) != len(gold):
-        line = min(len(pairs), len(gold)) + 1
-        raise MtdlabError(
-            f"evaluation {scores}:{line}: {len(gold)} scores for the {len(pairs)} pairs of "
-            f"{texts.name}; one of the two files is cut short"
-        )
-    rows = []
-    for number, ((place, row), text) in enumerate(zip(pairs, gold, strict=True), 1):
-        if text.strip():
-            score = parse_score(f"evaluation {scores}:{number}", text)
-            rows.append((parse_sentence(place, row[0]), parse_sentence(place, row[1]), score))
-    return rows
+GradedLine = tuple[str, str, str, str, str]
+"""The place of two sentences and they, the place of a score and it, as text."""
 
 
-def _enough(path: Path, rows: list[Row]) -> Pairs:
+def _grade(path: Path, lines: Sequence[GradedLine]) -> Pairs:
+    rows = [
+        (parse_sentence(place, first), parse_sentence(place, second), parse_score(scored, text))
+        for place, first, second, scored, text in lines
+        if text.strip()
+    ]
     if len(rows) < 2:
         raise MtdlabError(f"evaluation {path}: {len(rows)} scored pairs; at least 2 are needed")
     return _pairs(rows)

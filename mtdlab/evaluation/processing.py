@@ -11,7 +11,7 @@ Letters: P pairs or sentences, N vectors, D dimension, k dimensions kept.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import torch
@@ -27,23 +27,12 @@ Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
 
 
-class Processing(Protocol):
-    """A map of the vectors of one task."""
-
-    def __call__(self, first: Floats, second: Floats) -> Sides:
-        """Both sides of P pairs, (P, D) to (P, k); of single sentences the second is (0, D).
-
-        Raises:
-            ValueError: where the map cannot be fitted to the vectors.
-        """
-
-    def __str__(self) -> str:
-        """In a few words, for the heading of a table."""
-
-
 @dataclass(frozen=True)
 class Whiten:
-    """Whitening; `dimensions` are kept."""
+    """Whitening; `dimensions` are kept.
+
+    Called, as `Flow`, with both sides (P, D) of pairs; of single sentences the second is (0, D).
+    """
 
     dimensions: int
 
@@ -82,6 +71,10 @@ class Flow(BaseModel):
         changed = self.model_dump(exclude_defaults=True, exclude={"seed"})
         parts = [f"seed {self.seed}", *(f"{name} {value}" for name, value in changed.items())]
         return f"mapped by a flow ({', '.join(parts)})"
+
+
+Processing = Whiten | Flow
+"""A map of the vectors of one task."""
 
 
 def parse_flow(text: str) -> Flow:
@@ -124,14 +117,6 @@ class ActNorm(nn.Module):
         self.log_scale.copy_(-(deviation + 1e-6).masked_fill(constant, 1.0).log() / 3)
         self.initialised = True
 
-    def inverse(self, rows: Tensor) -> Tensor:
-        """The rows (N, D) that `forward` maps to `rows`."""
-        return rows * (-3 * self.log_scale).exp() - self.shift
-
-    def log_determinant(self) -> Tensor:
-        """log |det| (), of the Jacobian, the same for all rows."""
-        return 3 * self.log_scale.sum()
-
 
 class FlowStep(nn.Module):
     """Actnorm, permutation, additive coupling of D dimensions: half of them shifts the others."""
@@ -161,12 +146,6 @@ class FlowStep(nn.Module):
         first, second = self.norm(rows)[:, self.order].chunk(2, dim=1)
         return torch.cat([first, second + self.network(first)], dim=1)
 
-    def inverse(self, rows: Tensor) -> Tensor:
-        """The rows (N, D) that `forward` maps to `rows`."""
-        first, second = rows.chunk(2, dim=1)
-        rows = torch.cat([first, second - self.network(first)], dim=1)
-        return self.norm.inverse(rows[:, self.order.argsort()])
-
 
 class FlowNetwork(nn.Module):
     """The invertible network: levels of steps, each level on half the dimensions of the last."""
@@ -174,8 +153,7 @@ class FlowNetwork(nn.Module):
     def __init__(self, dimension: int, settings: Flow) -> None:
         """Initialised from torch's global generator, then by the first rows that it maps.
 
-        Raises:
-            ValueError: where a level would have fewer than 2 dimensions.
+        Raises ValueError where a level would have fewer than 2 dimensions.
         """
         super().__init__()
         least = 2 ** (settings.levels - 1) + 1
@@ -185,14 +163,10 @@ class FlowNetwork(nn.Module):
                 f"least {least}"
             )
         self.levels: list[list[FlowStep]] = []
-        self.sizes: list[int] = []
         for _ in range(settings.levels):
             orders = [_order(dimension, settings.permutation) for _ in range(settings.depth)]
             self.levels.append([FlowStep(order, settings.width) for order in orders])
-            self.sizes.append(dimension // 2)
             dimension -= dimension // 2
-        # the last level is not split
-        self.sizes[-1] += dimension
         self.steps = nn.ModuleList(step for level in self.levels for step in level)
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,17 +178,8 @@ class FlowNetwork(nn.Module):
                 split_off.append(rest)
             for step in level:
                 rows = step(rows)
-        scales = [step.norm.log_determinant() for level in self.levels for step in level]
+        scales = [3 * step.norm.log_scale.sum() for level in self.levels for step in level]
         return torch.cat([*split_off, rows], dim=1), torch.stack(scales).sum()
-
-    def inverse(self, rows: Tensor) -> Tensor:
-        """The rows (N, D) that `forward` maps to `rows`."""
-        *split_off, rows = rows.split(self.sizes, dim=1)
-        for number, level in reversed(list(enumerate(self.levels))):
-            for step in reversed(level):
-                rows = step.inverse(rows)
-            rows = torch.cat([rows, split_off[number - 1]], dim=1) if number else rows
-        return rows
 
     def bits_per_dimension(self, rows: Tensor) -> Tensor:
         """−[log N(f(u); 0, I) + log |det ∂f/∂u|] / (D log 2), (), its mean over rows (N, D)."""
@@ -234,10 +199,8 @@ def _order(dimension: int, permutation: str) -> Tensor:
 def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
     """A flow in float64, trained for one epoch on both sides of P pairs, (P, D).
 
-    The same for the same seed. Raises ValueError as `FlowNetwork`.
-
-    Args:
-        second: (0, D) for single sentences.
+    The same for the same seed. For single sentences `second` is (0, D). Raises ValueError as
+    `FlowNetwork`.
     """
     sides = [torch.from_numpy(side) for side in (first, second) if len(side)]
     size = min(settings.batch_size, len(first))
@@ -263,10 +226,8 @@ def train_flow(
 ) -> None:
     """Initialise a flow by the first side of the first batch, and train it on the others.
 
-    AdamW without bias correction, as in BERT's program; torch's has it.
-
-    Args:
-        batches: of each the sides, (N, D); the loss is the sum of their `bits_per_dimension`.
+    A batch has sides (N, D); the loss is the sum of their `bits_per_dimension`. AdamW without bias
+    correction, as in BERT's program; torch's has it.
     """
     flow(batches[0][0])
     parameters = list(flow.parameters())

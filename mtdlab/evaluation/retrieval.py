@@ -13,21 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.measures.geometry import normalise_rows
+from mtdlab.corpus.lines import reading
 from mtdlab.data_paths import find_data
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.items import digest_of, values_in_points
-from mtdlab.evaluation.suite import TaskScore, check_directions
+from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore, check_directions
 from mtdlab.settings.tasks import BEIR, DEV, score_name
 
-Split = Literal["dev", "test"]
 Relevance = Mapping[str, Mapping[str, int]]
 """The judged documents of each query, by id."""
 CUT = 10
@@ -53,38 +52,30 @@ class RetrievalData:
         return digest_of(*self.documents.items())
 
 
-class RetrievalTask:
+class RetrievalTask(ExternalTask):
     """A folder's documents and queries, tokenised once for an encoder."""
 
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
         """`task`: beir:FOLDER. Raises MtdlabError with file and line where a file does not fit."""
         self.name = score_name(task)
         self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
-        limit = encoder.token_limit(MAX_LENGTH)
+        self.has_dev = "dev" in self.data.relevance
         self._ids = np.array(list(self.data.documents))
-        self._documents = Sentences(self.data.documents.values(), encoder.tokenizer, limit, prompt)
+        self._documents = encoder.sentences(self.data.documents.values(), prompt)
         self._queries = {
-            split: Sentences(
-                [self.data.queries[query] for query in judged], encoder.tokenizer, limit, prompt
-            )
+            split: encoder.sentences([self.data.queries[query] for query in judged], prompt)
             for split, judged in self.data.relevance.items()
         }
-
-    @property
-    def has_dev(self) -> bool:
-        """Whether there is a dev split, on which a checkpoint can be selected."""
-        return "dev" in self.data.relevance
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""
         judged = self.data.relevance[split]
         name = self.name + (DEV if split == "dev" else "")
-        sentences = self._queries[split]
         documents, queries = (
             each.embed(embedder)[each.rows(texts)]
             for each, texts in (
-                (self._documents, list(self.data.documents.values())),
-                (sentences, [self.data.queries[query] for query in judged]),
+                (self._documents, [*self.data.documents.values()]),
+                (self._queries[split], [self.data.queries[query] for query in judged]),
             )
         )
         try:
@@ -110,11 +101,8 @@ def rank_documents(
 ) -> Iterator[tuple[str, list[str]]]:
     """Each query's name and the ids of its nearest documents, nearest first, at most `CUT`.
 
-    Documents of equal similarity stand in descending order of their ids, as trec_eval ranks them;
-    it too compares in single precision.
-
-    Args:
-        queries, documents: vectors (Q, D) and (C, D); names (Q,), ids (C,).
+    Of vectors (Q, D) and (C, D), names (Q,) and ids (C,). Documents of equal similarity stand in
+    descending order of their ids, as trec_eval ranks them; it too compares in single precision.
     """
     descending = np.argsort(ids)[::-1]
     unit = normalise_rows(documents[descending])
@@ -195,12 +183,14 @@ def _read_relevance(
                 f"tasks {path}:{number}: not query id, document id and a whole number, separated "
                 "by tabs"
             )
-        query, document, relevance = fields[0], fields[1], int(fields[2])
-        for kind, each, known in (("query", query, queries), ("document", document, documents)):
-            if each not in known:
-                file = "queries.jsonl" if kind == "query" else "corpus.jsonl"
-                raise MtdlabError(f"tasks {path}:{number}: the {kind} {each!r} is not in {file}")
-        found.setdefault(query, {})[document] = relevance
+        query, document, relevance = fields
+        if query not in queries:
+            raise MtdlabError(f"tasks {path}:{number}: the query {query!r} is not in queries.jsonl")
+        if document not in documents:
+            raise MtdlabError(
+                f"tasks {path}:{number}: the document {document!r} is not in corpus.jsonl"
+            )
+        found.setdefault(query, {})[document] = int(relevance)
     if not found:
         raise MtdlabError(
             f"tasks {path}: judges no query; query id, document id and relevance "
@@ -215,14 +205,9 @@ def _is_number(text: str) -> bool:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, with their numbers."""
-    try:
+    layout = "BEIR's layout has corpus.jsonl, queries.jsonl, qrels/dev.tsv and qrels/test.tsv"
+    with reading(f"tasks {path}", layout):
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (getattr(error, "strerror", None) or "not UTF-8 text").lower()
-        raise MtdlabError(
-            f"tasks {path}: cannot be read: {reason}; BEIR's layout has corpus.jsonl, "
-            "queries.jsonl, qrels/dev.tsv and qrels/test.tsv"
-        ) from None
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line.rstrip("\r")

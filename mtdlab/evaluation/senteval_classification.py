@@ -13,8 +13,8 @@ Letters: P sentences or pairs, D features, C strengths. Imports no torch: every 
 imports this module.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, parallel_config
@@ -50,28 +50,23 @@ class _Job:
 
 
 Advance = Callable[[int, int], None]
+"""Called after every fit with the number of those done, and of all."""
 
 
-def nothing(_done: int, _total: int) -> None:
-    """No progress is shown."""
-
-
-def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> tuple[float, Correct]:
+def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     """Mean accuracy x 100 over ten folds; each chooses its strength by ten folds of its own.
 
     Folds differ by some examples in size, and the score by some hundredths from the share of the
     examples that are correct.
-
-    `advance(done, total)` is called after every fit.
     """
-    outer = list(_folds(data.labels, np.arange(len(data.labels))))
-    inner = [job for fit, _ in outer for job in _search(data.labels, fit, NESTED)]
+    outer = _folds(data.labels, np.arange(len(data.labels)), NESTED)
+    inner = [job for each in outer for job in _folds(data.labels, each.fit, NESTED)]
     total = len(inner) + len(outer)
     searched = _run(data, inner, advance, 0, total)
     found = _accuracies(searched).reshape(len(outer), FOLDS, -1)
     final = [
-        _Job(fit, check, [_best(accuracies, NESTED)])
-        for (fit, check), accuracies in zip(outer, found, strict=True)
+        replace(job, strengths=[_best(accuracies, NESTED)])
+        for job, accuracies in zip(outer, found, strict=True)
     ]
     runs = _run(data, final, advance, len(inner), total)
     correct = np.empty(len(data.labels), dtype=np.bool_)
@@ -81,7 +76,7 @@ def nested_accuracy(data: Examples, *, advance: Advance = nothing) -> tuple[floa
 
 
 def split_accuracy(
-    train: Examples, dev: Examples | None, test: Examples, *, advance: Advance = nothing
+    train: Examples, dev: Examples | None, test: Examples, advance: Advance
 ) -> tuple[float, Correct]:
     """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
     parts = [part for part in (train, dev, test) if part is not None]
@@ -91,28 +86,23 @@ def split_accuracy(
     )
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
-    strengths = HELD_OUT if dev is None else NESTED
     if dev is None:
-        jobs = _search(data.labels, fit, strengths)
+        strengths, jobs = HELD_OUT, _folds(data.labels, fit, HELD_OUT)
     else:
-        jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), strengths)]
+        strengths, jobs = NESTED, [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
     total = len(jobs) + 1
     best = _best(_accuracies(_run(data, jobs, advance, 0, total)), strengths)
     [[correct]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)
     return 100 * float(np.mean(correct)), correct
 
 
-def _folds(labels: Labels, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+def _folds(labels: Labels, rows: Rows, strengths: list[float]) -> list[_Job]:
     # scikit-learn is imported where it is used: it takes half a second, and few studies need it
     from sklearn.model_selection import StratifiedKFold
 
     splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
-    for fit, check in splitter.split(np.zeros(len(rows)), labels[rows]):
-        yield rows[fit], rows[check]
-
-
-def _search(labels: Labels, rows: Rows, strengths: list[float]) -> list[_Job]:
-    return [_Job(fit, check, strengths) for fit, check in _folds(labels, rows)]
+    folds = splitter.split(np.zeros(len(rows)), labels[rows])
+    return [_Job(rows[fit], rows[check], strengths) for fit, check in folds]
 
 
 def _best(accuracies: NDArray[np.float64], strengths: list[float]) -> float:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
-from transformers import PreTrainedTokenizerBase
 
 from analysis.measures.geometry import alignment, mean_cosine, normalise_rows, uniformity
-from mtdlab.encoders.embed import Embedder, Sentences, Vectors
+from mtdlab.encoders.embed import Embedder, Vectors
+from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.items import Items, similarities
 from mtdlab.evaluation.pairs import Pairs
@@ -25,8 +25,7 @@ POSITIVE_ABOVE = 4.0
 class Evaluation:
     """One evaluation of an encoder: Spearman x 100, and its sentence vectors' geometry.
 
-    Attributes:
-        items: that the score was computed from; None for a score of other data.
+    The score was computed from `items`; None for a score of other data.
     """
 
     score: float
@@ -39,14 +38,8 @@ class Evaluation:
 class StsTask:
     """One set of graded pairs, tokenised once; each distinct sentence is encoded once."""
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        tokenizer: PreTrainedTokenizerBase,
-        max_length: int,
-        prompt: str = "",
-    ) -> None:
-        self.sentences = Sentences([*pairs.first, *pairs.second], tokenizer, max_length, prompt)
+    def __init__(self, pairs: Pairs, encoder: Encoder, prompt: str = "") -> None:
+        self.sentences = encoder.sentences([*pairs.first, *pairs.second], prompt)
         self.gold, self.pairs = pairs.gold, pairs
         self.first = self.sentences.rows(pairs.first)
         self.second = self.sentences.rows(pairs.second)
@@ -54,8 +47,7 @@ class StsTask:
     def embed(self, embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D), see `Sentences.embed`.
 
-        Raises:
-            TrialError: where one of them is not finite.
+        Raises TrialError where one of them is not finite.
         """
         vectors = self.sentences.embed(embedder)
         if not np.isfinite(vectors).all():

@@ -3,19 +3,21 @@
 Letters: S distinct sentences over all tasks, P pairs, D dimension.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.data.tasks import TRANSFER
 from analysis.measures.geometry import alignment, batched_uniformity, normalise_rows, uniformity
-from mtdlab.encoders.embed import Embedder, Rows, Sentences, Vectors
+from mtdlab.encoders.embed import Distinct, Embedder, Sentences, Vectors, nothing
 from mtdlab.evaluation.items import Items, similarities, values_in_points
-from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.pairs import Labelled, Pairs
 from mtdlab.evaluation.processing import Processing
 from mtdlab.evaluation.senteval_classification import (
     Correct,
@@ -24,23 +26,12 @@ from mtdlab.evaluation.senteval_classification import (
     split_accuracy,
 )
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
-from mtdlab.evaluation.tasks import (
-    Classification,
-    Labelled,
-    Task,
-    describe_shortfall,
-    load_task,
-    parts_of,
-    task_folder,
-)
+from mtdlab.evaluation.tasks import Task, describe_shortfall, load_task, task_folder
 from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
+Split = Literal["dev", "test"]
 Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
-
-
-def nothing(_what: str, _done: int, _total: int) -> None:
-    """No progress is shown."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +79,24 @@ class Space:
     reason: str = ""
 
 
-class Distinct(Protocol):
-    """The distinct sentences of some texts, each of which has one row in an array of vectors."""
+class ExternalTask(ABC):
+    """A task besides the published ones: a folder, one of MTEB, or a user's function.
 
-    def rows(self, sentences: Sequence[str]) -> Rows:
-        """The rows of these sentences' vectors, (P,)."""
+    Attributes:
+        name: by which its scores are recorded.
+        has_dev: whether it has dev data, on which a checkpoint can be selected.
+    """
 
-    def __len__(self) -> int:
-        """The number of rows, S."""
+    name: str
+    has_dev = False
+
+    @abstractmethod
+    def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
+        """Its scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
+
+    def tokens(self, split: Split) -> int:  # noqa: ARG002
+        """The number of tokens that are encoded for a split, 0 where it is not known."""
+        return 0
 
 
 T = TypeVar("T", bound=Distinct)
@@ -114,17 +115,19 @@ class Suite(Generic[T]):
         data: Path | None,
         collect: Callable[[Iterable[str]], T],
         spaces: Mapping[str, Pairs] | None = None,
+        advance: Advance = nothing,
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
         Args:
             collect: makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
-                `collect_with` for an encoder, `WordAverages` for word vectors.
+                `Encoder.sentences` for an encoder, `WordAverages` for word vectors.
+            advance: called with what is embedded or scored, how much of it is done, and all.
 
         Raises:
             MtdlabError: for an unknown task, and with file and line for a damaged file.
         """
-        self.tasks = tuple(tasks)
+        self.tasks, self._advance = tuple(tasks), advance
         self.missing: dict[str, str] = {}
         self.loaded: dict[str, Task] = {}
         for name in self.tasks:
@@ -136,55 +139,34 @@ class Suite(Generic[T]):
         described = {name: describe_shortfall(name, task) for name, task in self.loaded.items()}
         self.shortfalls = {name: text for name, text in described.items() if text}
         self.spaces = dict(spaces or {})
-        texts = [
-            text
-            for task in self.loaded.values()
-            for part in parts_of(task)
-            for text in (*part.first, *part.second)
-        ]
-        texts += [text for pairs in self.spaces.values() for text in (*pairs.first, *pairs.second)]
-        self.sentences = collect(texts)
+        parts = [part for task in (*self.loaded.values(), self.spaces.values()) for part in task]
+        self.sentences = collect(text for part in parts for text in (*part.first, *part.second))
 
-    def score_all(
-        self, vectors: Vectors, processing: Processing | None, *, advance: Advance = nothing
-    ) -> list[TaskScore]:
-        """Every task's score, in the suite's order, from `embed_suite`'s vectors."""
-        return [self.score(task, vectors, processing, advance=advance) for task in self.tasks]
+    def score_all(self, vectors: Vectors, processing: Processing | None) -> list[TaskScore]:
+        """Every task's score, in the suite's order, from the vectors of `embed`."""
+        return [self.score(task, vectors, processing) for task in self.tasks]
 
-    def score(
-        self,
-        task: str,
-        vectors: Vectors,
-        processing: Processing | None,
-        *,
-        advance: Advance = nothing,
-    ) -> TaskScore:
-        """One task's score from `embed_suite`'s vectors; None with a reason where there is none."""
+    def score(self, task: str, vectors: Vectors, processing: Processing | None) -> TaskScore:
+        """One task's score from the vectors of `embed`; None with a reason where there is none."""
         if task in self.missing:
             return TaskScore(task, None, self.missing[task])
-        score = self._score(task, vectors, processing, advance)
-        return replace(score, warning=self.shortfalls.get(task, ""))
-
-    def _score(
-        self, task: str, vectors: Vectors, processing: Processing | None, advance: Advance
-    ) -> TaskScore:
-        loaded = self.loaded[task]
-        scored = parts_of(loaded)[-1]
-        count = len(scored)
+        parts = self.loaded[task]
+        scored = parts[-1]
+        none = TaskScore(task, None, n=len(scored), warning=self.shortfalls.get(task, ""))
         try:
-            parts = self._vectors(parts_of(loaded), vectors, processing)
+            sides = self._vectors(parts, vectors, processing)
         except ValueError as error:
-            return TaskScore(task, None, str(error), count)
-        if isinstance(loaded, Classification):
-            score, correct = _classify(loaded, parts, lambda *step: advance(task, *step))
+            return replace(none, reason=str(error))
+        if isinstance(scored, Labelled):
+            score, correct = _classify(parts, sides, partial(self._advance, task))
             items = values_in_points(100 * correct, scored.digest)
-            return TaskScore(task, score, n=count, items=items)
-        cosines = (parts[0][0] * parts[0][1]).sum(axis=1)
-        correlation = spearman(cosines, loaded.gold)
+            return replace(none, score=score, items=items)
+        cosines = (sides[0][0] * sides[0][1]).sum(axis=1)
+        correlation = spearman(cosines, scored.gold)
         if np.isnan(correlation):
-            return TaskScore(task, None, "every cosine, or every gold score, is the same", count)
-        items = similarities(cosines, loaded.gold, loaded.digest)
-        return TaskScore(task, correlation, n=count, items=items)
+            return replace(none, reason="every cosine, or every gold score, is the same")
+        items = similarities(cosines, scored.gold, scored.digest)
+        return replace(none, score=correlation, items=items)
 
     def space(self, name: str, vectors: Vectors, processing: Processing | None) -> Space:
         """Alignment (gold above 4) and uniformity of one set of pairs, from unit vectors."""
@@ -203,12 +185,11 @@ class Suite(Generic[T]):
         return Space(name, *measured, *counts, reason)
 
     def _vectors(
-        self, parts: Sequence[Pairs | Labelled], vectors: Vectors, processing: Processing | None
+        self, parts: Sequence[Pairs], vectors: Vectors, processing: Processing | None
     ) -> list[tuple[Floats, Floats]]:
         """First and second vectors of each part: of pairs at unit length, of classes as they are.
 
-        Raises:
-            ValueError: where they are not finite, zero, all alike, or span too little.
+        Raises ValueError where they are not finite, zero, all alike, or span too little.
         """
         texts = ([part.first for part in parts], [part.second for part in parts])
         first, second = (
@@ -218,29 +199,19 @@ class Suite(Generic[T]):
         check_directions(np.concatenate([first, second]))
         if processing is not None:
             first, second = processing(first, second)
-        if isinstance(parts[0], Pairs):
+        if not isinstance(parts[0], Labelled):
             first, second = normalise_rows(first), normalise_rows(second)
         ends = np.cumsum([len(part) for part in parts])[:-1]
         return list(zip(np.split(first, ends), np.split(second, ends), strict=True))
 
-
-def embed_suite(
-    embedder: Embedder, suite: Suite[Sentences], *, advance: Advance = nothing
-) -> Vectors:
-    """Sentence vectors (S, D) of all tasks and sets of a suite, each sentence encoded once."""
-    done = 0
-
-    def count_encoded(count: int) -> None:
-        nonlocal done
-        done += count
-        advance("sentences", done, len(suite.sentences))
-
-    return suite.sentences.embed(embedder, advance=count_encoded)
+    def embed(self: "Suite[Sentences]", embedder: Embedder) -> Vectors:
+        """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
+        return self.sentences.embed(embedder, partial(self._advance, "sentences"))
 
 
 def score_tasks(embedder: Embedder, suite: Suite[Sentences]) -> list[TaskScore]:
     """Every task of a suite, in its order."""
-    return suite.score_all(suite.sentences.embed(embedder), None)
+    return suite.score_all(suite.embed(embedder), None)
 
 
 def check_directions(vectors: Floats) -> None:
@@ -254,16 +225,15 @@ def check_directions(vectors: Floats) -> None:
 
 
 def _classify(
-    task: Classification, parts: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
+    task: Task, sides: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
 ) -> tuple[float, Correct]:
-    splits = [part for part in parts_of(task) if isinstance(part, Labelled)]
-    examples = [
-        Examples(_features(*sides), part.labels) for sides, part in zip(parts, splits, strict=True)
+    train, *others = [
+        Examples(_features(*both), part.gold) for both, part in zip(sides, task, strict=True)
     ]
-    if task.test is None:
-        return nested_accuracy(examples[0], advance=advance)
-    dev = None if task.dev is None else examples[1]
-    return split_accuracy(examples[0], dev, examples[-1], advance=advance)
+    if not others:
+        return nested_accuracy(train, advance)
+    *dev, test = others
+    return split_accuracy(train, dev[0] if dev else None, test, advance)
 
 
 def _features(first: Floats, second: Floats) -> Floats:

@@ -20,15 +20,15 @@ TABLES = (
     ("Built-in pairs, Spearman x 100", (BUILTIN,)),
 )
 OWN = "Other tasks, x 100"
+FIELDS = ("task", "score", "reason", "n", "warning", "metric")
+"""Of a score, in JSON."""
 
 
 @dataclass(frozen=True)
 class ScoreReport:
     """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
 
-    Attributes:
-        representation: None for averages of word vectors.
-        remark: on the sentences; empty without one.
+    `representation` is None for averages of word vectors; `remark` is on the sentences, or empty.
     """
 
     model: str
@@ -80,16 +80,11 @@ def as_fields(report: ScoreReport) -> dict[str, Any]:
         "flow": processing.model_dump() if isinstance(processing, Flow) else None,
         "remark": report.remark,
         "device": report.device,
-        "tasks": [_task_fields(score) for score in report.scores],
+        "tasks": [{name: getattr(score, name) for name in FIELDS} for score in report.scores],
         "averages": averages,
         "spaces": [asdict(space) for space in report.spaces],
         "files": [str(path) for path in report.files],
     }
-
-
-def _task_fields(score: TaskScore) -> dict[str, Any]:
-    names = ("task", "score", "reason", "n", "warning", "metric")
-    return {name: getattr(score, name) for name in names}
 
 
 def as_text(report: ScoreReport) -> list[str]:

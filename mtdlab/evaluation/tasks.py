@@ -5,19 +5,27 @@ SICKR from SentEval's files, those of MR and SUBJ as published (Pang and Lee). A
 short is scored with a warning.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.files import parse_label, parse_sentence, read_lines, read_rows
-from mtdlab.evaluation.items import digest_of
-from mtdlab.evaluation.pairs import STS_BENCHMARK, SUBSETS, Pairs, load_pairs, read_sick, read_year
+from mtdlab.evaluation.files import parse_label, parse_sentence, read_lines, split_columns
+from mtdlab.evaluation.pairs import (
+    STS_BENCHMARK,
+    SUBSETS,
+    Labelled,
+    Pairs,
+    load_pairs,
+    read_sick,
+    read_year,
+)
 from mtdlab.settings.tasks import BUILTIN
+
+Task = tuple[Pairs, ...]
+"""Graded pairs alone, or of labelled sentences train and test, or train, dev and test. The last is
+scored; a single one by nested folds."""
 
 BINARY = {
     "MR": ("rt-polarity.neg", "rt-polarity.pos"),
@@ -31,95 +39,70 @@ FEWEST = 10
 """Sentences that each class needs for ten folds."""
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """Sentences, or pairs of them, and the class of each, (P,) counted from 0."""
-
-    first: list[str]
-    second: list[str]
-    labels: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 of the sentences and classes."""
-        return digest_of(self.first, self.second, self.labels.tolist())
-
-
-@dataclass(frozen=True)
-class Classification:
-    """A classification task; without a test split its score is that of nested folds."""
-
-    train: Labelled
-    dev: Labelled | None = None
-    test: Labelled | None = None
-
-
-def read_binary(folder: Path, name: str) -> Classification:
+def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
     """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
 
-    Raises:
-        MtdlabError: with file and line where a file does not fit.
+    Raises MtdlabError with file and line where a file does not fit.
     """
-    sentences: list[str] = []
-    labels: list[int] = []
-    for label, file in enumerate(BINARY[name]):
-        # CR as published has an empty line, which SentEval encodes as it is
-        lines = [" ".join(line.split()) for line in read_lines(folder / file, "latin-1")]
-        sentences += lines
-        labels += [label] * len(lines)
-    return Classification(_label(folder, sentences, [], labels, FEWEST))
+    # CR as published has an empty line, which SentEval encodes as it is
+    found = [
+        (label, " ".join(line.split()))
+        for label, file in enumerate(files)
+        for _, line in read_lines(folder / file, "latin-1")
+    ]
+    return _label(folder, [label for label, _ in found], [[text for _, text in found]], FEWEST)
 
 
-def read_sst(folder: Path) -> Classification:
-    """SST with two classes, `SST/binary`: sentence, tab, 0 or 1. Raises as `read_binary`."""
-
-    def split(name: str, fewest: int) -> Labelled:
-        path = folder / f"sentiment-{name}"
-        sentences, labels = [], []
-        for place, (sentence, label) in read_rows(path, 2):
-            sentences.append(parse_sentence(place, sentence))
-            labels.append(parse_label(place, label.strip(), ("0", "1")))
-        return _label(path, sentences, [], labels, fewest)
-
-    return Classification(split("train", FEWEST), split("dev", 1), split("test", 1))
+Example = tuple[int, list[str]]
+"""A class, and a sentence or two."""
 
 
-def read_trec(folder: Path) -> Classification:
-    """TREC's six kinds of question, `KIND:detail question` in latin-1. Raises as `read_binary`."""
-
-    def split(file: str, fewest: int) -> Labelled:
-        path = folder / file
-        sentences, labels = [], []
-        for number, line in enumerate(read_lines(path, "latin-1"), 1):
-            place = f"evaluation {path}:{number}"
-            kind, _, rest = line.partition(":")
-            labels.append(parse_label(place, kind, QUESTIONS))
-            sentences.append(parse_sentence(place, rest.partition(" ")[2]))
-        return _label(path, sentences, [], labels, fewest)
-
-    return Classification(split("train_5500.label", FEWEST), test=split("TREC_10.label", 1))
+def _of_sst(place: str, line: str) -> Example:
+    sentence, label = split_columns(place, line, 2)
+    return parse_label(place, label.strip(), ("0", "1")), [sentence]
 
 
-def read_mrpc(folder: Path) -> Classification:
-    """MRPC: 0 or 1, two ids, two sentences, under a header. Raises as `read_binary`."""
-
-    def split(name: str, fewest: int) -> Labelled:
-        path = folder / f"msr_paraphrase_{name}.txt"
-        rows = read_rows(path, 5, header=True)
-        first = [parse_sentence(place, row[3]) for place, row in rows]
-        second = [parse_sentence(place, row[4]) for place, row in rows]
-        labels = [parse_label(place, row[0], ("0", "1")) for place, row in rows]
-        return _label(path, first, second, labels, fewest)
-
-    return Classification(split("train", FEWEST), test=split("test", 1))
+def _of_trec(place: str, line: str) -> Example:
+    """`KIND:detail question`."""
+    kind, _, rest = line.partition(":")
+    return parse_label(place, kind, QUESTIONS), [rest.partition(" ")[2]]
 
 
-def _label(
-    path: Path, first: list[str], second: list[str], labels: list[int], fewest: int
-) -> Labelled:
+def _of_mrpc(place: str, line: str) -> Example:
+    """0 or 1, two ids, two sentences."""
+    label, _, _, *sentences = split_columns(place, line, 5)
+    return parse_label(place, label, ("0", "1")), sentences
+
+
+Parse = Callable[[str, str], Example]
+SPLIT: Mapping[str, tuple[Parse, str, int, tuple[str, ...]]] = {
+    "SST2": (_of_sst, "utf-8-sig", 0, ("sentiment-train", "sentiment-dev", "sentiment-test")),
+    "TREC": (_of_trec, "latin-1", 0, ("train_5500.label", "TREC_10.label")),
+    "MRPC": (
+        _of_mrpc,
+        "utf-8-sig",
+        1,
+        ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"),
+    ),
+}
+"""What a line of a task's files is, their encoding, their lines of header, and the files."""
+
+
+def read_split(path: Path, name: str, fewest: int) -> Labelled:
+    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more.
+
+    Raises as `read_binary`.
+    """
+    parse, encoding, header, _ = SPLIT[name]
+    labels, texts = [], []
+    for place, line in read_lines(path, encoding)[header:]:
+        label, sentences = parse(place, line)
+        labels.append(label)
+        texts.append([parse_sentence(place, sentence) for sentence in sentences])
+    return _label(path, labels, [list(side) for side in zip(*texts, strict=True)], fewest)
+
+
+def _label(path: Path, labels: list[int], sides: list[list[str]], fewest: int) -> Labelled:
     """Raises MtdlabError where there is one class only, or a class has too few sentences."""
     counts = np.unique(labels, return_counts=True)[1] if labels else np.zeros(0, dtype=np.int64)
     if not len(counts) or (fewest > 1 and (len(counts) < 2 or counts.min() < fewest)):
@@ -127,10 +110,10 @@ def _label(
             f"evaluation {path}: {len(labels)} sentences in {len(counts)} classes; at least 2 "
             f"classes of {fewest} sentences are needed"
         )
+    first, second = [*sides, []][:2]
     return Labelled(first, second, np.array(labels, dtype=np.int64))
 
 
-Task = Pairs | Classification
 _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {
     "STSB": STS_BENCHMARK,
     "SICKR": "SICK",
@@ -146,24 +129,17 @@ def task_folder(name: str, data: Path | None) -> Path | None:
 
 def load_task(name: str, folder: Path) -> Task:
     """Read a task from its folder. Raises MtdlabError with file and line for a damaged file."""
-    if name == BUILTIN:
-        return load_pairs(BUILTIN, "test")
-    if name in SUBSETS:
-        return read_year(folder, SUBSETS[name])
+    if name in SPLIT:
+        first, *others = (folder / file for file in SPLIT[name][-1])
+        train = read_split(first, name, FEWEST)
+        return (train, *(read_split(path, name, 1) for path in others))
     if name in BINARY:
-        return read_binary(folder, name)
-    if name == "STSB":
-        return load_pairs(str(folder), "test")
+        return (read_binary(folder, BINARY[name]),)
+    if name in SUBSETS:
+        return (read_year(folder, SUBSETS[name]),)
     if name == "SICKR":
-        return read_sick(folder)
-    return {"SST2": read_sst, "TREC": read_trec, "MRPC": read_mrpc}[name](folder)
-
-
-def parts_of(task: Task) -> Sequence[Pairs | Labelled]:
-    """The splits of a task, the one that is scored last."""
-    if isinstance(task, Pairs):
-        return [task]
-    return [part for part in (task.train, task.dev, task.test) if part is not None]
+        return (read_sick(folder),)
+    return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 
 def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
@@ -187,45 +163,28 @@ def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
     return {f"STS-B {' + '.join(found)}": together}
 
 
-BY_CLASS: Mapping[str, tuple[int, int]] = {
+PUBLISHED: Mapping[str, tuple[int, ...]] = {
     "MR": (5331, 5331),
     "CR": (1368, 2407),
     "SUBJ": (5000, 5000),
+    "TREC": (5452, 500),
+    "MRPC": (4076, 1725),
+    "STS12": (3108,),
+    "STSB": (1379,),
+    "SICKR": (4927,),
 }
-"""Sentences of the two files of a task without a split, in the order of `BINARY`."""
-BY_SPLIT: Mapping[str, tuple[int, int]] = {"TREC": (5452, 500), "MRPC": (4076, 1725)}
-"""Sentences, or pairs of them, of train and test."""
-PUBLISHED_PAIRS: Mapping[str, int] = {"STS12": 3108, "STSB": 1379, "SICKR": 4927}
-"""Graded pairs of the test split."""
+"""Sentences, or pairs of them: of the two files of a task in `BINARY`, else of each split."""
 
 
 def describe_shortfall(name: str, task: Task) -> str:
     """The parts of a task that are shorter than published, each with both counts; else empty."""
-    counts = [
+    parts = ("its train split", "its test split")[-len(task) :]
+    counts = [len(part) for part in task]
+    if name in BINARY:
+        parts, counts = BINARY[name], np.bincount(task[0].gold, minlength=2).tolist()
+    unit = "pairs" if task[-1].second else "sentences"
+    return "; ".join(
         f"{part} has {found:,} of the {published:,} published {unit}"
-        for part, found, published, unit in _count_parts(name, task)
+        for part, found, published in zip(parts, counts, PUBLISHED.get(name, ()), strict=False)
         if found < published
-    ]
-    return "; ".join(counts)
-
-
-def _count_parts(name: str, task: Task) -> list[tuple[str, int, int, str]]:
-    """Each part with its count, the published one and their unit; none if not known."""
-    if isinstance(task, Pairs):
-        return (
-            [("its test split", len(task), PUBLISHED_PAIRS[name], "pairs")]
-            if name in PUBLISHED_PAIRS
-            else []
-        )
-    if name in BY_CLASS:
-        found = np.bincount(task.train.labels, minlength=2).tolist()
-        files = zip(BINARY[name], found, BY_CLASS[name], strict=True)
-        return [(file, count, published, "sentences") for file, count, published in files]
-    if name in BY_SPLIT and task.test is not None:
-        train, test = BY_SPLIT[name]
-        unit = "pairs" if name == "MRPC" else "sentences"
-        return [
-            ("its train split", len(task.train), train, unit),
-            ("its test split", len(task.test), test, unit),
-        ]
-    return []
+    )

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.encoders.embed import Rows, Vectors
+from mtdlab.corpus.lines import reading
+from mtdlab.encoders.embed import Distinct, Vectors
 from mtdlab.errors import MtdlabError
 
 PREFIX = "vectors:"
@@ -29,7 +30,7 @@ def words_of(sentence: str) -> list[str]:
     return _WORD.findall(sentence.lower())
 
 
-class WordAverages:
+class WordAverages(Distinct):
     """The distinct sentences of some texts, each the mean of its known words' vectors.
 
     Attributes:
@@ -42,15 +43,13 @@ class WordAverages:
     def __init__(self, texts: Iterable[str], path: Path) -> None:
         """Read the vectors of the words of `texts`, one line of the file in memory at a time.
 
-        Raises:
-            MtdlabError: if the file cannot be read, or a line is damaged.
+        Raises MtdlabError if the file cannot be read, or a line is damaged.
         """
-        distinct = sorted(set(texts))
-        self._position = {sentence: row for row, sentence in enumerate(distinct)}
-        split = [words_of(sentence) for sentence in distinct]
+        super().__init__(texts)
+        split = [words_of(text) for text in self.texts]
         table = read_vectors(path, {word for words in split for word in words})
         dimension = len(next(iter(table.values()), np.zeros(1)))
-        self.vectors: Vectors = np.zeros((len(distinct), dimension), dtype=np.float32)
+        self.vectors: Vectors = np.zeros((len(self), dimension), dtype=np.float32)
         self.words = self.unknown = self.empty = 0
         for row, words in enumerate(split):
             known = [table[word] for word in words if word in table]
@@ -59,13 +58,6 @@ class WordAverages:
             self.empty += not known
             if known:
                 self.vectors[row] = np.mean(known, axis=0, dtype=np.float64)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def rows(self, sentences: Sequence[str]) -> Rows:
-        """The rows of these sentences' vectors, (P,). Raises KeyError for an unknown sentence."""
-        return np.array([self._position[sentence] for sentence in sentences], dtype=np.intp)
 
     def remark(self) -> str:
         """How many words have no vector."""
@@ -82,14 +74,10 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     """
     found: dict[str, NDArray[np.float32]] = {}
     dimension = 0
-    try:
+    with reading(str(path), "name a text file"):
         for number, line in _lines(path):
             fields = line.split(" ")
-            if (
-                number == 1
-                and len(fields) == 2
-                and all(each.isascii() and each.isdigit() for each in fields)
-            ):
+            if number == 1 and re.fullmatch(r"[0-9]+ [0-9]+", line):
                 dimension = int(fields[1])
                 continue
             dimension = dimension or len(fields) - 1
@@ -102,9 +90,6 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
                 )
             if word in wanted and word not in found:
                 found[word] = _numbers(fields[-dimension:], path, number)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"{path}: cannot be read: {reason}; name a text file") from None
     if not dimension:
         raise MtdlabError(f"{path}: holds no word vector; give GloVe's or word2vec's text format")
     return found

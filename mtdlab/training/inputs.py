@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +17,16 @@ from mtdlab.corpus.documents import join_documents
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders.adapters import add_adapters, check_adapters
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences, Vectors, collect_with
+from mtdlab.encoders.embed import Embedder, Sentences, Vectors
 from mtdlab.encoders.loading import Encoder, load_encoder, weights_digest
 from mtdlab.encoders.pooling import embedding_block, position_embeddings
 from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
-from mtdlab.evaluation.external import (
-    ExternalTask,
-    find_task,
-    open_tasks,
-    score_external,
-)
+from mtdlab.evaluation.external import find_task, open_tasks, score_external
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
-from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import ExternalTask, Suite, TaskScore, score_tasks
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import TrainerSettings, settings_of
@@ -102,9 +97,8 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     begin_phase(f"loading encoder {settings.encoder}")
     encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
     add_adapters(encoder.model, settings)
-    limit = encoder.token_limit(MAX_LENGTH)
     check_prompt(encoder.tokenizer, settings.representation)
-    dev, test = (StsTask(each, encoder.tokenizer, limit, settings.prompt) for each in pairs)
+    dev, test = (StsTask(each, encoder, settings.prompt) for each in pairs)
     suite = _open_suite(settings, encoder)
     external = open_tasks(external_tasks(settings.tasks), encoder, settings.prompt)
     if settings.select_on.endswith(DEV):
@@ -263,8 +257,8 @@ def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> T
 
 def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite[Sentences]:
     """The tasks of a run. Raises MtdlabError if data of a task are missing."""
-    data, limit = evaluation_folder(settings.evaluation), encoder.token_limit(MAX_LENGTH)
-    collect = collect_with(encoder.tokenizer, limit, settings.prompt)
+    data = evaluation_folder(settings.evaluation)
+    collect = partial(encoder.sentences, prompt=settings.prompt)
     suite = Suite(published_tasks(settings.tasks), data, collect)
     if suite.missing:
         lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())

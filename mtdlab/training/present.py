@@ -6,7 +6,7 @@ from pathlib import Path
 from mtdlab.config.paths import INPUTS
 from mtdlab.corpus.corpus import check_corpus
 from mtdlab.data_paths import is_folder
-from mtdlab.encoders.folders import encoder_path, find_file, missing_encoder
+from mtdlab.encoders.folders import encoder_path, find_file, why_missing
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.settings import TrainerSettings
@@ -25,7 +25,7 @@ def check_input(setting: str, name: str) -> None:
         raise MtdlabError(
             f"encoder {name}: the folder holds no config.json; name one that save_pretrained wrote"
             if is_folder(Path(encoder_path(name)))
-            else missing_encoder(name)
+            else f"encoder {name}: {why_missing(name)}"
         )
 
 

@@ -4,14 +4,13 @@ Letters: S distinct sentences, D dimension.
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from analysis.data.tasks import STS
-from mtdlab.encoders.embed import MAX_LENGTH, Sentences, Vectors, collect_with
+from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
@@ -67,8 +66,7 @@ class StsAverage(StsTask):
 
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
         """`test`: the test pairs of `evaluation`. Raises MtdlabError for a damaged file."""
-        folder, limit = evaluation_folder(evaluation), encoder.token_limit(MAX_LENGTH)
-        self._suite = _suite(evaluation, folder, encoder.tokenizer, limit, prompt)
+        self._suite = _suite(evaluation, evaluation_folder(evaluation), encoder, prompt)
         self.sentences, self._test = self._suite.sentences, test
         self._test_rows = self.sentences.rows(test.sentences.texts)
 
@@ -83,17 +81,11 @@ class StsAverage(StsTask):
 
 
 @lru_cache(maxsize=1)
-def _suite(
-    evaluation: str,
-    folder: Path | None,
-    tokenizer: PreTrainedTokenizerBase,
-    limit: int,
-    prompt: str,
-) -> Suite[Sentences]:
+def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
     found = averaged_sets(evaluation).found
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
-    return Suite(found, folder, collect_with(tokenizer, limit, prompt), pairs)
+    return Suite(found, folder, partial(encoder.sentences, prompt=prompt), pairs)
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:

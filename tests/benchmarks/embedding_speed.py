@@ -13,7 +13,6 @@ from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.folders import encoder_path
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.evaluate import senteval_folder
-from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.tasks import load_task, task_folder
 from mtdlab.methods.registry import make_settings
 from mtdlab.settings import Representation
@@ -48,8 +47,7 @@ class Embedding:
 
         self.sentences: list[str] = []
         for task, folder in _data():
-            pairs = load_task(task, folder)
-            assert isinstance(pairs, Pairs)
+            [pairs] = load_task(task, folder)
             for start in range(0, len(pairs), 500):
                 self.sentences += pairs.first[start : start + 50]
                 self.sentences += pairs.second[start : start + 50]

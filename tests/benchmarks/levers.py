@@ -31,7 +31,7 @@ from mtdlab.training.loop import train
 
 
 def _first_of_all(*arguments: object) -> Tensor:
-    return fast.all_tokens(*arguments)[:, 0]  # type: ignore[arg-type]
+    return fast.all_tokens(*arguments)[0][:, 0]  # type: ignore[arg-type]
 
 
 def _torch_dropout(self: Dropout, values: Tensor) -> Tensor:

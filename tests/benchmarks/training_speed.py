@@ -18,7 +18,7 @@ from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.device import Device, choose_device
 from mtdlab.encoders import pooling
-from mtdlab.encoders.embed import Embedder, collect_with
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.loading import Encoder, load_tokenizer
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
@@ -109,14 +109,15 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     words = [f"word{index}" for index in range(2 * PAIRS)]
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
-    task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
+    encoder = Encoder(model, tokenizer)
+    task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), encoder)
     vectors = task.embed(Embedder(model, Representation("cls"), device))
     opened = OpenedInputs(
-        encoder=Encoder(model, tokenizer),
+        encoder=encoder,
         corpus=Corpus("random", "random"),
         dev=task,
         test=task,
-        suite=Suite((), None, collect_with(tokenizer, LENGTH)),
+        suite=Suite((), None, encoder.sentences),
         external=(),
     )
     before = opened.evaluate(vectors, vectors)

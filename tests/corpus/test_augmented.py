@@ -1,28 +1,29 @@
-"""Augmented corpora: line for line their source's, the same in every process, tokenised once."""
+"""Augmented corpora: line for line their source's, the same in every process; typos."""
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
+from unittest.mock import Mock, create_autospec
 
 import numpy as np
 import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.corpus import augmented as module
-from mtdlab.corpus.augmented import AugmentedCorpus, augment
+from mtdlab.corpus.augmented import NEIGHBOURS, AugmentedCorpus, augment, repetition, typos
 from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import tokenise
 from mtdlab.device import Device
-from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.training import inputs
-from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
+from tests.conftest import Settings
 
 CPU = Device(torch.device("cpu"), torch.float32)
 NOISE = "typos:0.4+repetition:0.32"
@@ -101,31 +102,6 @@ def test_a_sentence_of_which_nothing_is_left_stays(
     assert list(augmented(tiny_corpus, "typos:0.1").sentences()) == expected
 
 
-def test_two_stores_deal_out_the_same_sentences(
-    tiny_corpus: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    corpus, changed = open_corpus(str(tiny_corpus)), augmented(tiny_corpus)
-    first, second = tokenise(corpus, tokenizer, 16), tokenise(changed, tokenizer, 16)
-    become = {
-        tuple(tokenizer(old)["input_ids"]): tokenizer(new, truncation=True, max_length=16)
-        for old, new in zip(corpus.sentences(), changed.sentences(), strict=True)
-    }
-    pairs, alone = BatchOrder([first, second], 8, seed=3), BatchOrder([first], 8, seed=3)
-    seen = 0
-    for _ in range(15):  # two epochs
-        (ids, mask), (new_ids, new_mask) = next(pairs)
-        ((expected_ids, expected_mask),) = next(alone)
-        assert torch.equal(ids, expected_ids)
-        assert torch.equal(mask, expected_mask)
-        assert new_mask.sum(dim=1).max() == new_ids.shape[1]
-        for row in range(8):
-            old = tuple(ids[row, : mask[row].sum()].tolist())
-            new = new_ids[row, : new_mask[row].sum()].tolist()
-            assert new == become[old]["input_ids"]
-            seen += tuple(new) != old
-    assert seen > 60
-
-
 def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
     tiny_corpus: Path, tmp_path: Path
 ) -> None:
@@ -134,19 +110,10 @@ def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
         folder.mkdir()
         (folder / "weights").write_text("one")
     other.write_text("a dog\n")
-    texts = [
-        "typos:0.1",
-        "typos:0.2",
-        "repetition:0.1",
-        "typos:0.1+repetition:0.1",
-        "repetition:0.1+typos:0.1",
-        "synonyms:a/b",
-        "paraphrase:a/b",
-        "paraphrase:a/c",
-        "back-translation:a/b,a/c",
-        "back-translation:a/c,a/b",
-        f"synonyms:{model}",
-    ]
+    noise = ["typos:0.1", "typos:0.2", "repetition:0.1", "typos:0.1+repetition:0.1"]
+    named = ["synonyms:a/b", "paraphrase:a/b", "paraphrase:a/c", f"synonyms:{model}"]
+    both = ["back-translation:a/b,a/c", "back-translation:a/c,a/b"]
+    texts = [*noise, "repetition:0.1+typos:0.1", *named, *both]
     prints = {augmented(tiny_corpus, text).fingerprint for text in texts}
     prints |= {open_corpus(str(tiny_corpus)).fingerprint, augmented(other, texts[0]).fingerprint}
     assert len(prints) == len(texts) + 2
@@ -156,29 +123,9 @@ def test_the_fingerprint_tells_corpus_augmentation_and_model_apart(
     assert augmented(tiny_corpus, f"synonyms:{model}").fingerprint != before
 
 
-Settings = Callable[..., TrainerSettings]
-
-
-@pytest.fixture
-def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
-    def settings(augmentation: str, **changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(tiny_encoder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
-            "batch_size": 8,
-            "device": "cpu",
-            "precision": "float32",
-            "max_length": 16,
-            "augmentation": augmentation,
-        }
-        return make_settings(**values | changed)
-
-    return settings
-
-
 def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus: Path) -> None:
-    plain, changed = load_inputs(settings_of("position-shuffle")), load_inputs(settings_of(NOISE))
+    both = ("position-shuffle", NOISE)
+    plain, changed = (load_inputs(settings_of(augmentation=each)) for each in both)
     assert plain.views == (plain.tokens,)
     assert plain.encoder is changed.encoder
     assert plain.tokens is changed.tokens
@@ -187,33 +134,23 @@ def test_run_inputs_hold_the_augmented_tokens(settings_of: Settings, tiny_corpus
     assert target is changed.tokens
     assert np.array_equal(online.ids, expected.ids)
     assert not np.array_equal(online.ids, changed.tokens.ids)
-    assert load_inputs(settings_of(NOISE, max_length=8)).views[0].ids.shape == (60, 8)
+    assert load_inputs(settings_of(augmentation=NOISE, max_length=8)).views[0].ids.shape == (60, 8)
 
 
 def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
     settings_of: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[str] = []
-    loaded: list[str] = []
-    real_sentences, real_load = AugmentedCorpus.sentences, load_encoder
-
-    def sentences(self: AugmentedCorpus, tally: Tally | None = None) -> Iterator[str]:
-        read.append(self.name)
-        return real_sentences(self, tally)
-
-    def load(name: str, *arguments: Any) -> Encoder:
-        loaded.append(name)
-        return real_load(name, *arguments)
-
-    monkeypatch.setattr(AugmentedCorpus, "sentences", sentences)
-    monkeypatch.setattr(inputs, "load_encoder", load)
+    read = create_autospec(AugmentedCorpus.sentences, side_effect=AugmentedCorpus.sentences)
+    loaded = Mock(side_effect=load_encoder)
+    monkeypatch.setattr(AugmentedCorpus, "sentences", read)
+    monkeypatch.setattr(inputs, "load_encoder", loaded)
     inputs._load.cache_clear()
     values = ("none", "typos:0.1", "typos:0.2")
-    check_inputs(settings_of("none"), values)
-    assert (len(read), len(loaded)) == (2, 1)
-    settings = [settings_of(value, seed=seed) for seed in (0, 1) for value in values]
+    check_inputs(settings_of(), values)
+    assert (read.call_count, loaded.call_count) == (2, 1)
+    settings = [settings_of(augmentation=value, seed=seed) for seed in (0, 1) for value in values]
     stores = [load_inputs(each).views[0] for each in settings]
-    assert (len(read), len(loaded)) == (2, 2)
+    assert (read.call_count, loaded.call_count) == (2, 2)
     assert stores[:3] == stores[3:]
     assert len({store.fingerprint for store in stores}) == 3
 
@@ -221,41 +158,105 @@ def test_a_study_of_augmentations_loads_its_encoder_once_and_augments_each_once(
 def test_a_missing_model_is_said_before_anything_is_trained(
     settings_of: Settings, cache: Path
 ) -> None:
-    for name, models in (
-        ("synonyms", "no/model"),
-        ("paraphrase", "no/model"),
-        ("back-translation", "no/model,b"),
-    ):
+    for name, more in (("synonyms", ""), ("paraphrase", ""), ("back-translation", ",b")):
+        said = f"^{name} model no/model: neither a folder here nor in"
         for act in (check_inputs, load_inputs):
-            with pytest.raises(
-                MtdlabError, match=f"^{name} model no/model: neither a folder here nor in"
-            ):
-                act(settings_of(f"{name}:{models}"))
+            with pytest.raises(MtdlabError, match=said):
+                act(settings_of(augmentation=f"{name}:no/model{more}"))
     assert not list((cache / "tokens").glob(".*building-*"))
-
-
-def test_the_online_branch_reads_the_changed_text_and_the_target_the_original(
-    settings_of: Settings,
-) -> None:
-    named = load_inputs(settings_of(NOISE))
-    rows = BatchOrder([named.tokens], 8, seed=5).next_rows()
-    online, target = next(named.batches(8, seed=5))
-    for view, store in zip((online, target), named.views, strict=True):
-        assert torch.equal(view[0], store.batch(rows)[0])
-        assert torch.equal(view[1], store.batch(rows)[1])
-    (both,) = next(load_inputs(settings_of("none")).batches(8, seed=5))
-    assert torch.equal(both[0], target[0])
 
 
 def test_a_run_learns_from_augmented_text(settings_of: Settings) -> None:
     def losses(augmentation: str) -> list[float]:
-        settings = settings_of(
-            augmentation, steps=4, evaluate_every=4, queue_size=16, initial_queue_size=8
-        )
-        curve = train(settings, load_inputs(settings), lambda _step, _evaluation: None).curve
-        return list(curve["loss"])
+        settings = settings_of(augmentation=augmentation, steps=4)
+        return list(train(settings, load_inputs(settings), lambda *_: None).curve["loss"])
 
     changed = losses(NOISE)
     assert changed == losses(NOISE)
     assert changed != losses("none")
     assert np.isfinite(changed).all()
+
+
+WORDS = "the old dog sleeps near a small happy house and 3 children sing".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize(
+    ("key", "beside"), [("g", "tyfhvb"), ("q", "12wa"), ("p", "0ol"), ("m", "jkn"), ("1", "2q")]
+)
+def test_neighbours_of_a_key(key: str, beside: str) -> None:
+    assert sorted(NEIGHBOURS[key]) == sorted(beside)
+
+
+def test_neighbours_are_each_others() -> None:
+    assert all(key in NEIGHBOURS[other] for key in NEIGHBOURS for other in NEIGHBOURS[key])
+
+
+def _possible(word: str) -> set[str]:
+    """Every way to mistype a word in one character, kind by kind."""
+    found = set()
+    for place, letter in enumerate(word):
+        found.add(word[:place] + 2 * letter + word[place + 1 :])
+        found.add(word[:place] + word[place + 1 :])
+        found.update(
+            word[:place] + (key.upper() if letter.isupper() else key) + word[place + 1 :]
+            for key in NEIGHBOURS.get(letter.lower(), "")
+        )
+        found.add(word[:place] + word[place + 1 : place + 2] + letter + word[place + 2 :])
+    return found - {word, ""}
+
+
+@pytest.mark.parametrize("word", ["cat", "All", "ok", "a", "7", "é", "東京", "x.", "oo"])
+def test_a_typo_is_any_of_the_possible_and_nothing_else(word: str) -> None:
+    drawn = {typos(word, 1.0, Random(seed)) for seed in range(3000)}
+    assert drawn == _possible(word)
+
+
+def test_typos_reach_their_share_of_words_and_leave_the_spaces() -> None:
+    sentence = "  ".join(WORDS)
+    changed: Counter[str] = Counter()
+    for seed in range(2000):
+        new = typos(sentence, 0.2, Random(seed)).split("  ")
+        changed.update(old for old, word in zip(WORDS, new, strict=True) if old != word)
+    # 2000 draws of 0.2 have a standard deviation of 0.009
+    assert all(0.16 < changed[word] / 2000 < 0.24 for word in WORDS)
+
+
+def test_repetition_doubles_words_in_place() -> None:
+    assert {repetition("the old  dog", 0.5, Random(seed)) for seed in range(200)} == {
+        "the old dog",
+        "the the old dog",
+        "the old old dog",
+        "the old dog dog",
+        "the the old old dog",
+        "the the old dog dog",
+        "the old old dog dog",
+    }
+
+
+def _doubled(old: list[str], new: list[str]) -> list[bool]:
+    """Which words of `old`, all different, stand twice in `new`; fails for anything else."""
+    counts = Counter(new)
+    assert new == [word for word in old for _ in range(counts[word])]
+    assert set(counts.values()) <= {1, 2}
+    return [counts[word] == 2 for word in old]
+
+
+def test_the_number_repeated_is_uniform_up_to_the_share() -> None:
+    numbers, places = Counter[int](), Counter[int]()
+    for seed in range(4000):
+        doubled = _doubled(WORDS, repetition(" ".join(WORDS), 0.32, Random(seed)).split())
+        numbers[sum(doubled)] += 1
+        places.update(place for place, twice in enumerate(doubled) if twice)
+    # 13 words: 0 to 4 of them, 800 times each, give or take 25; 2 on average, so 615 a place
+    assert set(numbers) == {0, 1, 2, 3, 4}
+    assert all(abs(count - 800) < 125 for count in numbers.values())
+    assert all(abs(count - 4000 * 2 / 13) < 125 for count in places.values())
+
+
+@pytest.mark.parametrize(("sentence", "most"), [("one", 1), ("one two", 2), ("a b c d e", 2)])
+def test_a_short_sentence_repeats_up_to_two_words(sentence: str, most: int) -> None:
+    words = sentence.split()
+    counts = {
+        sum(_doubled(words, repetition(sentence, 0.32, Random(seed)).split())) for seed in range(99)
+    }
+    assert counts == set(range(most + 1))

@@ -1,45 +1,26 @@
-"""Text files as they come."""
+"""Text files and datasets as they come: what becomes a sentence, and what is counted instead."""
 
 import gzip
+import sys
+import tracemalloc
 from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
-from mtdlab.corpus.corpus import open_corpus
-from mtdlab.corpus.lines import Tally
+from mtdlab.corpus import corpus as module
+from mtdlab.corpus import lines
+from mtdlab.corpus.corpus import open_corpus, parse_dataset
+from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines
 from mtdlab.errors import MtdlabError
-
-
-@pytest.mark.parametrize(
-    ("data", "sentences"),
-    [
-        (b"one\ntwo\n", ["one", "two"]),
-        (b"one\ntwo", ["one", "two"]),
-        (b"\n  \n\tone \n\n\xc2\xa0\ntwo\n\n", ["one", "two"]),
-        (b"\xef\xbb\xbfone\ntwo\n", ["one", "two"]),
-        (b"one\r\ntwo\r\n\r\n", ["one", "two"]),
-        (b"a \xff b\ntwo\n", ["a \ufffd b", "two"]),
-        (
-            "na\u00efve \u05e9\u05dc\u05d5\u05dd\na\u2028b\n".encode(),
-            ["na\u00efve \u05e9\u05dc\u05d5\u05dd", "a\u2028b"],
-        ),
-    ],
-    ids=["plain", "no end", "blank", "mark", "windows", "invalid", "unicode"],
-)
-def test_lines_become_sentences(tmp_path: Path, data: bytes, sentences: list[str]) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(data)
-    corpus = open_corpus(str(path))
-    assert list(corpus.sentences()) == sentences
-    assert list(corpus.sentences()) == sentences
+from tests.corpus.conftest import Write
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n\t\r\n", b"\xef\xbb\xbf"])
-def test_a_file_without_a_sentence_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(data)
+def test_a_file_without_a_sentence_is_refused(write: Write, data: bytes) -> None:
     with pytest.raises(MtdlabError, match="holds no sentence; one is expected a line"):
-        open_corpus(str(path))
+        open_corpus(write(data))
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
@@ -75,11 +56,10 @@ def test_a_folder_without_text_files_is_refused(tmp_path: Path) -> None:
 
 def test_any_change_in_a_folder_changes_its_fingerprint(tmp_path: Path) -> None:
     def fingerprint(**files: str) -> str:
-        for path in tmp_path.iterdir():
-            path.unlink()
+        folder = Path(mkdtemp(dir=tmp_path))
         for name, text in files.items():
-            (tmp_path / f"{name}.txt").write_text(text)
-        return open_corpus(str(tmp_path)).fingerprint
+            (folder / f"{name}.txt").write_text(text)
+        return open_corpus(str(folder)).fingerprint
 
     folders = [
         {"a": "one\n", "b": "two\n"},
@@ -93,16 +73,206 @@ def test_any_change_in_a_folder_changes_its_fingerprint(tmp_path: Path) -> None:
     assert fingerprint(a="one\n", b="two\n") == fingerprint(c="one\n", d="two\n")
 
 
-def test_the_fingerprint_is_that_of_the_content(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
-    first.write_text("one\ntwo\n")
-    second.write_text("one\ntwo\n")
-    assert open_corpus(str(first)).fingerprint == open_corpus(str(second)).fingerprint
-    second.write_text("one\ntwo!\n")
-    assert open_corpus(str(first)).fingerprint != open_corpus(str(second)).fingerprint
+def test_the_fingerprint_is_that_of_the_content(write: Write) -> None:
+    texts = {"a.txt": "one\ntwo\n", "b.txt": "one\ntwo\n", "c.txt": "one\ntwo!\n"}
+    first, same, other = (open_corpus(write(text, name)) for name, text in texts.items())
+    assert first.fingerprint == same.fingerprint != other.fingerprint
 
 
 def test_the_builtin_corpus() -> None:
     corpus = open_corpus("builtin")
     assert corpus == open_corpus("builtin")
     assert len(list(corpus.sentences())) > 1000
+
+
+def sentences_of(path: Path, tally: Tally) -> list[str]:
+    return list(filter(None, map(tally.sentence, raw_lines(path, tally))))
+
+
+def read(path: Path, data: bytes) -> tuple[list[str], Tally]:
+    path.write_bytes(data)
+    tally = Tally()
+    return sentences_of(path, tally), tally
+
+
+@pytest.mark.parametrize(
+    ("data", "sentences", "expected"),
+    [
+        (b"one\n\n \t\r\ntwo", ["one", "two"], Tally(lines=4, blank=2)),
+        (
+            b"a \xff\xfe b\n\xe2\x82\n",
+            ["a \ufffd\ufffd b", "\ufffd\ufffd"],
+            Tally(lines=2, bad_bytes=4),
+        ),
+        ("\u20ac \ufffd\n".encode(), ["\u20ac \ufffd"], Tally(lines=1)),
+        (b"\xed\xb2\x80\n", ["\ufffd" * 3], Tally(lines=1, bad_bytes=3)),
+        (
+            "\xa0\n \xef\u05dd\na\u2028b".encode(),
+            ["\xef\u05dd", "a\u2028b"],
+            Tally(lines=3, blank=1),
+        ),
+        (b"a\0b\0\n\0\n", ["ab"], Tally(lines=2, blank=1, nuls=3)),
+        (b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n", ["one", "\ufefftwo"], Tally(lines=2)),
+        (b"123456789", ["12345678"], Tally(lines=1, cut=1)),
+        (b"12345678\n1234567\n", ["12345678", "1234567"], Tally(lines=2)),
+        (b"12345678\r\n123456789\r\nx\n", ["12345678", "12345678", "x"], Tally(lines=3, cut=1)),
+        (b"1" * 100 + b"\nx\n" + b" " * 9, ["11111111", "x"], Tally(lines=3, cut=2, blank=1)),
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_what_is_left_out_or_replaced_is_counted(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data: bytes,
+    sentences: list[str],
+    expected: Tally,
+    pack,
+) -> None:
+    monkeypatch.setattr(lines, "CHARACTERS", 8)
+    packed = pack(data)
+    found, tally = read(tmp_path / "x", packed)
+    assert found == sentences
+    expected.done = len(packed)
+    assert tally == expected
+
+
+def test_reading_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "REFRESH", 2)
+    path = tmp_path / "x"
+    path.write_bytes(b"a line\n" * 100_000)
+    tally, seen = Tally(done=5), []
+    for _ in raw_lines(path, tally):
+        seen.append(tally.done)
+    assert seen == sorted(seen)
+    assert 5 < seen[50_000] < tally.done == 700_005
+
+
+def test_the_remarks_are_the_counts_that_are_not_zero() -> None:
+    assert Tally(lines=7).remarks() == []
+    assert Tally(lines=7000, blank=3, cut=1, bad_bytes=1200, nuls=2).remarks() == [
+        "blank lines left out: 3 of 7,000",
+        "lines cut after 100,000 characters: 1",
+        "bytes not UTF-8, now U+FFFD: 1,200",
+        "NUL characters removed: 2",
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_utf_16_is_refused(tmp_path: Path, encoding: str, pack) -> None:
+    with pytest.raises(MtdlabError, match=r"x: is UTF-16 or UTF-32, not UTF-8; convert it"):
+        read(tmp_path / "x", pack("\ufeffone\n".encode(encoding)))
+
+
+PACKED = gzip.compress(b"".join(b"line %d\n" % number for number in range(20_000)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PACKED[:-1],
+        PACKED[: len(PACKED) // 2],
+        PACKED[:5],
+        PACKED + b"more",
+        PACKED[:5000] + b"????" + PACKED[5004:],
+    ],
+    ids=["end", "half", "head", "tail", "middle"],
+)
+def test_damaged_gzip_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(MtdlabError, match=r"x: the gzip file is damaged or cut short"):
+        read(tmp_path / "x", data)
+
+
+def test_a_line_of_ten_megabytes_is_cut_in_bounded_memory(tmp_path: Path) -> None:
+    path, tally = tmp_path / "long.txt", Tally()
+    path.write_bytes(b"x" * 10_000_000 + b"\ntwo\n")
+    tracemalloc.start()
+    sentences = sentences_of(path, tally)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(sentence) for sentence in sentences] == [CHARACTERS, 3]
+    assert (tally.lines, tally.cut) == (2, 1)
+    assert peak < 2e6
+
+
+@pytest.fixture
+def datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The library, with a cache of the test's own."""
+    library = pytest.importorskip("datasets", reason="the extra datasets is not installed")
+    monkeypatch.setattr(library.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    return library
+
+
+def test_a_name_says_where_and_which() -> None:
+    assert parse_dataset("dataset:me/it") == ("me/it", None, "train", "text")
+    assert parse_dataset("dataset:it:en:test#body") == ("it", "en", "test", "body")
+    assert parse_dataset("dataset:./it::test") == ("./it", None, "test", "text")
+    for name in ("dataset:", "dataset:#text", "dataset:a:b:c:d"):
+        with pytest.raises(MtdlabError, match="it is spelled dataset:NAME:CONFIG:SPLIT#COLUMN"):
+            parse_dataset(name)
+
+
+ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 1, 0]}
+
+
+def test_a_saved_dataset_is_its_columns_rows(
+    datasets: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DATASET_ROWS", 2)
+    saved = datasets.Dataset.from_dict(ROWS)
+    saved.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict({"dev": saved}).save_to_disk(tmp_path / "splits")
+    for name in (f"dataset:{tmp_path / 'one'}#body", f"dataset:{tmp_path / 'splits'}::dev#body"):
+        tally = Tally()
+        assert list(open_corpus(name).sentences(tally)) == ["one", "two", "three\nlines"]
+        assert tally == Tally(lines=5, blank=2, nuls=1, done=5, total=5)
+    with pytest.raises(MtdlabError, match=r"cannot be loaded: .*train"):
+        open_corpus(f"dataset:{tmp_path / 'splits'}#body")
+
+
+def test_a_folder_of_json_or_parquet_is_a_dataset(datasets: Any, tmp_path: Path) -> None:
+    saved = datasets.Dataset.from_dict({"text": ["one", "two"]})
+    for kind in ("json", "parquet"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        getattr(saved, f"to_{kind}")(folder / f"train.{kind}")
+        assert list(open_corpus(f"dataset:{folder}").sentences()) == ["one", "two"]
+
+
+def test_the_fingerprint_is_that_of_the_values(datasets: Any, tmp_path: Path) -> None:
+    def fingerprint(*values: str | None) -> str:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        datasets.Dataset.from_dict({"text": values}).save_to_disk(folder)
+        return open_corpus(f"dataset:{folder}").fingerprint
+
+    columns: list[tuple[str | None, ...]] = [("a", "b"), ("b", "a"), ("ab",), ("a", "b", None)]
+    assert len({fingerprint(*values) for values in columns}) == len(columns)
+    assert fingerprint("a", "b") == fingerprint("a", "b")
+
+
+def test_what_is_not_there_is_one_sentence(datasets: Any, tmp_path: Path) -> None:
+    datasets.Dataset.from_dict(ROWS).save_to_disk(tmp_path / "one")
+    with pytest.raises(MtdlabError, match=r"no column label of text; there is body: give it as #"):
+        open_corpus(f"dataset:{tmp_path / 'one'}#label")
+    datasets.Dataset.from_dict({"text": ["", None]}).save_to_disk(tmp_path / "empty")
+    with pytest.raises(MtdlabError, match="holds no sentence"):
+        open_corpus(f"dataset:{tmp_path / 'empty'}")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(MtdlabError, match=r"corpus dataset:.*none: cannot be loaded: "):
+        open_corpus(f"dataset:{tmp_path / 'none'}")
+    with pytest.raises(MtdlabError, match="neither a folder here nor in the local cache; give"):
+        open_corpus("dataset:no/such")
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(MtdlabError, match=r"install the extra: pip install 'mtdlab\[datasets\]'"):
+        open_corpus("dataset:no/such")
+
+
+@pytest.mark.usefixtures("datasets")
+def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(module.hub, "reachable", lambda: False)
+    with pytest.raises(MtdlabError, match="the hub cannot be reached; give a folder, or set HF_H"):
+        open_corpus("dataset:no/such")

@@ -1,24 +1,17 @@
 """Documents: which lines are joined, and that they are cached under their own key."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.documents import DocumentCorpus, join_documents
 from mtdlab.corpus.tokens import token_folder, tokenise
-from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.training.inputs import check_inputs, load_inputs
-
-
-@pytest.fixture
-def tokenizer(tiny_encoder: Path) -> PreTrainedTokenizerBase:
-    return load_encoder(str(tiny_encoder), 0.1).tokenizer
+from tests.conftest import Settings
 
 
 def documents(
@@ -75,22 +68,18 @@ def test_documents_have_their_own_cache(
 ) -> None:
     corpus = open_corpus(str(tiny_corpus))
     joined = join_documents(corpus, tokenizer, 24)
-    keys = {
-        token_folder(corpus, tokenizer, 24),
-        token_folder(joined, tokenizer, 24),
-        token_folder(join_documents(corpus, tokenizer, 16), tokenizer, 16),
-    }
-    assert len(keys) == 3
+    short = join_documents(corpus, tokenizer, 16)
+    each = ((corpus, 24), (joined, 24), (short, 16))
+    assert len({token_folder(texts, tokenizer, length) for texts, length in each}) == 3
 
 
-def test_a_method_that_reads_documents_gets_them(settings_of: Any) -> None:
-    settings: TrainerSettings = settings_of(method="contriever", max_length=24, batch_size=4)
+def test_a_method_that_reads_documents_gets_them(settings_of: Settings) -> None:
+    settings = settings_of(method="contriever", max_length=24, batch_size=4)
     inputs = load_inputs(settings)
     [view] = inputs.views
     assert len(view) < len(inputs.tokens) / 2
-    assert int(view.lengths.sum()) - 2 * len(view) == int(inputs.tokens.lengths.sum()) - 2 * len(
-        inputs.tokens
-    )
+    own, joined = (int(each.lengths.sum()) - 2 * len(each) for each in (inputs.tokens, view))
+    assert own == joined
     noisy = load_inputs(settings.model_copy(update={"augmentation": "repetition:0.3"}))
     online, target = noisy.views
     assert np.array_equal(target.ids, view.ids)

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from transformers import (
     BartForConditionalGeneration,
     BertConfig,
     BertForMaskedLM,
+    PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -35,13 +37,35 @@ from mtdlab.device import Device
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.augmentation import parse_augmentation
 from tests.conftest import WORDS
+from tests.encoders.random_encoders import write_tokenizer
 
 CPU = Device(torch.device("cpu"), torch.float32)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+SMALL: dict[str, Any] = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "initializer_range": 1.0,
+}
+BART: dict[str, Any] = {
+    "vocab_size": len(SPECIAL) + len(WORDS),
+    "d_model": 16,
+    **{f"{part}_layers": 1 for part in ("encoder", "decoder")},
+    **{f"{part}_attention_heads": 2 for part in ("encoder", "decoder")},
+    **{f"{part}_ffn_dim": 32 for part in ("encoder", "decoder")},
+    "max_position_embeddings": 24,
+    "init_std": 1.0,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "forced_eos_token_id": None,
+}
 
 
-def draws(count: int) -> list[Random]:
-    return [Random(number) for number in range(count)]
+def draws(count: int) -> Iterator[Random]:
+    return map(Random, range(count))
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +74,8 @@ def bert(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bert")
     tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
     torch.manual_seed(1)
-    BertForMaskedLM(
-        BertConfig(
-            vocab_size=len(tokenizer),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=64,
-            initializer_range=1.0,
-        )
-    ).save_pretrained(folder)
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **SMALL)
+    BertForMaskedLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -91,73 +106,22 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sep_token="</s>",
     ).save_pretrained(folder)
     torch.manual_seed(2)
-    RobertaForMaskedLM(
-        RobertaConfig(
-            vocab_size=len(pieces),
-            hidden_size=16,
-            num_hidden_layers=1,
-            num_attention_heads=2,
-            intermediate_size=32,
-            max_position_embeddings=70,
-            pad_token_id=1,
-            initializer_range=1.0,
-            type_vocab_size=2,
-        )
-    ).save_pretrained(folder)
+    size = {"vocab_size": len(pieces), "max_position_embeddings": 70, "type_vocab_size": 2}
+    RobertaForMaskedLM(RobertaConfig(pad_token_id=1, **size, **SMALL)).save_pretrained(folder)
     return folder
 
 
-def save_bart(folder: Path, seed: int, **changed: Any) -> Path:
+def save_bart(folder: Path, seed: int) -> Path:
     """A sequence-to-sequence model of whole words, whose weights say something else each time."""
-    backend = Tokenizer(
-        models.WordLevel({word: n for n, word in enumerate([*SPECIAL, *WORDS])}, unk_token="<unk>")
-    )
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-    ).save_pretrained(folder)
+    write_tokenizer(folder, WORDS, bos_token="<s>", eos_token="</s>")
     torch.manual_seed(seed)
-    BartForConditionalGeneration(
-        BartConfig(
-            **{
-                "vocab_size": len(SPECIAL) + len(WORDS),
-                "d_model": 16,
-                "encoder_layers": 1,
-                "decoder_layers": 1,
-                "encoder_attention_heads": 2,
-                "decoder_attention_heads": 2,
-                "encoder_ffn_dim": 32,
-                "decoder_ffn_dim": 32,
-                "max_position_embeddings": 24,
-                "init_std": 1.0,
-                "pad_token_id": 1,
-                "bos_token_id": 0,
-                "eos_token_id": 2,
-                "decoder_start_token_id": 2,
-                "forced_eos_token_id": None,
-                **changed,
-            }
-        )
-    ).save_pretrained(folder)
+    BartForConditionalGeneration(BartConfig(**BART)).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_bart(tmp_path_factory.mktemp("bart"), 0)
-
-
-@pytest.fixture(scope="module")
-def back(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save_bart(tmp_path_factory.mktemp("back"), 1)
 
 
 @cache
@@ -208,7 +172,7 @@ def test_synonyms_leave_spaces_marks_numbers_and_parts_of_words(
 ) -> None:
     language = Synonyms.load(str(request.getfixturevalue(folder)), CPU)
     for seed in range(5):
-        new = language(["  the,  dog;\tcat  (7) "], [Random(seed)])[0]
+        new = language(["  the,  dog;\tcat  (7) "], iter([Random(seed)]))[0]
         assert re.fullmatch(r"  [a-z]+,  [a-zA-Z]+;\t[a-z]+  \(7\) ", new), new
     assert language(["7 , 8 !", ""], draws(2)) == ["7 , 8 !", ""]
 
@@ -268,17 +232,9 @@ def test_a_t5_is_asked_for_a_paraphrase_and_others_are_not(tmp_path: Path, bart:
     tokenizer = T5Tokenizer(vocab=pieces, extra_ids=0)
     tokenizer.save_pretrained(tmp_path)
     torch.manual_seed(0)
-    T5ForConditionalGeneration(
-        T5Config(
-            vocab_size=len(tokenizer),
-            d_model=16,
-            d_kv=8,
-            d_ff=32,
-            num_layers=1,
-            num_heads=2,
-            decoder_start_token_id=0,
-        )
-    ).save_pretrained(tmp_path)
+    size = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+    config = T5Config(vocab_size=len(tokenizer), decoder_start_token_id=0, **size)
+    T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     asked = Rewriter.load(str(tmp_path), CPU, "paraphrase")
     assert asked.prefix == "paraphrase: "
     assert len(asked(["the dog", "a cat"])) == 2
@@ -288,13 +244,13 @@ def test_a_t5_is_asked_for_a_paraphrase_and_others_are_not(tmp_path: Path, bart:
 
 def test_back_translation_goes_through_both_models_and_keeps_every_row(
     bart: Path,
-    back: Path,
     bert: Path,
     tiny_corpus: Path,
     tiny_sentences: list[str],
-    tiny_encoder: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
 ) -> None:
-    corpus = open_corpus(str(tiny_corpus))
+    corpus, back = open_corpus(str(tiny_corpus)), save_bart(tmp_path, 1)
     there = Rewriter.load(str(bart), CPU, "back-translation")(tiny_sentences)
     again = Rewriter.load(str(back), CPU, "back-translation")(there)
     augmentations = parse_augmentation(f"back-translation:{bart},{back}")
@@ -305,41 +261,35 @@ def test_back_translation_goes_through_both_models_and_keeps_every_row(
     both = augment(corpus, [*parse_augmentation(f"synonyms:{bert}"), *augmentations], CPU)
     assert both is not None
     assert both.doing == "synonyms, back-translation"
-    store = tokenise(both, AutoTokenizer.from_pretrained(tiny_encoder), 16)
-    assert len(store) == 60
+    assert len(tokenise(both, tokenizer, 16)) == 60
 
 
-def errors(bert: Path, tiny_encoder: Path, empty: Path) -> Iterator[tuple[Any, str]]:
-    yield (
-        (lambda: Synonyms.load(str(tiny_encoder), CPU)),
-        (r"synonyms model .*: is of another kind, since it lacks the weights cls.predictions"),
-    )
-    yield (lambda: Synonyms.load(str(empty), CPU)), "synonyms model .*: the folder cannot be loaded"
-    yield (
-        (lambda: Rewriter.load(str(bert), CPU, "paraphrase")),
-        ("paraphrase model .*: the folder cannot be loaded: .*BertConfig"),
-    )
-    yield (
-        (lambda: Rewriter.load("no/such", CPU, "paraphrase")),
+@pytest.mark.parametrize(
+    ("kind", "folder", "said"),
+    [
         (
-            "paraphrase model no/such: neither a folder here nor in the local hub cache; "
-            "give a folder"
+            Synonyms,
+            "tiny_encoder",
+            "is of another kind, since it lacks the weights cls",
         ),
-    )
-
-
+        (Synonyms, "tmp_path", "the folder cannot be loaded"),
+        (Rewriter, "bert", "the folder cannot be loaded: .*BertConfig"),
+        (Rewriter, "", "neither a folder here nor in the local hub cache; give a folder"),
+    ],
+)
 def test_a_model_that_does_not_serve_is_refused(
-    bert: Path, tiny_encoder: Path, tmp_path: Path
+    request: pytest.FixtureRequest, kind: Any, folder: str, said: str
 ) -> None:
-    for act, said in errors(bert, tiny_encoder, tmp_path):
-        with pytest.raises(MtdlabError, match=said):
-            act()
+    name = str(request.getfixturevalue(folder)) if folder else "no/such"
+    with pytest.raises(MtdlabError, match=f"^mine model {name}: {said}"):
+        kind.load(name, CPU, "mine")
 
 
 def test_a_masked_language_model_needs_a_mask(bert: Path, tmp_path: Path) -> None:
     AutoModelForMaskedLM.from_pretrained(bert).save_pretrained(tmp_path)
     backend = AutoTokenizer.from_pretrained(bert).backend_tokenizer
-    PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]")
+    tokenizer.save_pretrained(tmp_path)
     with pytest.raises(MtdlabError, match=r"its tokenizer has no mask"):
         Synonyms.load(str(tmp_path), CPU)
 
@@ -347,10 +297,8 @@ def test_a_masked_language_model_needs_a_mask(bert: Path, tmp_path: Path) -> Non
 def test_a_tokenizer_of_sentencepiece_names_the_extra(
     bart: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lacking(*_arguments: Any, **_named: Any) -> Any:
-        raise ImportError("MarianTokenizer requires the SentencePiece library but it was not found")
-
-    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lacking)
+    lacking = ImportError("MarianTokenizer requires the SentencePiece library but it was not found")
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", Mock(side_effect=lacking))
     with pytest.raises(MtdlabError, match=r"needs the library sentencepiece; .*mtdlab\[augment\]"):
         Rewriter.load(str(bart), CPU, "back-translation")
 

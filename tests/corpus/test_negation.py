@@ -1,7 +1,5 @@
 """Negation of sentences by rules, case by case."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -11,6 +9,7 @@ from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.negation import negate
 from mtdlab.device import Device
 from mtdlab.settings.augmentation import parse_augmentation
+from tests.corpus.conftest import Write
 
 
 @pytest.mark.parametrize(
@@ -60,10 +59,8 @@ def test_a_contraction_that_is_kept_gets_a_not(sentence: str, negated: str) -> N
     assert negate(sentence, keeping=True) == negated
 
 
-def test_a_negated_corpus_has_a_line_per_line_and_its_own_fingerprint(tmp_path: Path) -> None:
-    path = tmp_path / "sentences.txt"
-    path.write_text("A dog is here.\nnot\nBlue sky\n")
-    source = open_corpus(str(path))
+def test_a_negated_corpus_has_a_line_per_line_and_its_own_fingerprint(write: Write) -> None:
+    source = open_corpus(write("A dog is here.\nnot\nBlue sky\n"))
     cpu = Device(torch.device("cpu"), torch.float32)
     negated = augment(source, parse_augmentation("negation"), cpu)
     assert negated is not None

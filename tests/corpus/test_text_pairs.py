@@ -7,9 +7,10 @@ from random import Random
 import pandas as pd
 import pytest
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.corpus.corpus import PairCorpus, open_corpus
+from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.survey import survey
 from mtdlab.corpus.tokens import tokenise
@@ -19,7 +20,6 @@ from mtdlab.methods.registry import find_method
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
-from tests.training.test_resume import assert_resumes
 
 PAIRS = [("a dog runs", "the dog walks"), ("a cat sleeps", "the cat"), ("red house", "old house")]
 BOTH = {"mocose": {}, "simcse": {}, "esimcse": {"queue_size": 20}, "mixcse": {}, "consert": {}}
@@ -39,12 +39,9 @@ def opened(path: Path, columns: str = "") -> list[tuple[str, ...]]:
 def many(tmp_path: Path) -> str:
     """A corpus of 40 pairs whose two sides differ."""
     random = Random(0)
-    pairs = [
-        tuple(" ".join(random.choices(WORDS, k=random.randint(3, 9))) for _ in range(2))
-        for _ in range(40)
-    ]
+    texts = [" ".join(random.choices(WORDS, k=random.randint(3, 9))) for _ in range(80)]
     path = tmp_path / "pairs.tsv"
-    path.write_text(lines_of([(one, other) for one, other in pairs]))
+    path.write_text(lines_of(list(zip(texts[::2], texts[1::2], strict=True))))
     return f"pairs:{path}"
 
 
@@ -72,16 +69,13 @@ def test_parquet(tmp_path: Path, columns: tuple[str, str]) -> None:
 
 
 def test_pairs_without_one_of_the_texts_are_left_out_and_counted(
-    tmp_path: Path, tiny_encoder: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tokenizer: PreTrainedTokenizerBase, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("\tno anchor\n\n" + lines_of(PAIRS) + "no positive\t \nzero\t\0\n")
     assert opened(path) == PAIRS
-    from mtdlab.encoders.loading import load_tokenizer
-
-    corpus = open_corpus(f"pairs:{path}")
-    for side in corpus.sides():
-        assert len(tokenise(side, load_tokenizer(str(tiny_encoder)), 8)) == len(PAIRS)
+    for side in open_corpus(f"pairs:{path}").sides():
+        assert len(tokenise(side, tokenizer, 8)) == len(PAIRS)
     said = capsys.readouterr().err
     assert "pairs without one of the texts left out: 3" in said
     assert "blank lines left out: 1 of 7" in said
@@ -195,16 +189,8 @@ def test_methods_of_a_single_text_refuse_pairs(
         check_inputs(settings)
 
 
-def test_a_run_on_pairs_resumes_with_the_same_bits(
-    many: str, settings_of: Settings, tmp_path: Path
-) -> None:
-    settings = settings_of(corpus=many, augmentation="typos:0.2", fgsm_epsilon=1e-3)
-    assert_resumes(settings, (1, 4, 9), tmp_path)
-
-
 def test_the_corpus_says_that_it_holds_pairs(many: str) -> None:
     corpus = open_corpus(many)
-    assert isinstance(corpus, PairCorpus)
     assert corpus.unit == "pairs"
     tally = Tally()
     assert len(list(corpus.sentences(tally))) == 40

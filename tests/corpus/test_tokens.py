@@ -1,25 +1,33 @@
-"""Prepared tokens: kept once, and mapped from disk."""
+"""Prepared tokens: kept once, mapped from disk, in bounded memory."""
 
 import copy
 import errno
 import gzip
 import mmap
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 
+from mtdlab.config import make_settings
 from mtdlab.corpus import corpus as corpora
 from mtdlab.corpus import tokens as module
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import TokenStore, hold, tokenise
+from mtdlab.corpus.tokens import TokenStore, growing_array, hold, tokenise
+from mtdlab.device import choose_device
 from mtdlab.errors import MtdlabError
+from mtdlab.training.batches import BatchOrder
+from tests.corpus.conftest import Write
+
+Prepare = Callable[..., TokenStore]
 
 
 @pytest.fixture(autouse=True)
@@ -35,8 +43,13 @@ def corpus(tiny_corpus: Path) -> Corpus:
 
 
 @pytest.fixture
-def store(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> TokenStore:
-    return tokenise(corpus, tokenizer, 8)
+def prepare(corpus: Corpus, tokenizer: PreTrainedTokenizerBase) -> Prepare:
+    return lambda max_length=8, tokenizer=tokenizer: tokenise(corpus, tokenizer, max_length)
+
+
+@pytest.fixture
+def store(prepare: Prepare) -> TokenStore:
+    return prepare()
 
 
 def test_rows_are_the_tokenizers_padded_on_the_right(
@@ -53,7 +66,7 @@ def test_rows_are_the_tokenizers_padded_on_the_right(
 
 
 def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
+    prepare: Prepare, folder: Path
 ) -> None:
     left, written, young = (folder / f".{name}.building-x" for name in ("left", "held", "young"))
     for path in (left, written, young):
@@ -62,17 +75,16 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
         os.utime(path, (1, 1))
     os.utime(young)
     with hold(written):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
         assert [path.exists() for path in (left, written, young)] == [False, True, True]
-    tokenise(corpus, tokenizer, 8)
+    prepare()
     assert not written.exists()
 
 
 @pytest.mark.parametrize(("name", "size"), [("SENTENCES", 7), ("CHARACTERS", 100)])
 def test_chunks_do_not_show(
     store: TokenStore,
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
+    prepare: Prepare,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     name: str,
@@ -80,45 +92,33 @@ def test_chunks_do_not_show(
 ) -> None:
     monkeypatch.setattr(corpora, f"CHUNK_{name}", size)
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "other"))
-    again = tokenise(corpus, tokenizer, 8)
+    again = prepare()
     assert np.array_equal(store.ids, again.ids)
     assert np.array_equal(store.lengths, again.lengths)
 
 
 def test_a_second_call_does_not_tokenise(
-    store: TokenStore,
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    monkeypatch: pytest.MonkeyPatch,
+    store: TokenStore, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = []
-    real = module._write
-
-    def counted(*arguments: Any) -> Any:
-        calls.append(arguments)
-        return real(*arguments)
-
-    monkeypatch.setattr(module, "_write", counted)
-    again = tokenise(corpus, tokenizer, 8)
-    assert not calls
+    write = Mock(side_effect=module._write)
+    monkeypatch.setattr(module, "_write", write)
+    again = prepare()
+    assert not write.called
     assert again.fingerprint == store.fingerprint
     assert np.array_equal(again.ids, store.ids)
-    tokenise(corpus, tokenizer, 9)
-    assert len(calls) == 1
+    prepare(9)
+    assert write.call_count == 1
 
 
 def test_another_tokenizer_or_corpus_is_another_cache(
-    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+    store: TokenStore, prepare: Prepare, tokenizer: PreTrainedTokenizerBase, write: Write
 ) -> None:
-    words = tmp_path / "words.txt"
     vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().__getitem__)
-    words.write_text("\n".join(vocabulary))
-    cased = BertTokenizer(vocab=str(words), do_lower_case=False)
+    cased = BertTokenizer(vocab=write("\n".join(vocabulary), "words.txt"), do_lower_case=False)
     assert cased.get_vocab() == tokenizer.get_vocab()
-    assert tokenise(corpus, cased, 8).fingerprint != store.fingerprint
-    other = tmp_path / "other.txt"
-    other.write_text("a dog\na cat\n")
-    assert tokenise(open_corpus(str(other)), tokenizer, 8).fingerprint != store.fingerprint
+    assert prepare(tokenizer=cased).fingerprint != store.fingerprint
+    other = open_corpus(write("a dog\na cat\n"))
+    assert tokenise(other, tokenizer, 8).fingerprint != store.fingerprint
 
 
 def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
@@ -133,10 +133,7 @@ def test_a_batch_is_as_long_as_its_longest(store: TokenStore) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="no /proc to read memory from")
 def test_a_large_file_is_not_kept_in_memory(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    store: TokenStore,
-    monkeypatch: pytest.MonkeyPatch,
+    prepare: Prepare, store: TokenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kept() -> int:
         maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
@@ -147,7 +144,7 @@ def test_a_large_file_is_not_kept_in_memory(
     assert kept() > 0
     store.ids.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
     monkeypatch.setattr(module, "MAPPED", 0)
-    large = tokenise(corpus, tokenizer, 8)
+    large = prepare()
     assert all(map(torch.equal, before, large.batch(rows)))
     assert kept() == 0
     assert large.share_of(2) == share
@@ -173,63 +170,111 @@ def test_two_at_once_leave_one_cache(
 
 
 def test_a_failure_leaves_nothing_behind(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    prepare: Prepare, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_arguments: Any) -> Any:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(module, "_write", full)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(module, "_write", Mock(side_effect=full))
     message = r"No space left on device: [\d.]+ MB are free in .*; free some space, or set MTD"
     with pytest.raises(MtdlabError, match=message):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
     assert not list(folder.iterdir())
 
 
-def test_a_cache_that_cannot_be_made_is_one_sentence(
-    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, folder: Path
-) -> None:
+def test_a_cache_that_cannot_be_made_is_one_sentence(prepare: Prepare, folder: Path) -> None:
     folder.write_text("a file stands here")
     with pytest.raises(MtdlabError, match=r"tokens cannot be kept in .*: File exists; free some"):
-        tokenise(corpus, tokenizer, 8)
+        prepare()
 
 
 def test_what_was_left_out_is_said_once(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tokenizer: PreTrainedTokenizerBase, write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"a dog runs\n\n\na \xff cat\n")
-    assert len(tokenise(open_corpus(str(path)), tokenizer, 8)) == 2
+    path = write(b"a dog runs\n\n\na \xff cat\n")
+    assert len(tokenise(open_corpus(path), tokenizer, 8)) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == (
         f"corpus {path}: blank lines left out: 2 of 4; bytes not UTF-8, now U+FFFD: 1\n"
     )
-    tokenise(open_corpus(str(path)), tokenizer, 8)
-    path.write_text("a dog runs\na cat\n")
-    tokenise(open_corpus(str(path)), tokenizer, 8)
+    tokenise(open_corpus(path), tokenizer, 8)
+    tokenise(open_corpus(write("a dog runs\na cat\n")), tokenizer, 8)
     assert capsys.readouterr().err == ""
 
 
 def test_a_corpus_found_damaged_leaves_nothing_behind(
-    tokenizer: PreTrainedTokenizerBase, tmp_path: Path, folder: Path
+    tokenizer: PreTrainedTokenizerBase, write: Write, folder: Path
 ) -> None:
-    path = tmp_path / "corpus.gz"
-    path.write_bytes(gzip.compress(b"a dog runs\n" * 100)[:-1])
+    path = write(gzip.compress(b"a dog runs\n" * 100)[:-1], "corpus.gz")
     with pytest.raises(MtdlabError, match=r"corpus.gz: the gzip file is damaged"):
-        tokenise(open_corpus(str(path)), tokenizer, 8)
+        tokenise(open_corpus(path), tokenizer, 8)
     assert not list(folder.iterdir())
 
 
 def test_ids_take_two_bytes_where_the_vocabulary_allows(
-    store: TokenStore, corpus: Corpus, tokenizer: PreTrainedTokenizerBase
+    store: TokenStore, prepare: Prepare, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     assert store.ids.dtype == np.uint16
     larger = copy.deepcopy(tokenizer)
     larger.add_tokens([f"extra{number}" for number in range(1 << 16)])
-    wide = tokenise(corpus, larger, 8)
+    wide = prepare(tokenizer=larger)
     assert wide.ids.dtype == np.int32
     assert np.array_equal(wide.ids, store.ids)
     assert isinstance(wide.lengths, np.memmap)
+
+
+@pytest.mark.parametrize("row", [(), (3,)])
+@pytest.mark.parametrize("sizes", [(), (1,), (9, 1, 90), (12_345, 100_000)])
+def test_it_is_the_array_saved_at_once(
+    tmp_path: Path, row: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
+    random = np.random.default_rng(0)
+    parts = [random.integers(0, 1 << 16, (size, *row), dtype=np.uint16) for size in sizes]
+    whole = np.concatenate([np.zeros((0, *row), np.uint16), *parts])
+    with growing_array(tmp_path / "grown.npy", np.dtype(np.uint16), row) as append:
+        for part in parts:
+            append(part)
+    np.save(tmp_path / "whole.npy", whole)
+    assert (tmp_path / "grown.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+LINES = int(os.environ.get("MTDLAB_LINES", 10**7))
+BATCH = 4096
+MOST_GROWTH = 300_000_000
+"""Bytes over what the process holds before."""
+PIECE = 100_000
+
+
+@pytest.mark.parametrize("lines", [10**5, pytest.param(LINES, marks=pytest.mark.slow)])
+def test_memory_is_bounded_and_an_epoch_is_a_permutation(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "many.txt"
+    # lines of different lengths, so that a row can be told by its tokens
+    piece = "".join(f"the cat {'sleeps ' * (number % 5)}near a dog\n" for number in range(PIECE))
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(lines // PIECE):
+            file.write(piece)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_encoder)
+    device = choose_device(make_settings(device="cpu"))
+    # everything is loaded that is loaded once
+    beginning = tmp_path / "beginning.txt"
+    beginning.write_text("".join(piece.splitlines(keepends=True)[:1000]))
+    tokenise(open_corpus(str(beginning)), tokenizer, 16)
+    if not device.reset_peak_memory():
+        pytest.skip("this system cannot begin a new peak")
+    before = device.peak_memory()
+    store = tokenise(open_corpus(str(path)), tokenizer, 16)
+    order = BatchOrder([store], BATCH, seed=0)
+    seen = np.zeros(len(store), dtype=np.int8)
+    for _ in range(len(store) // BATCH):
+        seen[order.next_rows()] += 1
+    for _ in range(20):
+        ((ids, mask),) = next(order)
+        assert ids.shape == mask.shape
+    grown = device.peak_memory() - before
+    print(f"\n{lines:,} lines: {grown / 1e6:.0f} MB more memory")
+    assert len(store) == lines
+    # the rest of a division by the batch size is left out of an epoch
+    assert np.bincount(seen, minlength=2).tolist() == [lines % BATCH, lines - lines % BATCH]
+    assert grown < MOST_GROWTH

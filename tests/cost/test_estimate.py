@@ -16,6 +16,7 @@ import torch
 from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.corpus import tokens
 from mtdlab.corpus.corpus import Corpus, open_corpus
+from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measures
@@ -306,7 +307,7 @@ def test_a_sample_of_pairs_is_of_pairs(tiny: TrainerSettings, tmp_path: Path) ->
     settings = tiny.model_copy(update={"corpus": f"pairs:{path}"})
     (tmp_path / "sample").mkdir()
     sample = take_sample([settings], tmp_path / "sample")
-    assert sample.corpus == f"pairs:{tmp_path / 'sample' / 'pairs.tsv'}"
+    assert sample.corpus == f"pairs:{tmp_path / 'sample' / 'pairs.txt'}"
     assert Path(sample.corpus.removeprefix("pairs:")).read_text() == path.read_text().replace(
         "\tempty\n", ""
     )
@@ -318,13 +319,13 @@ def test_tokens_that_are_not_made_yet_take_time(
 ) -> None:
     corpus, now = tmp_path / "long.txt", 0.0
 
-    def prepare(part: Corpus, *arguments: Any) -> None:
+    def write(part: Corpus, *arguments: Any) -> Tally:
         nonlocal now
         now += 1e-3 * sum(1 for _ in part.sentences())
-        original(part, *arguments)
+        return original(part, *arguments)
 
-    original = tokens._prepare
-    monkeypatch.setattr(tokens, "_prepare", prepare)
+    original = tokens._write
+    monkeypatch.setattr(tokens, "_write", write)
     monkeypatch.setattr(samples, "time", SimpleNamespace(perf_counter=lambda: now))
     corpus.write_text("a dog runs\n" * 50_000)
     settings = tiny.model_copy(update={"corpus": str(corpus)})

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 import mtdlab
-from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.cost.estimate import TOKENIZER, _checkpoint, _model
 from mtdlab.cost.measure import measure
 from mtdlab.cost.sample import take_sample
@@ -29,52 +28,29 @@ from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import check_encoder, load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import WORDS
-from tests.encoders.random_encoders import write_family
+from tests.conftest import Settings
 
 # found, not imported: that takes seconds, in each process that collects the tests
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="the extra peft is not installed")
-Run = Callable[..., TrainerSettings]
 
 
-@pytest.fixture(scope="module", params=["qwen3", "bert"])
-def folder(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tiny_encoder: Path
-) -> Path:
-    if request.param == "bert":
-        return tiny_encoder
-    return write_family(tmp_path_factory.mktemp("qwen3"), "qwen3", sorted(set(WORDS)))
+@pytest.fixture(params=["decoder", "tiny_encoder"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture
-def run_of(folder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Run:
-    def settings(**changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(folder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
-            "batch_size": 8,
-            "steps": 6,
-            "evaluate_every": 3,
-            "learning_rate": 1e-2,
-            "device": "cpu",
-            "precision": "float32",
-            "max_length": 16,
-            "pooling": "mean",
-            "lora_rank": 4,
-        }
-        if changed.get("method", "mocose") == "mocose":
-            values |= {"queue_size": 16, "initial_queue_size": 4}
-        return make_settings(**values | changed)
-
-    return settings
+def run_of(folder: Path, settings_of: Settings) -> Settings:
+    values = {"learning_rate": 1e-2, "pooling": "mean", "lora_rank": 4}
+    return partial(settings_of, encoder=str(folder), steps=6, evaluate_every=3, **values)
 
 
 def adapters(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
     return {name: each for name, each in module.named_parameters() if ".lora_" in name}
 
 
-def test_adapters_change_no_vector_before_training(folder: Path, run_of: Run) -> None:
+def test_adapters_change_no_vector_before_training(folder: Path, run_of: Settings) -> None:
     plain, adapted = (load_encoder(str(folder), 0.1).model.eval() for _ in range(2))
     state = torch.get_rng_state()
     add_adapters(adapted, run_of())
@@ -91,7 +67,9 @@ def test_adapters_change_no_vector_before_training(folder: Path, run_of: Run) ->
     assert "adapters of " in describe_encoder(adapted, ())
 
 
-def test_the_sum_of_an_adapted_layer_is_that_of_the_definition(folder: Path, run_of: Run) -> None:
+def test_the_sum_of_an_adapted_layer_is_that_of_the_definition(
+    folder: Path, run_of: Settings
+) -> None:
     model = load_encoder(str(folder), 0.1).model
     add_adapters(model, run_of(lora_alpha=12))
     layer: Any = next(each for each in model.modules() if hasattr(each, "lora_A"))
@@ -102,7 +80,7 @@ def test_the_sum_of_an_adapted_layer_is_that_of_the_definition(folder: Path, run
     assert torch.allclose(layer(rows), expected, atol=1e-5)
 
 
-def test_the_frozen_weights_exist_once(run_of: Run) -> None:
+def test_the_frozen_weights_exist_once(run_of: Settings) -> None:
     settings = run_of(ema_decay=0.5, steps=1, evaluate_every=1)
     inputs = load_inputs(settings)
     state = start(settings, inputs)
@@ -120,7 +98,7 @@ def test_the_frozen_weights_exist_once(run_of: Run) -> None:
     assert len(trained) <= len(adapters(models[1])) + len(heads)
 
 
-def test_the_average_is_over_the_adapters(run_of: Run) -> None:
+def test_the_average_is_over_the_adapters(run_of: Settings) -> None:
     settings = run_of(ema_decay=0.75, steps=1, evaluate_every=1)
     inputs = load_inputs(settings)
     state = start(settings, inputs)
@@ -136,7 +114,7 @@ def test_the_average_is_over_the_adapters(run_of: Run) -> None:
     assert all(torch.equal(found[name], value) for name, value in frozen.items())
 
 
-def test_a_state_has_the_adapters_alone_and_resumes(run_of: Run) -> None:
+def test_a_state_has_the_adapters_alone_and_resumes(run_of: Settings) -> None:
     settings = run_of(ema_decay=0.5, fgsm_epsilon=1e-3)
     inputs = load_inputs(settings)
     method = start(settings, inputs).method
@@ -150,13 +128,13 @@ def test_a_state_has_the_adapters_alone_and_resumes(run_of: Run) -> None:
 
 
 @pytest.mark.parametrize("gradient", ["previous", "current"])
-def test_fgsm_perturbs_frozen_word_embeddings(run_of: Run, gradient: str) -> None:
+def test_fgsm_perturbs_frozen_word_embeddings(run_of: Settings, gradient: str) -> None:
     settings = run_of(fgsm_epsilon=1e-2, fgsm_gradient=gradient)
     outcome = train(settings, load_inputs(settings), lambda *_: None)
     assert outcome.curve["fgsm_changed"][1:].min() > 0
 
 
-def test_seeds_draw_other_adapters(run_of: Run) -> None:
+def test_seeds_draw_other_adapters(run_of: Settings) -> None:
     drawn = []
     for seed in (0, 0, 1):
         settings = run_of(method="simcse", seed=seed)
@@ -167,7 +145,7 @@ def test_seeds_draw_other_adapters(run_of: Run) -> None:
 
 @pytest.mark.parametrize("method", ["mocose", "simcse", "esimcse", "contriever"])
 def test_an_exported_model_has_the_layers_of_its_family(
-    folder: Path, run_of: Run, tmp_path: Path, method: str
+    folder: Path, run_of: Settings, tmp_path: Path, method: str
 ) -> None:
     queue = {"queue_size": 16, "initial_queue_size": 4} if method == "contriever" else {}
     settings = run_of(method=method, **queue)
@@ -208,14 +186,14 @@ def test_a_copy_without_adapters_draws_nothing(folder: Path) -> None:
     }
 
 
-def test_layers_that_do_not_exist_are_refused(folder: Path, run_of: Run) -> None:
+def test_layers_that_do_not_exist_are_refused(folder: Path, run_of: Settings) -> None:
     model = load_encoder(str(folder), 0.1).model
     with pytest.raises(MtdlabError, match=r"lora_targets nope: .*; choose all-linear, or among "):
         add_adapters(model, run_of(lora_targets=["nope"]))
 
 
 def test_the_missing_package_is_named(
-    folder: Path, run_of: Run, monkeypatch: pytest.MonkeyPatch
+    folder: Path, run_of: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mtdlab.encoders.adapters.find_spec", lambda _: None)
     model = load_encoder(str(folder), 0.1).model
@@ -226,7 +204,7 @@ def test_the_missing_package_is_named(
             act()
 
 
-def test_the_plan_counts_the_trained_weights(run_of: Run, tmp_path: Path) -> None:
+def test_the_plan_counts_the_trained_weights(run_of: Settings, tmp_path: Path) -> None:
     """Checkpoints have the adapters, a saved model has all weights."""
     settings = run_of()
     measured = measure([settings], take_sample([settings], tmp_path), 0.2)

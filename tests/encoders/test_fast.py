@@ -31,11 +31,12 @@ def model_of(family: str = "bert", **changed: object) -> PreTrainedModel:
         "intermediate_size": 40,
         "max_position_embeddings": 42,
     }
-    if family == "roberta":
-        return RobertaModel(RobertaConfig(**sizes | changed), add_pooling_layer=False).eval()
-    if family == "xlm-roberta":
-        return XLMRobertaModel(XLMRobertaConfig(**sizes | changed), add_pooling_layer=False).eval()
-    return BertModel(BertConfig(**sizes | changed), add_pooling_layer=False).eval()
+    config, model = {
+        "bert": (BertConfig, BertModel),
+        "roberta": (RobertaConfig, RobertaModel),
+        "xlm-roberta": (XLMRobertaConfig, XLMRobertaModel),
+    }[family]
+    return model(config(**sizes | changed), add_pooling_layer=False).eval()
 
 
 def mask_of(lengths: list[int]) -> Tensor:
@@ -58,16 +59,22 @@ def outputs_and_gradients(model: Any, mask: Tensor, read: object) -> list[Tensor
 LENGTHS = [[7, 3, 12, 1, 9], [5], [40, 2], [6] * 30, [1, 1]]
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["first token", "all tokens"])
 @pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_first_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
+def test_tokens_are_those_of_transformers(lengths: list[int], family: str, whole: bool) -> None:
     model, mask = model_of(family), mask_of(lengths)
-    plain = outputs_and_gradients(
-        model,
-        mask,
-        lambda w: model(inputs_embeds=w, attention_mask=mask).last_hidden_state[:, 0],
-    )
-    fast = outputs_and_gradients(model, mask, lambda w: first_tokens(model, w, mask, NONE))
+
+    def read_plainly(words: Tensor) -> Tensor:
+        hidden = model(inputs_embeds=words, attention_mask=mask).last_hidden_state
+        return hidden * mask.unsqueeze(-1) if whole else hidden[:, 0]
+
+    def read_fast(words: Tensor) -> Tensor:
+        if whole:
+            return all_tokens(model, words, mask, NONE)[0] * mask.unsqueeze(-1)
+        return first_tokens(model, words, mask, NONE)
+
+    plain, fast = (outputs_and_gradients(model, mask, each) for each in (read_plainly, read_fast))
     assert torch.allclose(fast[0], plain[0], atol=1e-5)
     for one, other in zip(fast[1:], plain[1:], strict=True):
         assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
@@ -88,22 +95,6 @@ def test_first_tokens_of_ids_are_those_of_words(
     words = model.get_input_embeddings()(ids)
     expected = first_tokens(model, words, mask, NONE)
     assert torch.allclose(first_tokens_of_ids(model, ids, mask), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("family", ["bert", "roberta", "xlm-roberta"])
-@pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-def test_all_tokens_are_those_of_transformers(lengths: list[int], family: str) -> None:
-    model, mask = model_of(family), mask_of(lengths)
-    real = mask.unsqueeze(-1)
-    plain = outputs_and_gradients(
-        model,
-        mask,
-        lambda w: model(inputs_embeds=w, attention_mask=mask).last_hidden_state * real,
-    )
-    fast = outputs_and_gradients(model, mask, lambda w: all_tokens(model, w, mask, NONE) * real)
-    assert torch.allclose(fast[0], plain[0], atol=1e-5)
-    for one, other in zip(fast[1:], plain[1:], strict=True):
-        assert float((one - other).abs().max()) <= 1e-5 * float(other.abs().max()) + 1e-9
 
 
 def test_bfloat16_gives_nearly_the_same_direction() -> None:
@@ -184,7 +175,7 @@ def test_values_that_are_not_finite_do_not_reach_other_sentences() -> None:
     with torch.no_grad():
         for vectors in (
             first_tokens(model, words, mask, NONE),
-            (all_tokens(model, words, mask, NONE) * mask.unsqueeze(-1)).sum(dim=1),
+            (all_tokens(model, words, mask, NONE)[0] * mask.unsqueeze(-1)).sum(dim=1),
         ):
             broken = (~vectors.isfinite()).any(dim=1)
             assert broken.nonzero().flatten().tolist() == [1]

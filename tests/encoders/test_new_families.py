@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -14,11 +13,10 @@ from torch import Tensor
 from transformers import AutoModel, AutoTokenizer
 
 import mtdlab
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import TrainerSettings
 from mtdlab.encoders.fast import is_fast
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import encode
-from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.settings import Pooling, Representation
@@ -27,18 +25,16 @@ from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import WORDS
+from tests.conftest import WORDS, Settings
 from tests.encoders.random_encoders import DECODERS, FAMILIES, POSITIONS, write_family
 
-LEARNT = sorted(set(WORDS))
 SENTENCES = ["a dog runs", "the old man sleeps in the small house today", "birds", "a cat"]
 Arrays = NDArray[np.float32]
-Run = Callable[..., TrainerSettings]
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_family(tmp_path_factory.mktemp(request.param), request.param, LEARNT)
+    return write_family(tmp_path_factory.mktemp(request.param), request.param, WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -50,26 +46,13 @@ def loaded(folder: Path) -> tuple[Encoder, Any]:
 
 
 @pytest.fixture
-def run_of(tiny_corpus: Path, tiny_pairs: Path) -> Run:
+def run_of(settings_of: Settings) -> Settings:
     """Settings of a run of a few steps of an encoder, but for what is given."""
 
     def settings(encoder: Path, **changed: Any) -> TrainerSettings:
-        values: dict[str, Any] = {
-            "encoder": str(encoder),
-            "corpus": str(tiny_corpus),
-            "evaluation": str(tiny_pairs),
-            "batch_size": 8,
-            "steps": 6,
-            "evaluate_every": 3,
-            "learning_rate": 1e-3,
-            "device": "cpu",
-            "precision": "float32",
-            "max_length": 16,
-            "pooling": "last-token" if encoder.name.startswith(DECODERS) else "cls",
-        }
-        if changed.get("method", "mocose") == "mocose":
-            values |= {"queue_size": 16, "initial_queue_size": 4}
-        return make_settings(**values | changed)
+        pooling = "last-token" if encoder.name.startswith(DECODERS) else "cls"
+        given = {"pooling": pooling, "steps": 6, "evaluate_every": 3} | changed
+        return settings_of(encoder=str(encoder), **given)
 
     return settings
 
@@ -93,17 +76,6 @@ def plainly(model: Any, ids: list[int], pooling: Pooling) -> Tensor:
     return cast("Tensor", vectors[pooling]())
 
 
-def padded(rows: list[list[int]], padding: int, *, left: bool) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, rows))
-    ids, mask = [], []
-    for row in rows:
-        missing = longest - len(row)
-        fill, real = [padding] * missing, [1] * len(row)
-        ids.append(fill + row if left else row + fill)
-        mask.append([0] * missing + real if left else real + [0] * missing)
-    return torch.tensor(ids), torch.tensor(mask)
-
-
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 @pytest.mark.parametrize("pooling", [each for each in get_args(Pooling) if each != "mask"])
 def test_vectors_are_those_of_the_plain_formulation(
@@ -112,7 +84,9 @@ def test_vectors_are_those_of_the_plain_formulation(
     encoder, theirs = loaded
     model, tokenizer = encoder.model, encoder.tokenizer
     rows = [tokenizer(text)["input_ids"] for text in SENTENCES]
-    ids, mask = padded(rows, int(tokenizer.pad_token_id), left=left)
+    side = "left" if left else "right"
+    batch = tokenizer.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
         found = encode(model, mask, Representation(pooling), input_ids=ids)
         expected = torch.stack([plainly(theirs, row, pooling) for row in rows])
@@ -131,33 +105,12 @@ def test_positions_pass_and_padding(folder: Path) -> None:
     assert encoder.model(input_ids=ids).last_hidden_state.shape == (1, POSITIONS, 16)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_dropout_makes_two_passes_of_a_batch_differ_in_training_mode_alone(
-    folder: Path, rate: float
-) -> None:
-    model = load_encoder(str(folder), rate).model
-    ids, mask = torch.arange(5, 25).view(2, 10), torch.ones(2, 10, dtype=torch.long)
-
-    def equal() -> bool:
-        with torch.no_grad():
-            one, two = (
-                model(inputs_embeds=words, attention_mask=mask).last_hidden_state
-                for words in [model.get_input_embeddings()(ids)] * 2
-            )
-        return torch.equal(one, two)
-
-    model.train()
-    assert equal() == (rate == 0)
-    model.eval()
-    assert equal()
-
-
 METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "pooling": "mean"})
 
 
 @pytest.mark.parametrize("changed", METHODS, ids=lambda each: str(each["method"]))
 def test_train_evaluate_export_and_open(
-    folder: Path, run_of: Run, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
+    folder: Path, run_of: Settings, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
 ) -> None:
     library = pytest.importorskip("sentence_transformers", reason="sentence-transformers is absent")
     settings = run_of(folder, **changed)
@@ -194,7 +147,7 @@ def opened_plainly(folder: Path, texts: list[str], pooling: Pooling) -> Arrays:
     return np.stack([np.asarray(vector) for vector in vectors])
 
 
-def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Run) -> None:
+def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Settings) -> None:
     settings = run_of(folder)
     recorded = environment(settings, load_inputs(settings))["encoder"]
     how = {
@@ -205,7 +158,7 @@ def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: R
     assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in recorded
 
 
-def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Run) -> None:
+def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Settings) -> None:
     """Outside the fast pass dropout draws from torch's generator, which is part of the state."""
     settings = run_of(folder, ema_decay=0.5, fgsm_epsilon=1e-3)
     inputs = load_inputs(settings)
@@ -213,7 +166,9 @@ def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of
     check_resume(settings, inputs)
 
 
-def test_the_target_branch_is_the_average_of_the_online_branch(folder: Path, run_of: Run) -> None:
+def test_the_target_branch_is_the_average_of_the_online_branch(
+    folder: Path, run_of: Settings
+) -> None:
     settings = run_of(folder, ema_decay=0.75, steps=1, evaluate_every=1)
     state = start(settings, load_inputs(settings))
     method: Any = state.method
@@ -230,13 +185,8 @@ def test_the_target_branch_is_the_average_of_the_online_branch(folder: Path, run
     assert any(not torch.equal(after[name], before[name]) for name in averaged)
 
 
-@pytest.fixture(scope="module")
-def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_family(tmp_path_factory.mktemp("qwen3"), "qwen3", LEARNT)
-
-
-def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Run) -> None:
-    for act in (load_inputs, lambda each: SentenceEncoder(each.encoder, Representation("cls"))):
+def test_cls_pooling_of_a_decoder_is_refused_everywhere(decoder: Path, run_of: Settings) -> None:
+    for act in (load_inputs, lambda each: mtdlab.load_encoder(each.encoder, pooling="cls")):
         with pytest.raises(MtdlabError, match=r"is causal, .* choose pooling last-token or mean"):
             act(run_of(decoder, pooling="cls"))
 
@@ -265,7 +215,7 @@ def test_a_tokenizer_that_cannot_pad_is_refused(decoder: Path, tmp_path: Path) -
         load_encoder(str(tmp_path), 0.1)
 
 
-def test_position_shuffle_is_refused_with_the_last_token(run_of: Run, decoder: Path) -> None:
+def test_position_shuffle_is_refused_with_the_last_token(run_of: Settings, decoder: Path) -> None:
     with pytest.raises(ValueError, match="position-shuffle moves the token that the pooling last-"):
         run_of(decoder, augmentation="position-shuffle")
 

@@ -1,15 +1,16 @@
 """Python code in an encoder's folder is never run, and nobody is asked whether to run it."""
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForMaskedLM
 
-from mtdlab.corpus.language import load_model
+from mtdlab.corpus.language import Synonyms
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder, load_tokenizer
 from mtdlab.errors import MtdlabError
@@ -46,29 +47,31 @@ def change(path: Path, **changed: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changed))
 
 
-def test_an_encoder_that_needs_its_own_code_is_refused(folder: Path) -> None:
-    change(folder / "config.json", model_type="own", auto_map=MODEL)
-    with pytest.raises(
-        MtdlabError, match=r"encoder: needs Python code of its own \(config\.json has auto_map\)"
-    ):
-        load_encoder(str(folder), dropout=None)
-    assert not (folder.parent / "run").exists()
+def load_synonyms(name: str) -> Any:
+    return Synonyms.load(name, Device(torch.device("cpu"), torch.float32))
 
 
-def test_a_tokenizer_that_needs_its_own_code_is_refused(folder: Path) -> None:
-    change(folder / "tokenizer_config.json", tokenizer_class="OwnTokenizer", auto_map=TOKENIZER)
-    with pytest.raises(
-        MtdlabError, match=r"needs Python code of its own \(tokenizer_config\.json has auto_map\)"
-    ):
-        load_tokenizer(str(folder))
-    assert not (folder.parent / "run").exists()
-
-
-def test_a_model_for_augmentations_that_needs_its_own_code_is_refused(folder: Path) -> None:
-    change(folder / "config.json", model_type="own", auto_map=MODEL)
-    device = Device(torch.device("cpu"), torch.float32)
-    with pytest.raises(MtdlabError, match=r"synonyms model .* needs Python code of its own"):
-        load_model(AutoModelForMaskedLM, str(folder), device, "synonyms")
+@pytest.mark.parametrize(
+    ("act", "file", "changed", "what"),
+    [
+        (load_encoder, "config.json", {"model_type": "own", "auto_map": MODEL}, "encoder"),
+        (
+            load_tokenizer,
+            "tokenizer_config.json",
+            {"tokenizer_class": "OwnTokenizer", "auto_map": TOKENIZER},
+            "encoder",
+        ),
+        (load_synonyms, "config.json", {"model_type": "own", "auto_map": MODEL}, "synonyms model"),
+    ],
+)
+def test_what_needs_its_own_code_is_refused(
+    folder: Path, act: Callable[..., Any], file: str, changed: dict[str, Any], what: str
+) -> None:
+    change(folder / file, **changed)
+    more = [None] if act is load_encoder else []
+    said = rf"^{what} .*encoder: needs Python code of its own \({re.escape(file)} has auto_map\)"
+    with pytest.raises(MtdlabError, match=said):
+        act(str(folder), *more)
     assert not (folder.parent / "run").exists()
 
 

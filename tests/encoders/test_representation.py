@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from torch import Tensor
 
 import mtdlab
 from mtdlab.config import make_settings
@@ -16,7 +17,7 @@ from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import cut, encode
-from mtdlab.encoders.saved import SentenceEncoder, saved_representation
+from mtdlab.encoders.saved import saved_representation
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -38,6 +39,13 @@ def words(encoder: Encoder, ids: list[int]) -> str:
     return " ".join(encoder.tokenizer.convert_ids_to_tokens(ids))
 
 
+def vector_of(encoder: Encoder, ids: list[int], how: Representation) -> Tensor:
+    """The vector (1, D) of one sentence."""
+    batch = torch.tensor([ids])
+    with torch.no_grad():
+        return encode(encoder.model, torch.ones_like(batch), how, input_ids=batch)
+
+
 def test_a_prompt_surrounds_the_sentence(encoder: Encoder) -> None:
     [ids] = token_ids(encoder.tokenizer, ["cat sleeps"], 32, PROMPT)
     assert words(encoder, ids) == "[CLS] the cat sleeps [UNK] a [MASK] dog [SEP]"
@@ -55,9 +63,8 @@ def test_the_mask_token_is_found_by_its_distance_from_the_end(encoder: Encoder) 
     representation = Representation("mask", PROMPT)
     check_prompt(encoder.tokenizer, representation)
     both = token_ids(encoder.tokenizer, ["cat", "red bird sings"], 32, PROMPT)
-    longest = max(map(len, both))
-    ids = torch.tensor([each + [0] * (longest - len(each)) for each in both])
-    mask = (torch.arange(longest) < torch.tensor([[len(each)] for each in both])).long()
+    batch = encoder.tokenizer.pad({"input_ids": both}, return_tensors="pt")
+    ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
         found = encode(encoder.model, mask, representation, input_ids=ids)
         hidden = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -140,10 +147,9 @@ def test_the_vector_of_prompted_segments_is_the_mean_of_prompted_sentences(
     representation = Representation("mask", "the {sentence} {mask} dog", 7)
     check_prompt(encoder.tokenizer, representation)
 
-    def vector(sentence: str, how: Representation) -> torch.Tensor:
-        ids = torch.tensor(token_ids(encoder.tokenizer, [sentence], 32, how.prompt))
-        with torch.no_grad():
-            return encode(encoder.model, torch.ones_like(ids), how, input_ids=ids)
+    def vector(sentence: str, how: Representation) -> Tensor:
+        [ids] = token_ids(encoder.tokenizer, [sentence], 32, how.prompt)
+        return vector_of(encoder, ids, how)
 
     whole = Representation("mask", representation.prompt)
     mean = sum(len(part.split()) * vector(part, whole) for part in parts) / 5
@@ -164,21 +170,10 @@ def test_the_number_of_segments(tokens: int, count: int) -> None:
 
 
 def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encoder) -> None:
-    representation = Representation("mean", segment_length=4)
     [ids] = token_ids(encoder.tokenizer, ["cat sleeps in park house today"], 32)
-    parts = [torch.tensor([ids[at : at + 4]]) for at in range(0, len(ids), 4)]
-    with torch.no_grad():
-        found = encode(
-            encoder.model,
-            torch.ones(1, len(ids), dtype=torch.long),
-            representation,
-            input_ids=torch.tensor([ids]),
-        )
-        single = [
-            encode(encoder.model, torch.ones_like(part), Representation("mean"), input_ids=part)
-            * part.shape[1]
-            for part in parts
-        ]
+    parts = [ids[at : at + 4] for at in range(0, len(ids), 4)]
+    found = vector_of(encoder, ids, Representation("mean", segment_length=4))
+    single = [vector_of(encoder, part, Representation("mean")) * len(part) for part in parts]
     assert torch.allclose(found, sum(single) / len(ids), atol=1e-6)
 
 
@@ -196,10 +191,12 @@ def test_a_saved_model_is_read_with_its_representation(tiny_encoder: Path, tmp_p
 
 def test_encode_returns_a_vector_per_sentence_in_order(tiny_encoder: Path) -> None:
     sentences = ["the dog runs", "a cat", "the dog runs"]
-    vectors = mtdlab.load_encoder(str(tiny_encoder), device="cpu").encode(sentences)
+    vectors, other = (
+        mtdlab.load_encoder(str(tiny_encoder), pooling=pooling, device="cpu").encode(sentences)
+        for pooling in (None, "mean")
+    )
     assert vectors.shape == (3, 16)
     assert np.array_equal(vectors[0], vectors[2])
-    other = SentenceEncoder(str(tiny_encoder), Representation("mean"), "cpu").encode(sentences)
     assert not np.allclose(vectors, other)
 
 

@@ -14,11 +14,11 @@ from mtdlab.errors import MtdlabError
 from mtdlab.sweep import run as runs
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-from tests.conftest import WORDS
-from tests.encoders.random_encoders import ROTARY, write_encoder, write_family
+from tests.conftest import WORDS, Settings
+from tests.encoders.random_encoders import ROTARY, write_encoder
 
-LEARNT = sorted(set(WORDS))
 DECLARED = ["attention_dropout", "embd_pdrop", "resid_pdrop"]
+SHORT: dict[str, Any] = {"steps": 4, "evaluate_every": 2, "pooling": "mean"}
 Write = Callable[..., StudySpec]
 
 
@@ -27,7 +27,7 @@ def phi(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A decoder of a family that is not known, with three dropout rates."""
     folder = tmp_path_factory.mktemp("phi")
     sizes = {**ROTARY, "num_key_value_heads": 2}
-    return write_encoder(folder, lambda size: PhiConfig(vocab_size=size, **sizes), LEARNT)
+    return write_encoder(folder, lambda size: PhiConfig(vocab_size=size, **sizes), WORDS)
 
 
 @pytest.fixture(scope="module")
@@ -35,30 +35,8 @@ def lfm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A decoder of a family without dropout."""
     folder, layers = tmp_path_factory.mktemp("lfm"), ["conv", "full_attention"]
     return write_encoder(
-        folder, lambda size: Lfm2Config(vocab_size=size, layer_types=layers, **ROTARY), LEARNT
+        folder, lambda size: Lfm2Config(vocab_size=size, layer_types=layers, **ROTARY), WORDS
     )
-
-
-@pytest.fixture(scope="module")
-def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_family(tmp_path_factory.mktemp("qwen3"), "qwen3", LEARNT)
-
-
-@pytest.fixture
-def trainer(tiny_corpus: Path, tiny_pairs: Path) -> dict[str, Any]:
-    """The settings of a short run, without its encoder."""
-    return {
-        "corpus": str(tiny_corpus),
-        "evaluation": str(tiny_pairs),
-        "batch_size": 8,
-        "steps": 4,
-        "evaluate_every": 2,
-        "learning_rate": 1e-3,
-        "device": "cpu",
-        "precision": "float32",
-        "max_length": 16,
-        "pooling": "mean",
-    }
 
 
 def run(settings: TrainerSettings) -> None:
@@ -66,7 +44,7 @@ def run(settings: TrainerSettings) -> None:
     assert np.isfinite(outcome.curve["loss"]).all()
 
 
-def test_a_declared_family_is_trained(phi: Path, trainer: dict[str, Any]) -> None:
+def test_a_declared_family_is_trained(phi: Path, settings_of: Settings) -> None:
     with pytest.raises(
         MtdlabError, match=r"family phi are not known; .*: \[attention_dropout, embd_pdrop, resid_"
     ):
@@ -75,8 +53,8 @@ def test_a_declared_family_is_trained(phi: Path, trainer: dict[str, Any]) -> Non
     rates = [getattr(encoder.model.config, field) for field in DECLARED]
     assert rates == [0.3] * 3
     assert encoder.traits.dropout_fields == tuple(DECLARED)
-    settings = make_settings(
-        method="simcse", encoder=str(phi), dropout_fields=DECLARED[::-1], **trainer
+    settings = settings_of(
+        method="simcse", encoder=str(phi), dropout_fields=DECLARED[::-1], **SHORT
     )
     assert settings.dropout_fields == ",".join(DECLARED)
     run(settings)
@@ -113,37 +91,41 @@ EQUAL = (
 
 @pytest.mark.parametrize("changed", DIFFERENT, ids=lambda each: str(each["method"]))
 def test_an_encoder_without_dropout_is_trained_where_views_differ(
-    lfm: Path, trainer: dict[str, Any], changed: dict[str, Any]
+    lfm: Path, settings_of: Settings, changed: dict[str, Any]
 ) -> None:
-    run(make_settings(**{**trainer, "encoder": str(lfm), **changed}))
+    run(settings_of(encoder=str(lfm), **{**SHORT, **changed}))
 
 
 @pytest.mark.parametrize("changed", EQUAL, ids=lambda each: str(each["method"]))
 def test_an_encoder_without_dropout_is_refused_where_views_are_equal(
-    lfm: Path, trainer: dict[str, Any], changed: dict[str, Any]
+    lfm: Path, settings_of: Settings, changed: dict[str, Any]
 ) -> None:
     with pytest.raises(
         MtdlabError, match=r"the family lfm2 has no dropout, .* an equal view .* token-cutoff:0.1"
     ):
-        load_inputs(make_settings(**{**trainer, "encoder": str(lfm), **changed}))
+        load_inputs(settings_of(encoder=str(lfm), **{**SHORT, **changed}))
 
 
 def test_an_unknown_family_may_be_declared_to_have_no_dropout(
-    phi: Path, trainer: dict[str, Any]
+    phi: Path, settings_of: Settings
 ) -> None:
-    values = {**trainer, "method": "simcse", "encoder": str(phi), "dropout_fields": "none"}
-    run(make_settings(**values, augmentation="feature-cutoff:0.2"))
+    values = {"method": "simcse", "encoder": str(phi), "dropout_fields": "none", **SHORT}
+    run(settings_of(**values, augmentation="feature-cutoff:0.2"))
     with pytest.raises(MtdlabError, match="the family phi has no dropout"):
-        load_inputs(make_settings(**values))
+        load_inputs(settings_of(**values))
 
 
 @pytest.fixture
-def write(tmp_path: Path, trainer: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Write:
+def write(
+    tmp_path: Path, tiny_corpus: Path, tiny_pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> Write:
     monkeypatch.chdir(tmp_path)
+    texts = {"corpus": tiny_corpus, "evaluation": tiny_pairs, "max_length": 16}
+    machine = {"batch_size": 8, "device": "cpu", "precision": "float32"}
 
     def study(search: str, rest: str = "", **changed: object) -> StudySpec:
-        values = {name: value for name, value in (trainer | changed).items() if value is not None}
-        lines = "\n".join(f"  {name}: {value}" for name, value in values.items())
+        values = {**SHORT, **texts, **machine, **changed}
+        lines = "\n".join(f"  {name}: {value}" for name, value in values.items() if value)
         path = tmp_path / "a.yaml"
         path.write_text(f"study: a\ntrainer:\n{lines}\nsearch: {search}\n{rest}")
         return read_study(path)
@@ -166,23 +148,23 @@ PERTURBED = "{first_perturbation: [position-shuffle, 'token-cutoff:0.2']}"
 def test_what_cannot_be_trained_is_refused_before_the_study_is_created(
     write: Write,
     tmp_path: Path,
-    qwen: Path,
+    decoder: Path,
     search: str,
     changed: dict[str, Any],
     message: str,
     rest: str,
 ) -> None:
-    spec = write(search, rest, encoder=qwen, **changed)
+    spec = write(search, rest, encoder=decoder, **changed)
     with pytest.raises(MtdlabError, match=message):
         runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
 
 
 def test_searched_values_that_fit_are_accepted(
-    write: Write, tmp_path: Path, qwen: Path, tiny_encoder: Path
+    write: Write, tmp_path: Path, decoder: Path, tiny_encoder: Path
 ) -> None:
     """The default pooling, which does not fit the decoder, is that of no trial."""
-    search = f"{{pooling: [mean, last-token], encoder: ['{qwen}', '{tiny_encoder}']}}"
+    search = f"{{pooling: [mean, last-token], encoder: ['{decoder}', '{tiny_encoder}']}}"
     spec = write(search, "seeds: [0]\n", method="simcse", pooling=None)
     done = runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
     assert done is not None

@@ -45,16 +45,6 @@ def trained(dimension: int, settings: Flow) -> tuple[FlowNetwork, Tensor]:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("dimension", [5, 7, 12])
-def test_the_inverse_gives_the_vectors_back(dimension: int, settings: Flow) -> None:
-    flow, rows = trained(dimension, settings)
-    mapped, _ = flow(rows)
-    assert mapped.shape == rows.shape
-    assert not torch.allclose(mapped, rows, atol=0.1)
-    assert torch.allclose(flow.inverse(mapped), rows, atol=1e-9)
-
-
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("dimension", [5, 7, 12])
 def test_the_log_determinant_is_that_of_the_jacobian(dimension: int, settings: Flow) -> None:
     flow, rows = trained(dimension, settings)
     _, determinant = flow(rows)
@@ -202,26 +192,25 @@ def test_it_is_the_published_program(steps: int) -> None:
     assert float((found - published).detach().abs().max()) < 1e-6
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"levels": 2},
-        {"reversed": False},
-        {"log_scale_factor": 1.0},
-        {"inner_actnorm": False},
-        {"first_half_goes_on": False},
-        {"second_half_is_shifted": False},
-        {"both_sides": False},
-        {"decay": 0.0},
-        {"epsilon": 1e-8},
-        {"clip": 1e6},
-        {"bias_correction": True},
-        {"rate": 2e-3},
-    ],
-    ids=lambda changed: next(iter(changed)),
-)
-def test_each_setting_of_the_program_is_needed(changed: dict[str, Any]) -> None:
-    found, other = both_after(STEPS, changed)
+OTHERS = {
+    "levels": 2,
+    "reversed": False,
+    "log_scale_factor": 1.0,
+    "inner_actnorm": False,
+    "first_half_goes_on": False,
+    "second_half_is_shifted": False,
+    "both_sides": False,
+    "decay": 0.0,
+    "epsilon": 1e-8,
+    "clip": 1e6,
+    "bias_correction": True,
+    "rate": 2e-3,
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_each_setting_of_the_program_is_needed(name: str) -> None:
+    found, other = both_after(STEPS, {name: OTHERS[name]})
     assert float((found - other).detach().abs().max()) > 1e-5
 
 
@@ -259,18 +248,10 @@ def test_training_raises_the_likelihood_and_repeats_itself() -> None:
     assert np.allclose(mapped, settings(*sides))
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "4",
-        "3,levels=2",
-        "3,depth=2",
-        "3,width=8",
-        "3,permutation=random",
-        "3,batch_size=16",
-        "3,learning_rate=1e-4",
-    ],
-)
+ONES = ["levels=2", "depth=2", "width=8", "permutation=random", "batch_size=16"]
+
+
+@pytest.mark.parametrize("changed", ["4", *(f"3,{one}" for one in ONES), "3,learning_rate=1e-4"])
 def test_each_setting_of_the_flow_changes_it(changed: str) -> None:
     sides = pairs(100)
     found = np.stack(Flow(seed=3)(*sides)), np.stack(parse_flow(changed)(*sides))

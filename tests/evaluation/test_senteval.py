@@ -1,23 +1,33 @@
-"""SentEval's files: read as they are, pointed at where they do not fit, whatever is in them."""
+"""SentEval's files: read as they are, pointed at where they do not fit, warned of where short."""
 
+import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.data.tasks import STS, TRANSFER
+from mtdlab.config import read_study
+from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.pairs import SUBSETS, Pairs
+from mtdlab.evaluation.pairs import SUBSETS, Labelled
+from mtdlab.evaluation.suite import Suite, score_tasks
+from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.tasks import (
-    Classification,
+    BINARY,
+    PUBLISHED,
+    describe_shortfall,
     load_task,
-    parts_of,
     sts_benchmark_pairs,
     task_folder,
 )
+from mtdlab.settings import Representation
 from mtdlab.settings.tasks import KNOWN, parse_tasks
+from mtdlab.sweep.preflight import shortfall_warnings
+from tests.evaluation.conftest import SHARED, embedder_of
 
 
 def files_of(task: str) -> dict[str, bytes]:
@@ -76,8 +86,7 @@ ON_DISK = (*STS, *TRANSFER)
 
 @pytest.mark.parametrize("task", ON_DISK)
 def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) -> None:
-    loaded = load_task(task, lay_out(tmp_path, task))
-    parts = parts_of(loaded)
+    parts = load_task(task, lay_out(tmp_path, task))
     expected = (
         len(SUBSETS[task]) * 12
         if task in SUBSETS
@@ -85,25 +94,25 @@ def test_a_task_is_read_from_where_senteval_keeps_it(task: str, tmp_path: Path) 
     )
     assert [len(part) for part in parts] == [expected] * len(parts)
     assert len(parts) == {"SST2": 3, "TREC": 2, "MRPC": 2}.get(task, 1)
-    if isinstance(loaded, Classification):
-        assert set(loaded.train.labels) == ({3, 4, 5} if task == "TREC" else {0, 1})
+    first = parts[0]
+    if isinstance(first, Labelled):
+        assert set(first.gold) == ({3, 4, 5} if task == "TREC" else {0, 1})
     else:
-        assert loaded.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]
+        assert first.gold[:6].tolist() == [at + (0.5 if task in SUBSETS else 0) for at in range(6)]
 
 
 def test_latin_1_is_read_where_senteval_writes_it(tmp_path: Path) -> None:
-    trec = load_task("TREC", lay_out(tmp_path, "TREC"))
-    assert trec.train.first[-1] == "\u00b5 ?"
-    positive = load_task("MR", lay_out(tmp_path, "MR"))
-    assert positive.train.first[0] == "caf\u00e9 0 0"
-    assert positive.train.labels.tolist() == [0] * 12 + [1] * 12
+    train, _ = load_task("TREC", lay_out(tmp_path, "TREC"))
+    assert train.first[-1] == "\u00b5 ?"
+    [whole] = load_task("MR", lay_out(tmp_path, "MR"))
+    assert whole.first[0] == "caf\u00e9 0 0"
+    assert whole.gold.tolist() == [0] * 12 + [1] * 12
 
 
 def test_subsets_stand_one_after_the_other_without_empty_gold(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "STS13")
     (folder / "STS.gs.OnWN.txt").write_text("\n" * 11 + "4\n")
-    pairs = load_task("STS13", folder)
-    assert isinstance(pairs, Pairs)
+    [pairs] = load_task("STS13", folder)
     assert pairs.gold.tolist() == [at % 6 + 0.5 for at in range(12)] * 2 + [4]
     assert pairs.first[-1] == "a dog 11"
 
@@ -111,7 +120,7 @@ def test_subsets_stand_one_after_the_other_without_empty_gold(tmp_path: Path) ->
 def test_an_empty_line_of_a_class_file_is_a_sentence(tmp_path: Path) -> None:
     folder = lay_out(tmp_path, "CR")
     (folder / "custrev.neg").write_bytes(b"a\n\n" + b"b\n" * 9)
-    assert load_task("CR", folder).train.first[:3] == ["a", "", "b"]
+    assert load_task("CR", folder)[0].first[:3] == ["a", "", "b"]
 
 
 DAMAGE = [
@@ -133,7 +142,7 @@ DAMAGE = [
     ("TREC", "TREC_10.label", b"HUM:x who ?\nwho ?\n", r"label:2: 'who \?' is no label; ABBR, "),
     ("TREC", "TREC_10.label", b"HUM:x\n", r"TREC_10.label:1: holds an empty sentence"),
     ("TREC", "train_5500.label", b"HUM:x who ?\n" * 20, r"20 sentences in 1 classes"),
-    ("MRPC", "msr_paraphrase_test.txt", b"h\n2\t1\t1\ta\tb\n", r"test.txt:1: 1 columns; 5 are"),
+    ("MRPC", "msr_paraphrase_test.txt", b"h\n2\t1\n", r"test.txt:2: 2 columns; 5 are needed"),
     ("MRPC", "msr_paraphrase_test.txt", b"h\t\t\t\t\n2\t1\t1\ta\tb\n", r"txt:2: '2' is no label"),
 ]
 
@@ -154,7 +163,7 @@ def test_a_missing_file_is_named(task: str, tmp_path: Path) -> None:
     folder = lay_out(tmp_path, task)
     file = folder / ("sts-test.csv" if task == "STSB" else sorted(files_of(task))[-1])
     file.unlink()
-    with pytest.raises(MtdlabError, match=rf"{file.name}: cannot be read: No such file") as caught:
+    with pytest.raises(MtdlabError, match=rf"{file.name}: cannot be read: no such file") as caught:
         load_task(task, folder)
     assert "give a folder in SentEval's layout" in str(caught.value)
 
@@ -181,11 +190,11 @@ def mutated(content: bytes) -> st.SearchStrategy[bytes]:
 
 def is_read(task: str, folder: Path) -> bool:
     """Whether a task is read, as complete rows; else the error is one line with the folder."""
-    refusal = ""
+    parts, refusal = (), ""
     try:
-        parts = parts_of(load_task(task, folder))
+        parts = load_task(task, folder)
     except MtdlabError as error:
-        parts, refusal = [], str(error)
+        refusal = str(error)
     assert "\n" not in refusal
     assert bool(parts) != (str(folder) in refusal)
     for part in parts:
@@ -239,32 +248,71 @@ def test_the_splits_of_sts_b_that_are_there(tmp_path: Path) -> None:
     shutil.rmtree(folder)
 
 
-SHARED = Path(__file__).parents[3] / "shared/data/senteval"
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
-@pytest.mark.parametrize(
-    ("task", "sizes"),
-    [
-        ("STS12", [3108]),
-        ("STSB", [1379]),
-        ("SICKR", [4927]),
-        ("CR", [3775]),
-        ("TREC", [5452, 500]),
-        ("MRPC", [4076, 1725]),
-    ],
-)
-def test_published_sizes(task: str, sizes: list[int]) -> None:
-    folder = task_folder(task, SHARED)
-    assert folder is not None
-    if not folder.is_dir():
-        pytest.skip(f"no {task} at {folder}")
-    assert [len(part) for part in parts_of(load_task(task, folder))] == sizes
-
-
 @pytest.mark.skipif(
     not (SHARED / "STS/STSBenchmark/sts-train.csv").is_file(), reason=f"no STS-B at {SHARED}"
 )
 def test_published_count_of_positives() -> None:
     [pairs] = sts_benchmark_pairs(SHARED).values()
     assert int((pairs.gold > 4).sum()) == 1491
+
+
+def test_a_class_that_is_cut_short_is_named_with_both_counts(tmp_path: Path) -> None:
+    """SUBJ with 20 of the 5,000 lines of one class."""
+    folder = lay_out(tmp_path, "SUBJ")
+    (folder / "subj.subjective").write_text("a film .\n" * 20)
+    (folder / "subj.objective").write_text("a city .\n" * 5000)
+    found = describe_shortfall("SUBJ", load_task("SUBJ", folder))
+    assert found == "subj.subjective has 20 of the 5,000 published sentences"
+    (folder / "subj.subjective").write_text("a film .\n" * 5000)
+    assert describe_shortfall("SUBJ", load_task("SUBJ", folder)) == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("TREC", "its train split has 34 of the 5,452 published sentences; its test split has 34 "),
+        ("MRPC", "its train split has 24 of the 4,076 published pairs; its test split has 24 of "),
+        ("STSB", "its test split has 12 of the 1,379 published pairs"),
+        ("SST2", ""),
+        ("STS13", ""),
+    ],
+)
+def test_splits_are_counted_where_their_size_is_known(
+    task: str, expected: str, tmp_path: Path
+) -> None:
+    found = describe_shortfall(task, load_task(task, lay_out(tmp_path, task)))
+    assert found.startswith(expected)
+    assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize("task", PUBLISHED)
+def test_published_files_are_complete(task: str) -> None:
+    folder = task_folder(task, SHARED)
+    if folder is None or not folder.is_dir():
+        pytest.skip("the published files are not part of the repository")
+    parts = load_task(task, folder)
+    found = np.bincount(parts[0].gold) if task in BINARY else [len(part) for part in parts]
+    assert tuple(found) == PUBLISHED[task]
+    assert describe_shortfall(task, parts) == ""
+
+
+def test_the_score_carries_the_warning(encoder: Encoder, tmp_path: Path) -> None:
+    lay_out(tmp_path, "STSB")
+    scores = score_tasks(embedder_of(encoder), Suite(["STSB"], tmp_path, encoder.sentences))
+    report = ScoreReport("m", Representation("cls"), None, "cpu", scores, [], [])
+    warning = "its test split has 12 of the 1,379 published pairs"
+    assert scores[0].score is not None
+    assert f"warning: STSB: {warning}" in as_text(report)
+    assert as_fields(report)["tasks"][0]["warning"] == warning
+
+
+def test_a_sweep_names_short_tasks(tmp_path: Path) -> None:
+    for task in ("CR", "STS13"):
+        lay_out(tmp_path / "data", task)
+    path = tmp_path / "study.yaml"
+    trainer = {"evaluation": str(tmp_path / "data"), "tasks": "CR,STS13"}
+    path.write_text(f"study: a\ntrainer: {json.dumps(trainer)}\nsearch: {{ema_decay: [0.5]}}\n")
+    assert shortfall_warnings(read_study(path)) == [
+        "task CR: custrev.neg has 12 of the 1,368 published sentences; custrev.pos has 12 of the "
+        "2,407 published sentences"
+    ]

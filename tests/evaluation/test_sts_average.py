@@ -2,7 +2,6 @@
 
 import dataclasses
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,17 @@ import pytest
 from test_senteval import lay_out
 
 from analysis.data.tasks import STS
-from mtdlab.config import TrainerSettings, read_study
-from mtdlab.device import choose_device
-from mtdlab.encoders.embed import Embedder
+from mtdlab.config import read_study
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import score_tasks
-from mtdlab.settings import Representation
 from mtdlab.sweep.environment import environment
 from mtdlab.sweep.preflight import selection_warnings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
+from tests.conftest import Settings
+from tests.evaluation.conftest import embedder_of
 
-Settings = Callable[..., TrainerSettings]
 SOME = ("STS12", "STSB", "SICKR")
 
 
@@ -44,10 +41,6 @@ def senteval(tmp_path: Path, tiny_pairs: Path) -> Path:
                 texts = [f"{first}\t{second}" for _, first, second in shared]
             path.write_text("\n".join(texts) + "\n")
     return folder
-
-
-def ignore(_step: int, _evaluation: Evaluation | None) -> None:
-    """A step callback that does nothing."""
 
 
 def test_the_sets_that_are_there_are_named_and_the_missing_ones(senteval: Path) -> None:
@@ -73,25 +66,18 @@ def test_other_pairs_than_sentevals_are_their_test_pairs(
     settings = settings_of(evaluation=evaluation, select_on="sts_average")
     inputs = load_inputs(settings)
     average = StsAverage(evaluation, inputs.encoder, inputs.test)
-    device, model = choose_device(settings), inputs.encoder.model
-    found = average.evaluate(average.embed(Embedder(model, Representation("cls"), device)))
-    assert found == inputs.test.evaluate(
-        inputs.test.embed(Embedder(model, Representation("cls"), device))
-    )
+    embedder = embedder_of(inputs.encoder)
+    assert average.measure(embedder)[1] == inputs.test.measure(embedder)[1]
 
 
 def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Path) -> None:
     settings = settings_of(evaluation=str(senteval), tasks=",".join(SOME))
     inputs = load_inputs(settings)
-    device, model = choose_device(settings), inputs.encoder.model
-    average = StsAverage(str(senteval), inputs.encoder, inputs.test)
-    found = average.evaluate(average.embed(Embedder(model, Representation("cls"), device)))
-    scores: list[Any] = [
-        each.score
-        for each in score_tasks(Embedder(model, Representation("cls"), device), inputs.suite)
-    ]
+    embedder = embedder_of(inputs.encoder)
+    _, found = StsAverage(str(senteval), inputs.encoder, inputs.test).measure(embedder)
+    scores: list[Any] = [each.score for each in score_tasks(embedder, inputs.suite)]
     assert found.score == pytest.approx(np.mean(scores))
-    test = inputs.test.evaluate(inputs.test.embed(Embedder(model, Representation("cls"), device)))
+    _, test = inputs.test.measure(embedder)
     assert dataclasses.replace(found, score=test.score) == test
 
 
@@ -121,15 +107,13 @@ def test_the_checkpoint_is_the_best_on_average(settings_of: Settings, senteval: 
 
 
 def test_a_study_that_lacks_sets_is_warned_of(senteval: Path, tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    text = f"study: a\ntrainer: {{evaluation: {senteval}}}\nsearch: {{SEARCH}}\n"
-    path.write_text(text.replace("SEARCH", "ema_decay: [0.5], select_on: [dev, sts_average]"))
-    [warning] = selection_warnings(read_study(path))
+    def warnings(search: str, trainer: str = "") -> list[str]:
+        path = tmp_path / "study.yaml"
+        settings = f"{{evaluation: {senteval}{trainer}}}"
+        path.write_text(f"study: a\ntrainer: {settings}\nsearch: {{{search}}}\n")
+        return selection_warnings(read_study(path))
+
+    [warning] = warnings("ema_decay: [0.5], select_on: [dev, sts_average]")
     assert "(STS13, STS14, STS15, STS16 missing)" in warning
-    path.write_text(text.replace("SEARCH", "ema_decay: [0.5]"))
-    assert selection_warnings(read_study(path)) == []
-    path.write_text(
-        f"study: a\ntrainer: {{evaluation: {senteval}, preset: published-code}}\n"
-        "search: {queue_size: [128, 256]}\n"
-    )
-    assert selection_warnings(read_study(path)) == [warning]
+    assert warnings("ema_decay: [0.5]") == []
+    assert warnings("queue_size: [128, 256]", ", preset: published-code") == [warning]

