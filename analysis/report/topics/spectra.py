@@ -7,11 +7,8 @@ import pandas as pd
 
 from analysis import figures
 from analysis.data.runs import choose_evenly
-from analysis.report.cells import describe_curve, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import describe_curve, make_table
+from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.curves import compute_effective_ranks, compute_spectra
 
 if TYPE_CHECKING:
@@ -46,13 +43,13 @@ def show(info: Spectra) -> tuple[Table, ...]:
     before = info.moment("before").set_index("mtd")["mean"]
     after = info.moment("after").drop(columns="moment").reset_index(drop=True)
     after.insert(3, "before", after["mtd"].map(before))
-    rows, remark = thin_rows(after.rename(columns={"mean": "after"}), "levels")
     caption = (
         "Effective rank: the number of equally large singular values that would spread as "
         "much as these do (the exponential of their entropy). The interval is that of the "
-        f"rank after training.{remark}"
+        "rank after training."
     )
-    return (make_table(rows, caption=caption, csv="effective_rank"),)
+    shown = after.rename(columns={"mean": "after"})
+    return (make_table(shown, caption=caption, csv="effective_rank", many="levels"),)
 
 
 def describe(info: Spectra) -> tuple[str, ...]:

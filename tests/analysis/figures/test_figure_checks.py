@@ -336,7 +336,7 @@ def test_the_main_figure_names_what_makes_up_the_mtd(
     trials_of: MakeTrials, study_of: MakeStudy
 ) -> None:
     def entries(trials: pd.DataFrame) -> tuple[list[str], Axes]:
-        drawing = score_topic.draw(score_topic.compute(StudyContext(study_of(trials))))
+        drawing = score_topic.draw(StudyContext(study_of(trials)))
         assert drawing is not None
         figure = _compose(drawing, "", narrow=False)
         figure.draw_without_rendering()

@@ -14,28 +14,25 @@ from analysis.data.frames import StudyFrames
 from analysis.data.level_means import load_published_means
 from analysis.report import write_level_means, write_multi_study, write_report
 from analysis.report.topics import comparison, score, trials
+from tests.analysis.conftest import build_study, make_trials
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 TOPICS = (score.TOPIC, comparison.TOPIC, trials.TOPIC)
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$"
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A study with every kind of section and a failed trial."""
-    frame = trials_of()
+    frame = make_trials()
     frame.loc[5, "state"] = "FAIL"
     frame.loc[5, "reason"] = "out of memory " * 30
     frame.loc[5, "score"] = float("nan")
     out = tmp_path_factory.mktemp("page")
-    report = write_report(study_of(frame), out, generated="now", version="0.1.0")
+    report = write_report(build_study(frame), out, generated="now", version="0.1.0")
     return report.page.as_uri()
 
 
@@ -52,9 +49,9 @@ def write_small(study: StudyFrames, out: Path) -> str:
     return report.page.as_uri()
 
 
-def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
+def make_state(state: str) -> StudyFrames:
     """A study of the kind that the name says."""
-    frame, planned = trials_of(), 24
+    frame, planned = make_trials(), 24
     if state == "running":
         frame.loc[:1, "state"] = "RUNNING"
         frame.loc[:1, "score"] = np.nan
@@ -72,7 +69,7 @@ def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyF
         frame[["score", "alignment", "uniformity", "score_before"]] = np.nan
     elif state in ("0", "1", "2"):
         frame, planned = frame.iloc[: int(state)], max(int(state), 1)
-    return study_of(frame, planned=planned)
+    return build_study(frame, planned=planned)
 
 
 @pytest.mark.parametrize(
@@ -106,16 +103,9 @@ def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyF
 )
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_answers(
-    browser: "Browser",
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    tmp_path: Path,
-    state: str,
-    status: str,
-    answer: str,
-    command: str,
+    browser: "Browser", tmp_path: Path, state: str, status: str, answer: str, command: str
 ) -> None:
-    study = make_state(state, trials_of, study_of)
+    study = make_state(state)
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.set_default_timeout(5_000)
     messages: list[str] = []
@@ -145,14 +135,9 @@ def test_the_first_screen_answers(
 @pytest.mark.parametrize("kind", ["program", "table", "means", "studies"])
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_of_every_kind_of_page_has_its_facts(
-    browser: "Browser",
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    means_address: str,
-    tmp_path: Path,
-    kind: str,
+    browser: "Browser", means_address: str, tmp_path: Path, kind: str
 ) -> None:
-    study = study_of(trials_of(times=(1, 8)))
+    study = build_study(make_trials(times=(1, 8)))
     if kind == "program":
         address = write_small(
             dataclasses.replace(study, methods={"toy:train": "toy:train"}), tmp_path
@@ -249,13 +234,11 @@ def test_the_page_is_whole_without_scripts(browser: "Browser", address: str) -> 
     context.close()
 
 
-def test_hostile_names_do_nothing(
-    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    frame = trials_of().assign(queue_slice=[ATTACK, "all"] * 12)
+def test_hostile_names_do_nothing(browser: "Browser", tmp_path: Path) -> None:
+    frame = make_trials().assign(queue_slice=[ATTACK, "all"] * 12)
     frame.loc[0, "state"], frame.loc[0, "reason"] = "FAIL", ATTACK
     study = dataclasses.replace(
-        study_of(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
+        build_study(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
     )
     page = browser.new_page(viewport={"width": 390, "height": 800})
     events: list[str] = []

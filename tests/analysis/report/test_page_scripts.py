@@ -1,21 +1,19 @@
 """The scripts of the page in a browser: sorting, filter, copy; and the printed page."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 
 from analysis.data.frames import StudyFrames
 from analysis.report import write_report
 from analysis.report.topics import trials
+from tests.analysis.conftest import build_study, make_trials
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
@@ -26,13 +24,11 @@ def write_trials(study: StudyFrames, out: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
-) -> str:
-    frame = trials_of()
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    frame = make_trials()
     frame.loc[5, "state"], frame.loc[5, "reason"] = "FAIL", "out of memory"
     frame.loc[5, "score"] = float("nan")
-    return write_trials(study_of(frame), tmp_path_factory.mktemp("scripts"))
+    return write_trials(build_study(frame), tmp_path_factory.mktemp("scripts"))
 
 
 @pytest.fixture
@@ -108,12 +104,10 @@ def test_the_printed_page_is_whole(page: "Page") -> None:
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
-def test_more_trials_than_are_shown_are_filtered(
-    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    frame = trials_of(seeds=range(1_100), decays=(0.85,), times=(1,))
+def test_more_trials_than_are_shown_are_filtered(browser: "Browser", tmp_path: Path) -> None:
+    frame = make_trials(seeds=range(1_100), decays=(0.85,), times=(1,))
     page = browser.new_page()
-    page.goto(write_trials(study_of(frame), tmp_path))
+    page.goto(write_trials(build_study(frame), tmp_path))
     assert len(frame) == 1_100
     assert shown(page).count() == 1_000
     best = frame.loc[frame["score"].idxmax(), "seed"]

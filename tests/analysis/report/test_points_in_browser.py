@@ -1,14 +1,12 @@
 """Points of figures in a browser: values on hover and focus, links, widths, dark, no scripts."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
 from analysis.report import write_report
 from analysis.report.topics import TOPICS
+from tests.analysis.conftest import build_study, make_trials
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -17,16 +15,12 @@ pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: Callable[..., pd.DataFrame],
-    study_of: Callable[..., StudyFrames],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     shown = [topic for topic in TOPICS if topic.name in ("score", "trials")]
-    trials = trials_of(decays=(0.75, 0.9, 0.97), times=(8,))
+    trials = make_trials(decays=(0.75, 0.9, 0.97), times=(8,))
     # apart, so that the points of the means do not cover those of the trials
     trials["score"] += 10 * trials["seed"]
-    study = study_of(trials)
+    study = build_study(trials)
     out = tmp_path_factory.mktemp("points")
     return write_report(study, out, generated="now", version="0", topics=shown).page.as_uri()
 

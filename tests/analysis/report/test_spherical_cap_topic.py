@@ -1,26 +1,21 @@
 """The topic on random and mixed negatives: on a page with mixed negatives, and on no other."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from analysis.report import write_report
 from analysis.report.topics import spherical_cap
-
-Make = Callable[..., Any]
+from tests.analysis.conftest import build_study, make_trials
 
 
 def mixed(trials: pd.DataFrame) -> pd.DataFrame:
     return trials.assign(method="mixcse", mixing_weight=0.2)
 
 
-def test_a_study_with_mixed_negatives_has_the_section(
-    trials_of: Make, study_of: Make, tmp_path: Path
-) -> None:
+def test_a_study_with_mixed_negatives_has_the_section(tmp_path: Path) -> None:
     report = write_report(
-        study_of(mixed(trials_of(seeds=(0, 1), decays=(0.85,), times=(1, 8)))),
+        build_study(mixed(make_trials(seeds=(0, 1), decays=(0.85,), times=(1, 8)))),
         tmp_path,
         generated="now",
         version="1",
@@ -35,9 +30,9 @@ def test_a_study_with_mixed_negatives_has_the_section(
     assert (tmp_path / "figures" / "spherical_cap.png").exists()
 
 
-def test_other_studies_have_not(trials_of: Make, study_of: Make, tmp_path: Path) -> None:
+def test_other_studies_have_not(tmp_path: Path) -> None:
     report = write_report(
-        study_of(trials_of(seeds=(0, 1), decays=(0.85,), times=(1, 8))),
+        build_study(make_trials(seeds=(0, 1), decays=(0.85,), times=(1, 8))),
         tmp_path,
         generated="now",
         version="1",

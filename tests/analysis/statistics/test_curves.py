@@ -113,6 +113,6 @@ def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn(
     trials = trials_of()
     lowest = sorted(trials["mtd"].unique())[:3]
     for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
-        drawing = score.draw(score.compute(StudyContext(study_of(frame))))
+        drawing = score.draw(StudyContext(study_of(frame)))
         assert drawing is not None
         assert ("the line is a smooth curve" in drawing.caption) is expected
