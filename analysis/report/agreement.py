@@ -101,7 +101,6 @@ def describe(info: Transfer) -> tuple[str, ...]:
 
 
 def show(info: Transfer) -> tuple[Table, ...]:
-    """How the studies agree, and which configurations are worth running."""
     if not info.agreements:
         return ()
     hidden = ["first_low", "first_high", "other_low", "other_high"]
@@ -159,7 +158,6 @@ def _number(place: float) -> str:
 
 
 def draw(info: Transfer) -> Drawing | None:
-    """The curve of each study, a panel for each unit of MTD."""
     if not info.agreements:
         return None
     units = [unit for unit in UNITS if unit in {each.unit for each in info.agreements}]

@@ -2,14 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
-from analysis.report.page import Figure, Table
+from analysis.report.page import Table
 
 _GREEK = {"η": "eta", "τ": "tau", "ε": "varepsilon", "α": "alpha"}
 _LATEX = str.maketrans(
@@ -70,7 +69,7 @@ def _escape(text: str, table: Mapping[int, str]) -> str:
 
 _FORMULA = re.compile(r"(?![+-][\d.]+(?:e[+-]?\d+)?$)[=+\-@\t\r]", re.IGNORECASE)
 """The beginning of a formula in spreadsheets; a number with a sign is none."""
-_TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
+TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 
 @dataclass(frozen=True)
@@ -118,44 +117,3 @@ def to_csv(frame: pd.DataFrame) -> bytes:
 
 def _inert(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
-
-
-def write_page_files(
-    out: Path,
-    page: str,
-    frames: Mapping[str, pd.DataFrame],
-    tables: Sequence[Table],
-    figures: Sequence[Figure],
-    *,
-    table_names: Iterable[str],
-    figure_names: Iterable[str],
-) -> Files:
-    """Write tables and figures, then the page, then remove what an earlier report left.
-
-    Args:
-        frames: the CSV files by name.
-        tables: those of the page, of which each that has a file is written as text.
-        table_names, figure_names: all that a report of this kind may have written before.
-
-    Raises:
-        OSError: if the folder cannot be written.
-    """
-    csv = {f"tables/{name}.csv": to_csv(frame) for name, frame in frames.items()}
-    texts = {
-        f"tables/{table.file}.{ending}": write(table).encode(errors="replace")
-        for table in tables
-        if table.file
-        for ending, write in _TEXT_TABLES.items()
-    }
-    images = {
-        f"figures/{each.name}.{kind}": content
-        for each in figures
-        for kind, content in (("png", each.png), ("svg", each.vector.encode()))
-    }
-    named = product((*table_names, *(table.file for table in tables)), ("csv", *_TEXT_TABLES))
-    earlier = [f"tables/{name}.{ending}" for name, ending in named]
-    earlier += [f"figures/{name}.{kind}" for name in figure_names for kind in ("png", "svg")]
-    write_files(out, csv | texts | images | {"index.html": page.encode(errors="replace")}, earlier)
-    return Files(
-        out / "index.html", tuple(out / name for name in images), tuple(out / name for name in csv)
-    )

@@ -92,9 +92,6 @@ class Finding:
         topic: whose figure is the main one; empty for none.
         best: a trial of the configuration to recommend; None without a score.
         decided: whether that configuration is significantly better than others.
-        confirms: whether `mtdlab confirm` can measure it again.
-        seeds: how many seeds would settle an open question; None: not known or too many.
-        indifferent: whether all configurations are equivalent.
     """
 
     answer: str
@@ -103,9 +100,6 @@ class Finding:
     topic: str = ""
     best: int | None = None
     decided: bool = False
-    confirms: bool = False
-    seeds: int | None = None
-    indifferent: bool = False
 
 
 def find_answer(context: StudyContext, infos: Infos) -> Finding:
@@ -256,9 +250,6 @@ def _distance(context: StudyContext) -> Finding:
         topic,
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
-        confirms=verdict.seeds > 1 and verdict.levels > 1 and verdict.verdict != "flat",
-        seeds=context.seeds_for_verdict,
-        indifferent=verdict.verdict == "flat",
     )
 
 

@@ -151,7 +151,7 @@ def recommend(
         label = "Highest mean, not above the untrained encoder"
     elif finding.decided:
         label = "Recommended configuration"
-    elif finding.indifferent:
+    elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
         label = "Highest mean; all tested are equivalent"
     texts = (
         _describe_score(context, finding.best),
@@ -225,9 +225,9 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
         return _step("Compare with the study that chose the two configurations")
     if finding.topic == "sufficiency":
         return _compare_divisions(context, f"with {new_seeds} ({time})")
-    if finding.indifferent:
+    if finding.kind == "flat":
         return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
-    if finding.decided and finding.confirms and runs(command, "sweep"):
+    if finding.decided and finding.topic == "score" and runs(command, "sweep"):
         text = f"{_widen(context)}Confirm the best level with {new_seeds} ({time})"
         return _step(text, confirm_command(study))
     if finding.decided:
@@ -288,12 +288,16 @@ def _widen(context: StudyContext) -> str:
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     runs_of_seed = completed_runs(context.trials).groupby("seed").size()
-    used = len(runs_of_seed)
-    if finding.topic == "score" and min(context.verdict.levels, used) > 1 and not finding.seeds:
-        return _step("Test a wider range of MTD: over 1,000 seeds would be needed to decide here")
-    wanted = finding.seeds or max(2 * used, 3)
+    used, settling = len(runs_of_seed), None
+    if finding.topic == "score":
+        settling = context.seeds_for_verdict
+        if min(context.verdict.levels, used) > 1 and not settling:
+            return _step(
+                "Test a wider range of MTD: over 1,000 seeds would be needed to decide here"
+            )
+    wanted = settling or max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
-    if finding.seeds:
+    if settling:
         text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
     time = describe_time(context.study, max(wanted - used, 0) * max(runs_of_seed, default=1))
     return _step(f"{text} ({time})", more_seeds_command(context.study, wanted))

@@ -48,8 +48,6 @@ _METHODS = (
 
 @dataclass(frozen=True)
 class Judged:
-    """Level means and what was found of them."""
-
     data: LevelMeans
     found: MeansVerdict
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -33,7 +33,7 @@ from analysis.report.study_facts import (
     describe_status,
     list_facts,
 )
-from analysis.report.topics.base import Drawing, Table, Topic
+from analysis.report.topics.base import Axes, Drawing, Table, Topic
 from analysis.report.writer import Report, write_page, write_report
 from analysis.statistics.agreement import Agreement
 from analysis.statistics.multi_study import (
@@ -44,9 +44,6 @@ from analysis.statistics.multi_study import (
     find_shared_differences,
     studies_by_method,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_NAMED = 6
 _MOST_COMMAND = 2_000
@@ -160,7 +157,6 @@ class MultiStudyReport(Files):
     agreements: tuple[Agreement, ...] = ()
 
     def __repr__(self) -> str:
-        """The pages, a line each."""
         own = (f"{name}: {report.page}" for name, report in self.pages.items())
         return "\n".join([str(self.page), *own])
 
@@ -222,14 +218,13 @@ class Studies:
 
 def _show_studies(context: Studies) -> tuple[Table, ...]:
     overview = context.overview
-    shown = overview.drop(columns=["completed", "planned"]).rename(
-        columns={"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
-    )
     done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
+    shown = overview.drop(columns=["completed", "planned"])
+    shown["setting"] = shown["setting"].replace("", "nothing varied")
     shown.insert(2, "trials", done + " of " + planned)
-    shown["best configuration"] = shown["best configuration"].replace("", "nothing varied")
+    labels = {"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
     table = make_table(
-        shown,
+        shown.rename(columns=labels),
         caption=(
             f"Each study's best configuration with its {PERCENT} CI over seeds, and its verdict "
             "on MTD. A study's name links to its page."
@@ -237,11 +232,6 @@ def _show_studies(context: Studies) -> tuple[Table, ...]:
         csv="studies",
     )
     return (replace(table, links=tuple(f"../{quote(name)}/index.html" for name in context.names)),)
-
-
-def _describe_studies(context: Studies) -> tuple[str, ...]:
-    empty = context.overview.loc[context.overview["n"].isna(), "study"]
-    return tuple(f"{clean(name)} has no completed trial with a score yet." for name in empty)
 
 
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
@@ -271,7 +261,7 @@ def _draw_metric(context: Studies, metric: str) -> Drawing:
     names = context.names
     linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         figures.draw_studies(linked, ax, studies=names, untraced=untraced, name=label)
 
     return Drawing(
@@ -309,23 +299,9 @@ def _describe_score(context: Studies) -> tuple[str, ...]:
     return (several, *(_draw_metric(context, metric).alt for metric in metrics))
 
 
-def _tabulate_score(context: Studies) -> pd.DataFrame:
-    return context.curves.drop(columns=["text", "trial"], errors="ignore")
-
-
-def _show_score(context: Studies) -> tuple[Table, ...]:
-    caption = "Mean score of each study by MTD."
-    return (make_table(_tabulate_score(context), caption=caption, csv="mtd_curves"),)
-
-
-def _describe_models(context: Studies) -> tuple[str, ...]:
+def _describe_models(context: Studies) -> str:
     ranks = zip(context.ranks["model"], context.ranks["rank"], strict=True)
-    return (" ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks),)
-
-
-def _show_models(context: Studies) -> tuple[Table, ...]:
-    caption = "Effective rank of each model."
-    return (make_table(context.ranks, caption=caption, csv="effective_rank"),)
+    return " ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks)
 
 
 def _draw_models(context: Studies) -> Drawing:
@@ -337,32 +313,37 @@ def _draw_models(context: Studies) -> Drawing:
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."
         ),
-        alt=_describe_models(context)[0],
+        alt=_describe_models(context),
     )
 
 
 def make_topics(context: Studies) -> tuple[Topic[Studies, Any], ...]:
     """The topics of the page, with a figure of curves for each metric."""
-    curves = {
-        f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
-        for place, metric in enumerate(context.metrics, start=1)
-    }
+    curves, empty = context.curves.drop(columns=["text", "trial"]), context.overview["n"].isna()
     studies = Topic[Studies, Studies](
         name="studies",
         title="The studies",
         compute=lambda context: context,
         csv={"studies": lambda context: context.overview},
-        text=_describe_studies,
+        text=lambda context: (
+            f"{clean(name)} has no completed trial with a score yet."
+            for name in context.overview.loc[empty, "study"]
+        ),
         tables=_show_studies,
     )
     score = Topic[Studies, Studies](
         name="score",
         title="Score against maximum traceable distance",
         compute=lambda context: context,
-        csv={"mtd_curves": _tabulate_score},
-        figures=curves,
+        csv={"mtd_curves": lambda _: curves},
+        figures={
+            f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
+            for place, metric in enumerate(context.metrics, start=1)
+        },
         text=_describe_score,
-        tables=_show_score,
+        tables=lambda _: (
+            make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves"),
+        ),
     )
     models = Topic[Studies, Studies](
         name="spectra",
@@ -373,8 +354,12 @@ def make_topics(context: Studies) -> tuple[Topic[Studies, Any], ...]:
             "effective_rank": lambda context: context.ranks,
         },
         figures={"spectra": _draw_models},
-        text=_describe_models,
-        tables=_show_models,
+        text=lambda context: (_describe_models(context),),
+        tables=lambda context: (
+            make_table(
+                context.ranks, caption="Effective rank of each model.", csv="effective_rank"
+            ),
+        ),
     )
     return studies, score, agreement.TOPIC, models
 

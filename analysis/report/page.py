@@ -15,7 +15,6 @@ _ROW = re.compile(r'<tr id="(trial-\d+)"')
 
 
 def trial_anchor(number: int) -> str:
-    """The id of a trial's row on the page."""
     return f"trial-{number}"
 
 
@@ -82,20 +81,16 @@ class Figure:
     """A figure as markup for the page and as files.
 
     Attributes:
-        alt: what the figure shows, for readers who do not see it.
         caption: what is drawn.
         svg: two `<svg>` elements, one of which the page shows, by its width.
-        vector: the SVG file.
-        png: the PNG file.
+        files: the PNG and the SVG file by the ending of their names.
     """
 
     name: str
     title: str
     caption: str
-    alt: str
     svg: str
-    png: bytes
-    vector: str
+    files: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)

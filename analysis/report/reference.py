@@ -165,7 +165,8 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
     moments = pd.DataFrame({"moment": ["before", "after"], "power": [1.5, 0.5]})
     spectra = trials[["number"]].merge(moments, how="cross").set_index(["number", "moment"])
     values = np.arange(1, 9.0) ** -spectra[["power"]].to_numpy()
-    probes = trials[["number"]].merge(pd.DataFrame({"lag": [1, 2, 4, 8]}), how="cross")
+    lags = pd.DataFrame({"step": 20, "lag": [1, 2, 4, 8]})
+    probes = trials[["number"]].merge(lags, how="cross")
     numbers = tuple(trials["number"].tolist())
     look = (1, 3, len(numbers), 0.05, 0.05, 0.2, "inconclusive", "max_seeds", 0, numbers)
     return StudyFrames(
@@ -176,7 +177,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         curves=pd.concat(curves).assign(queue_fill=512.0, fgsm_changed=0.1),
         spectra=pd.DataFrame(values, index=spectra.index),
         scores=scores[["number", "task", "score"]],
-        probes=probes.assign(step=20, cosine=0.9 ** probes["lag"], baseline=0.1),
+        probes=probes.assign(cosine=0.9 ** probes["lag"], baseline=0.1),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
         settings=_SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},

@@ -46,7 +46,6 @@ _PAIRED = (
 
 
 def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]:
-    """The methods behind what this study's page states."""
     texts = [_SEEDS]
     if finding.topic in ("methods", "configurations"):
         texts.append(_PAIRED)

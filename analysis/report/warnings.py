@@ -31,11 +31,11 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
         *_warn_of_choices(context),
         *_warn_of_design(context),
         warn_of_queue(context.traced),
-        *_warn_of_short_training(context),
+        _warn_of_short_training(context.trials),
         warn_of_failures(context.curve_trials),
         warn_of_environment(context.study.environment, context.traced),
-        *_warn_of_collapses(context),
-        warn_of_groups(context.levels.table),
+        _warn_of_collapses(context.collapsed),
+        _warn_of_groups(context.levels.table),
         *_warn_of_scores(context),
     )
     return tuple(filter(None, candidates))
@@ -102,28 +102,28 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
         )
 
 
-def _warn_of_short_training(context: StudyContext) -> Iterator[str]:
+def _warn_of_short_training(trials: pd.DataFrame) -> str:
     """That more than half of the trials were best at their last evaluation."""
-    ends, known = count_best_at_end(context.trials)
-    if ends > _MOST_AT_END * known:
-        yield (
-            f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: "
-            "a level that learns slowly may be lower here than it would be after more steps."
-        )
-
-
-def _warn_of_collapses(context: StudyContext) -> Iterator[str]:
-    found = context.collapsed[context.collapsed["collapsed"] > 0]
-    where = ", ".join(
-        f"{'' if assessed == trials else 'at least '}{collapsed} of {trials} trials at MTD "
-        f"{format_mtd(mtd)}"
-        for mtd, trials, assessed, collapsed, _ in found.head(_MOST_NAMED).itertuples(name=None)
+    ends, known = count_best_at_end(trials)
+    text = (
+        f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: a "
+        "level that learns slowly may be lower here than it would be after more steps."
     )
-    if where:
-        yield (
-            f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
-            "read the median and the share of collapsed trials beside it."
-        )
+    return text if ends > _MOST_AT_END * known else ""
+
+
+def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
+    found = collapsed[collapsed["collapsed"] > 0].head(_MOST_NAMED)
+    where = ", ".join(
+        f"{'' if assessed == trials else 'at least '}{amount} of {trials} trials at MTD "
+        f"{format_mtd(mtd)}"
+        for mtd, trials, assessed, amount, _ in found.itertuples(name=None)
+    )
+    text = (
+        f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
+        "read the median and the share of collapsed trials beside it."
+    )
+    return text if where else ""
 
 
 def _warn_of_scores(context: StudyContext) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _warn_of_scores(context: StudyContext) -> Iterator[str]:
         )
 
 
-def warn_of_groups(table: pd.DataFrame) -> str:
+def _warn_of_groups(table: pd.DataFrame) -> str:
     """That scores of a level fall into two groups, as where some trials collapse.
 
     Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are

@@ -15,7 +15,7 @@ from analysis.inference.verdict import Verdict
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
-from analysis.report.files import Files, write_files, write_page_files
+from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
 from analysis.report.findings import find_answer
 from analysis.report.headline import build_headline
 from analysis.report.page import BasePage, Page, Section, render
@@ -47,7 +47,6 @@ class Report(Files):
     seeds_for_verdict: int | None = None
 
     def __repr__(self) -> str:
-        """The page and what it says, in a few lines."""
         return "\n".join([str(self.page), *self.summary])
 
 
@@ -86,16 +85,31 @@ def write_page(
     )
     missing = filter(None, (topic.missing(info) for topic, info in found))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
-    figures = [*filter(None, [figure]), *(each for part in sections for each in part.figures)]
-    return write_page_files(
-        out,
-        render(whole),
-        {name: frame for pair in found for name, frame in _tabulate(*pair, as_shown).items()},
-        [table for section in sections for table in section.tables],
-        figures,
-        table_names=[name for topic in topics for name in topic.csv],
-        figure_names=[MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)],
-    )
+    shown = [table for section in sections for table in section.tables if table.file]
+    drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
+    csv = {
+        f"tables/{name}.csv": to_csv(frame)
+        for pair in found
+        for name, frame in _tabulate(*pair, as_shown).items()
+    }
+    texts = {
+        f"tables/{table.file}.{ending}": write(table).encode(errors="replace")
+        for table in shown
+        for ending, write in TEXT_TABLES.items()
+    }
+    images = {
+        f"figures/{each.name}.{kind}": content
+        for each in drawn
+        for kind, content in each.files.items()
+    }
+    html = {"index.html": render(whole).encode(errors="replace")}
+    named = [*(name for topic in topics for name in topic.csv), *(table.file for table in shown)]
+    old = [f"tables/{name}.{ending}" for name in named for ending in ("csv", *TEXT_TABLES)]
+    named = [MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)]
+    old += [f"figures/{name}.{kind}" for name in named for kind in ("png", "svg")]
+    write_files(out, csv | texts | images | html, old)
+    figures, tables = (tuple(out / name for name in names) for names in (images, csv))
+    return Files(out / "index.html", figures, tables)
 
 
 def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> Section:
@@ -117,7 +131,6 @@ def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> S
 
 
 def _tabulate(topic: Topic[Any, Any], info: Any, as_shown: bool) -> dict[str, pd.DataFrame]:
-    """The topic's CSV files."""
     frames = {name: make(info) for name, make in topic.csv.items()}
     return {
         name: frame.assign(mtd=frame["mtd"].map(round_mtd))

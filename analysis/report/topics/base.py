@@ -11,10 +11,10 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
+from analysis.report.drawing import Axes, Draw, Drawing
 from analysis.report.page import Table
 
-__all__ = ["Draw", "Drawing", "StudyContext", "Table", "Topic"]
+__all__ = ["Axes", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
 
 Context = TypeVar("Context")
 Info = TypeVar("Info")

@@ -63,7 +63,6 @@ def describe(info: Batches) -> tuple[str, ...]:
 
 
 def draw(info: Batches) -> Drawing:
-    """The curves, the paired curves, and the paper's curves."""
     published = load_curve("figure3_mtd_by_batch")
     sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
     verdicts = [

@@ -72,7 +72,6 @@ def tabulate(info: BestTrial) -> pd.DataFrame:
 
 
 def show(info: BestTrial) -> tuple[Table, ...]:
-    """The trial that each score chooses."""
     caption = "The trial that each score chooses; this study chooses as in the first row."
     return (make_table(tabulate(info)[list(_SHOWN)], caption=caption, csv="best_trial"),)
 

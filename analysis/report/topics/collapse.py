@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -10,11 +9,8 @@ import pandas as pd
 from analysis import figures
 from analysis.experiments import compute_collapse, detect_collapse
 from analysis.report.cells import BAND, count, make_table
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.training import COLLAPSE_COSINE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _CRITERIA = (
     "A trial counts as collapsed from the first evaluation from which on, to its end, each "
@@ -69,13 +65,12 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
 
 
 def draw(info: Collapse) -> Drawing | None:
-    """Score and mean cosine over steps by structure."""
     if not len(info.curves):
         return None
     table = info.curves.assign(structure=_name_structure(info.curves))
 
     def panel(value: str, label: str) -> Draw:
-        def draw_one(ax: "Axes") -> None:
+        def draw_one(ax: Axes) -> None:
             figures.draw_structures(table, ax, value=value, label=label)
             figures.add_legend(ax)
 
@@ -98,7 +93,6 @@ def draw(info: Collapse) -> Drawing | None:
 
 
 def show(info: Collapse) -> tuple[Table, ...]:
-    """How many runs of each structure collapsed, and when."""
     shown = info.detected.rename(columns={"first": "first step", "last": "last step"})
     caption, labels = f"Detected collapses. {_CRITERIA}", info.context.labels
     return (make_table(shown, caption=caption, csv="collapse_detected", labels=labels),)

@@ -94,7 +94,6 @@ def _describe_interactions(effects: Effects) -> str:
 
 
 def show(info: Configurations) -> tuple[Table, ...]:
-    """A row for each configuration."""
     configurations = make_table(
         info.table.rename(columns={"number": "first trial"}),
         caption=f"Mean score of each configuration with its {PERCENT} CI over seeds, the "
@@ -119,7 +118,6 @@ def _tabulate_effects(info: Configurations) -> pd.DataFrame:
 
 
 def draw(info: Configurations) -> Drawing:
-    """The mean and interval of the best configurations."""
     table, names = info.table.head(_MOST_DRAWN), info.names[:_MOST_DRAWN]
     score, caption = info.context.score_label, _ROWS
     if len(table) < len(info.table):

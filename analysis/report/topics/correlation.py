@@ -25,7 +25,6 @@ def describe(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def show(table: pd.DataFrame) -> tuple[Table, ...]:
-    """A row per measure."""
     seeds = int(table["seeds"].min())
     interval = f"with its {PERCENT} t interval" if seeds > 1 else "without an interval"
     caption = (

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,11 +24,7 @@ from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import compute_deviations
 from analysis.measures.trace import PARTS
 from analysis.report.cells import PERCENT, clean, count, make_table
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
 
@@ -171,7 +166,6 @@ def _describe_others(comparison: Comparison) -> str:
 
 
 def warn_mixed(comparison: Comparison) -> Iterator[str]:
-    """Why the rows cannot be compared with each other."""
     if not comparison.balanced:
         others = ", ".join(clean(name) for name in comparison.others)
         yield (
@@ -277,7 +271,7 @@ def _published(comparison: Comparison) -> Draw:
         table = _placed(comparison, table.sort_values(experiment.by[0]))
     names, label = name_rows(comparison, table), _labels(comparison)[0]
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         draw = figures.draw_published_rows if rows else figures.draw_published_line
         draw(table, ax, names=names, label=label, name=SCORE)
 
@@ -405,7 +399,6 @@ def _show_tasks(info: ExperimentInfo) -> Iterator[Table]:
 
 
 def make_topic(experiment: Experiment) -> Topic[StudyContext, ExperimentInfo]:
-    """The topic of one entry of the catalogue."""
     return Topic(
         name=experiment.anchor,
         title=experiment.title,

@@ -1,19 +1,14 @@
 """Topic: alignment, uniformity and their distance from the ideal (MoCoSE, figure 4)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis import figures
 from analysis.data.runs import format_mtd
 from analysis.report.cells import BAND, describe_curve, make_table
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.curves import CONFIGURATION, GEOMETRY, compute_distances, compute_geometry
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _TEXT = (
     "Alignment is the mean squared distance between the two sentences of a paraphrase pair; "
@@ -27,11 +22,7 @@ _TEXT = (
 
 @dataclass(frozen=True)
 class Geometry:
-    """runs: `compute_distances`, a row per run; curves: `compute_geometry`, means by MTD.
-
-    Attributes:
-        described: the runs with their configuration and score.
-    """
+    """`compute_distances`, `compute_geometry`, and the runs with their configuration and score."""
 
     runs: pd.DataFrame
     curves: pd.DataFrame
@@ -48,7 +39,6 @@ def compute(context: StudyContext) -> Geometry | None:
 
 
 def show(info: Geometry) -> tuple[Table, ...]:
-    """The means side by side."""
     means = info.curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
     table = means[list(GEOMETRY)].reset_index()
     caption = (
@@ -59,7 +49,6 @@ def show(info: Geometry) -> tuple[Table, ...]:
 
 
 def draw_measures(info: Geometry) -> Drawing:
-    """Alignment and uniformity against MTD."""
     return _draw_curves(
         info,
         "Alignment and uniformity against maximum traceable distance",
@@ -70,7 +59,6 @@ def draw_measures(info: Geometry) -> Drawing:
 
 
 def draw_distance(info: Geometry) -> Drawing:
-    """Distance of (alignment, uniformity) from the ideal point against MTD."""
     return _draw_curves(
         info,
         "Distance from the ideal point against maximum traceable distance",
@@ -92,7 +80,7 @@ def _draw_curves(
     }
 
     def draw(measure: str, label: str) -> Draw:
-        def panel(ax: "Axes") -> None:
+        def panel(ax: Axes) -> None:
             curve, runs = curves[measure], info.described
             figures.draw_mtd_curve(curve, ax, runs=runs, value=measure, name=label)
             figures.add_legend(ax)
@@ -112,7 +100,6 @@ def _draw_curves(
 
 
 def draw_plane(info: Geometry) -> Drawing:
-    """Alignment and uniformity of each run as a plane."""
     nearest = info.runs.iloc[int(info.runs["l2"].argmin())]
     return Drawing(
         "Alignment and uniformity of each trial",

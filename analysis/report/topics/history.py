@@ -1,6 +1,5 @@
 """Topic: measured history, the half-life of keys beside the maximum traceable distance."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +45,6 @@ class History:
         retained: `compute_retained_curves`.
         curve, configurations: `summarise_half_lives` by MTD and by configuration.
         correlations: `correlate_history`.
-        untraced: mean half-life by method of the completed runs without an MTD.
     """
 
     context: StudyContext
@@ -56,7 +54,6 @@ class History:
     curve: pd.DataFrame
     configurations: pd.DataFrame
     correlations: pd.DataFrame
-    untraced: Mapping[str, float]
 
 
 def compute(context: StudyContext) -> History | None:
@@ -75,11 +72,6 @@ def compute(context: StudyContext) -> History | None:
         curve=summarise_half_lives(runs),
         configurations=summarise_half_lives(runs, context.study.settings),
         correlations=correlate_history(runs),
-        untraced={
-            name: float(group.merge(every, on="number")["half_life"].mean())
-            for name, group in context.untraced_by_method.items()
-            if name and group["number"].isin(every["number"]).any()
-        },
     )
 
 
@@ -113,7 +105,6 @@ def _steps(level: pd.Series) -> str:
 
 
 def _association(info: History) -> str:
-    """The rank correlations of the half-life."""
     rows = info.correlations[info.correlations["first"] == "half_life"]
     if not len(rows):
         return ""
@@ -128,15 +119,16 @@ def _association(info: History) -> str:
 
 def _others(info: History) -> str:
     """The half-life of the methods without an MTD, whose encoder itself was probed."""
-    found = [
-        f"{mean:.1f} steps in {name}" if np.isfinite(mean) else f"unknown in {name}"
-        for name, mean in info.untraced.items()
-    ]
+    found = []
+    for name, runs in info.context.untraced_by_method.items():
+        probed = runs.merge(info.every, on="number")["half_life"]
+        if name and len(probed):
+            known = np.isfinite(probed.mean())
+            found.append(f"{f'{probed.mean():.1f} steps' if known else 'unknown'} in {name}")
     return f"Mean half-life without an MTD: {', '.join(found)}." if found else ""
 
 
 def show(info: History) -> tuple[Table, ...]:
-    """The half-life of each configuration, and the correlations."""
     half_lives = make_table(
         info.configurations.rename(columns={"beyond": "trials beyond the longest lag"}),
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
@@ -159,7 +151,6 @@ def show(info: History) -> tuple[Table, ...]:
 
 
 def draw(info: History) -> Drawing | None:
-    """What is retained against the lag, half-life against MTD, score against half-life."""
     if not len(info.runs):
         return None
     runs, score = info.runs, info.context.score_label

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,12 +11,8 @@ from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
 from analysis.report.cells import PERCENT, clean, make_table
-from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.methods import compute_method_properties, with_methods
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_CURVES = 4
 """Methods in one figure against MTD; there is no space for the legend of more."""
@@ -50,7 +45,6 @@ class Methods:
     properties: pd.DataFrame
 
     def name(self, method: object) -> str:
-        """A method as it is written in text."""
         return clean(self.context.name_method(method))
 
 
@@ -148,7 +142,7 @@ def draw(info: Methods) -> Drawing:
         for method, text in zip(table["method"], labels["text"], strict=True)
     ]
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         if traced:
             figures.draw_methods(table.join(labels), ax, names=names, name=score)
         else:

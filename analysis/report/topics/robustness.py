@@ -97,7 +97,6 @@ def show(info: Robustness) -> tuple[Table, ...]:
 
 
 def draw(info: Robustness) -> Drawing:
-    """The score over MTD in each condition, and less each seed's mean over its levels."""
     curves, paired = {}, {}
     for each in info.conditions:
         labels = describe_means(each.curve, each.runs)

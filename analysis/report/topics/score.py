@@ -1,7 +1,6 @@
 """Topic: the score against the maximum traceable distance (MoCoSE, figure 2)."""
 
 import math
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,11 +11,8 @@ from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import BAND, LEVEL, PERCENT, count, describe_curve, make_table
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.curves import CONFIGURATION
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
@@ -79,7 +75,6 @@ def _bound(context: StudyContext) -> str:
 
 
 def describe_missing(context: StudyContext) -> str:
-    """Why there is no curve."""
     if len(context.curve):
         return ""
     why = "No completed trial has a score"
@@ -89,7 +84,6 @@ def describe_missing(context: StudyContext) -> str:
 
 
 def draw(context: StudyContext) -> Drawing | None:
-    """Every run and the mean, and beside them the paired curve."""
     curve, verdict = context.curve, context.verdict
     if not len(curve):
         return None
@@ -127,7 +121,7 @@ def _study(context: StudyContext) -> Draw:
     cells, runs = context.cells, context.traced
     baseline = float(runs["score_before"].astype("float64").mean())
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
             context.curve, ax, runs=runs, value="score", name=context.score_label
         )

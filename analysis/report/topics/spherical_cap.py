@@ -31,7 +31,6 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
 
 
 def draw(frame: pd.DataFrame) -> Drawing:
-    """Mean and standard deviation of the cosine by dimension and angle."""
     return Drawing(
         "Cosine of random pairs on a spherical cap",
         [("", lambda ax: figures.draw_spherical_cap(frame, ax))],
@@ -45,7 +44,6 @@ def draw(frame: pd.DataFrame) -> Drawing:
 
 
 def show(frame: pd.DataFrame) -> tuple[Table, ...]:
-    """A row for each angle and dimension."""
     caption = "Cosine of random pairs by angle (degrees) and dimension; and of a mixed negative."
     return (make_table(frame, caption=caption, csv="spherical_cap"),)
 

@@ -1,7 +1,6 @@
 """Topic: whether the score depends on the EMA decay and the queue size through MTD alone."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,11 +12,8 @@ from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
 from analysis.inference.verdict import format_p
 from analysis.report.cells import PERCENT, count, make_table
-from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.sufficiency import NEAR, Sufficiency
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
@@ -157,7 +153,7 @@ def draw(info: Sufficiency) -> Drawing | None:
     adjusted = ", adjusted for seeds that are missing" if tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         figures.draw_grid(
             cells,
             ax,

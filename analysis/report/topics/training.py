@@ -65,7 +65,6 @@ def describe(info: Training) -> tuple[str, ...]:
 
 
 def draw(info: Training) -> Drawing:
-    """Scores and loss over the steps."""
     context, study = info.context, info.context.study
     panels = [("score at each evaluation", _panel(info, "score", context.score_label))]
     caption = "A line per trial. Scores are those that the program reported."

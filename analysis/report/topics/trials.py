@@ -32,11 +32,7 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Trials:
-    """table: `compute_trials_table`; scores: its columns with the dev score and the one that ranks.
-
-    Attributes:
-        ranking: the column of the score that ranks the trials.
-    """
+    """`compute_trials_table`, its columns of scores beside the metric, and the one that ranks."""
 
     context: StudyContext
     table: pd.DataFrame

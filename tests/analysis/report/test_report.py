@@ -4,6 +4,7 @@ import dataclasses
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,8 +50,9 @@ class Outline(HTMLParser):
             self.wrong.append(tag)
 
 
-def write(study: StudyFrames, out: Path) -> Report:
-    return write_report(study, out, generated="2026-01-02 03:04 UTC", version="0.1.0")
+def write(study: StudyFrames, out: Path, **options: Any) -> Report:
+    made = {"generated": "2026-01-02 03:04 UTC", "version": "0.1.0"}
+    return write_report(study, out, **made | options)
 
 
 def outline_of(report: Report) -> Outline:
@@ -265,58 +267,58 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert_names_are_text(write_hostile(build_study(trials), trials, tmp_path))
 
 
-def test_an_empty_study_says_so(tmp_path: Path) -> None:
-    study = dataclasses.replace(
-        build_study(make_trials().iloc[:0], planned=9), study_file="", command=""
-    )
+def make_state(state: str) -> StudyFrames:
+    """A study of the kind that the name says."""
+    frame, planned = make_trials(), 24
+    if state == "running":
+        frame.loc[:1, "state"] = "RUNNING"
+        frame.loc[:1, "score"] = np.nan
+    elif state == "paused":
+        planned = 40
+    elif state == "failed":
+        frame = frame.assign(state="FAIL", score=np.nan)
+        frame["reason"] = [f"reason {number % 5} of some length " * 4 for number in range(24)]
+        frame.loc[3, "reason"] = ""
+    elif state == "learning rates":
+        low = frame[frame["mtd"] == frame["mtd"].max()]
+        high = low.assign(learning_rate=1e-3, score=low["score"] + 2)
+        frame = pd.concat([low.assign(learning_rate=1e-4), high], ignore_index=True)
+        frame, planned = frame.assign(number=range(len(frame))), len(frame)
+    elif state == "NaN":
+        frame[["score", "alignment", "uniformity", "score_before"]] = np.nan
+    elif state in ("0", "1", "2"):
+        frame, planned = frame.iloc[: int(state)], max(int(state), 1)
+    return build_study(frame, planned=planned)
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.parametrize(
+    ("state", "figures", "sentences"),
+    [
+        ("0", 0, ["Planned 0 of 1 trial complete, 1 waiting", "Run it (1 trial). "]),
+        ("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
+        ("1", 5, ["All scored trials have the same MTD"]),
+        ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
+        ("running", 9, ["Running 22 of 24 trials complete, 2 running"]),
+        ("NaN", 1, ["24 completed trials excluded for lack of a score."]),
+    ],
+)
+def test_an_awkward_study_has_a_sound_page_that_says_so(
+    state: str, figures: int, sentences: list[str], tmp_path: Path
+) -> None:
+    study = dataclasses.replace(make_state(state), study_file="", command="")
     report = write(study, tmp_path)
     check_sound(report)
-    assert report.figures == ()
-    text = text_of(report)
-    assert "Planned 0 of 9 trials complete, 9 waiting" in text
-    assert "No trial is complete with a score." in text
-    assert "Run it (9 trials). " in text
-    assert "No trial has been started." in text
+    assert len(report.figures) == 2 * figures
+    for sentence in sentences:
+        assert sentence in text_of(report)
     header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
     assert header.startswith("mtd,n,mean,low,high")
 
 
-def test_one_trial_is_drawn_and_not_judged(tmp_path: Path) -> None:
-    report = write(build_study(make_trials().iloc[:1]), tmp_path)
-    check_sound(report)
-    assert report.verdict.verdict == "inconclusive"
-    assert "All scored trials have the same MTD" in text_of(report)
-
-
-def test_a_study_of_failures_says_why(tmp_path: Path) -> None:
-    trials = make_trials().assign(state="FAIL", reason="out of memory", score=np.nan)
-    trials.loc[3, "reason"] = ""
-    report = write(build_study(trials), tmp_path)
-    check_sound(report)
-    text = text_of(report)
-    assert "All 24 trials failed" in text
-    assert re.search(r"23 FAIL out of memory 0", text)
-    assert "not recorded" in text
-
-
-@pytest.mark.usefixtures("figures_not_rendered")
-def test_a_running_study_shows_what_it_has(tmp_path: Path) -> None:
-    trials = make_trials()
-    trials.loc[14:, "score"] = np.nan
-    trials.loc[14:15, "state"] = "RUNNING"
-    trials.loc[16:, "state"] = "WAITING"
-    trials.loc[2, ["score", "alignment"]] = np.nan
-    study = dataclasses.replace(build_study(trials, planned=30), spectra=pd.DataFrame())
-    report = write(study, tmp_path)
-    check_sound(report)
-    text = text_of(report)
-    assert "Running 14 of 30 trials complete, 2 running, 14 waiting" in text
-    assert "1 completed trial excluded for lack of a score." in text
-
-
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_a_later_report_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
-    assert len(write(build_study(make_trials().iloc[:1]), tmp_path).figures) == 2 * 5
+    assert write(build_study(make_trials().iloc[:1]), tmp_path).figures
     own = tmp_path / "tables" / "my_notes.csv"
     own.write_text("kept", encoding="utf-8")
     report = write(build_study(make_trials().iloc[:0]), tmp_path)
@@ -335,7 +337,7 @@ def test_an_interrupted_report_leaves_the_old_page(
 
     monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_report(study, tmp_path, generated="later", version="0.1.0")
+        write(study, tmp_path, generated="later")
     assert (tmp_path / "index.html").read_bytes() == before
     assert not list(tmp_path.rglob("*.partial"))
 

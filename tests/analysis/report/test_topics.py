@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -16,36 +16,23 @@ from analysis.inference.pairing import LevelScores, level_scores
 from analysis.report import write_report
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
 from analysis.report.reference import example_studies
 from analysis.report.topics import TOPICS, Topic, score
+from analysis.report.topics.base import Axes, Drawing
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """The best score of each seed."""
     runs = context.traced
     return runs.groupby("seed", as_index=False)["score"].max() if len(runs) else None
 
 
-def describe(best: pd.DataFrame) -> tuple[str, ...]:
-    return (f"The best score of any seed is {best['score'].max():.2f}.",)
-
-
 def draw(best: pd.DataFrame) -> Drawing:
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         ax.plot(best["seed"], best["score"], "o")
 
-    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", describe(best)[0])
-
-
-def show(best: pd.DataFrame) -> tuple[Table, ...]:
-    return (make_table(best, caption="The best run of each seed.", csv="best_by_seed"),)
+    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", f"{len(best)} seeds")
 
 
 TOY = Topic(
@@ -54,8 +41,10 @@ TOY = Topic(
     compute=compute,
     csv={"best_by_seed": lambda best: best},
     figures={"best_by_seed": draw},
-    text=describe,
-    tables=show,
+    text=lambda best: (f"The best score of any seed is {best['score'].max():.2f}.",),
+    tables=lambda best: (
+        make_table(best, caption="The best run of each seed.", csv="best_by_seed"),
+    ),
     warnings=lambda best: ("One seed only.",) if len(best) < 2 else (),
 )
 
