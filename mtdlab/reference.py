@@ -72,16 +72,14 @@ def _describe(callback: Callable[..., Any]) -> list[str]:
         info = parameter.default
         if isinstance(info, ParameterInfo) and not info.hidden:
             is_argument = isinstance(info, ArgumentInfo)
-            name = _argument(parameter, info) if is_argument else _option(parameter, info)
-            row = f"| `{name}` | {_default(info.default)} | {_one_line(info.help)} |"
+            named = info.metavar or parameter.name.upper()
+            name = named if is_argument else _option(parameter, info)
+            meaning = " ".join((info.help or "").split()).replace("|", "\\|")
+            row = f"| `{name}` | {_default(info.default)} | {meaning} |"
             (arguments if is_argument else options).append(row)
     head = ["| argument or option | default | meaning |", "|---|---|---|"]
     table = [*head, *arguments, *options, ""] if arguments or options else []
     return [inspect.cleandoc(callback.__doc__ or ""), "", *table]
-
-
-def _argument(parameter: ParamMeta, info: ParameterInfo) -> str:
-    return info.metavar or parameter.name.upper()
 
 
 def _option(parameter: ParamMeta, info: ParameterInfo) -> str:
@@ -108,10 +106,6 @@ def _default(default: Any) -> str:
     if default is ...:
         return "required"
     return "" if default in (None, False, True) else f"`{default}`"
-
-
-def _one_line(text: str | None) -> str:
-    return " ".join((text or "").split()).replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -60,38 +60,20 @@ _LABELS: Mapping[str, str] = {
     "configuration_mean": "mean score of its configuration",
     "configuration_trials": "over trials",
 }
+_PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _DECIMALS: Mapping[str, int] = {
-    **dict.fromkeys((*TASKS, "STS average"), 2),
-    **dict.fromkeys(("sts_dev", "sts_test", "sts_average", "transfer_average"), 2),
-    "score": 2,
-    "mean": 2,
-    "median": 2,
-    "collapsed_share": 0,
-    "low": 2,
-    "high": 2,
-    "published": 2,
-    "paired_mean": 2,
-    "paired_low": 2,
-    "paired_high": 2,
-    "paired_low_all": 2,
-    "paired_high_all": 2,
-    "difference": 2,
-    "difference_low": 2,
-    "difference_high": 2,
-    "best mean": 2,
-    "mean_cosine": 3,
-    "before": 2,
-    "after": 2,
-    "alignment": 3,
-    "uniformity": 3,
+    **dict.fromkeys((*TASKS, "STS average", "sts_dev", "sts_test", "sts_average", *_PAIRED), 2),
+    **dict.fromkeys(("score", "mean", "median", "low", "high", "published", "best mean"), 2),
+    **dict.fromkeys(("difference", "difference_low", "difference_high", "before", "after"), 2),
     **dict.fromkeys(("value", "optimism", "score_optimism", "configuration_mean"), 2),
+    **dict.fromkeys(("mean_cosine", "alignment", "uniformity", "l1", "l2"), 3),
+    "transfer_average": 2,
     "wall time, s": 1,
-    "l1": 3,
-    "l2": 3,
+    "collapsed_share": 0,
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
-_MOST_LEVELS = 100
+_MOST_ROWS = 100
 
 
 def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
@@ -123,12 +105,18 @@ def make_table(
     csv: str = "",
     sortable: bool = False,
     labels: Mapping[str, str] | None = None,
+    many: str = "",
 ) -> Table:
     """The frame as a table, a row per row.
 
     Args:
         labels: of the columns that are settings; other columns have fixed labels.
+        many: what the rows are; of over 100, some at even steps are shown, and the caption says so.
     """
+    if many and len(frame) > _MOST_ROWS:
+        step = -(-len(frame) // _MOST_ROWS)
+        caption += f" One in {step} of the {len(frame):,} {many}; the CSV has all."
+        frame = frame.iloc[::step]
     named = {**(labels or {}), **_LABELS}
     columns = tuple(
         Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
@@ -136,11 +124,3 @@ def make_table(
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)
-
-
-def thin_rows(frame: pd.DataFrame, what: str) -> tuple[pd.DataFrame, str]:
-    """At most 100 rows at even steps, and a remark if that left some out."""
-    if len(frame) <= _MOST_LEVELS:
-        return frame, ""
-    step = -(-len(frame) // _MOST_LEVELS)
-    return frame.iloc[::step], f" One in {step} of the {len(frame):,} {what}; the CSV has all."

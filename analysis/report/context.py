@@ -7,16 +7,28 @@ from functools import cached_property
 import pandas as pd
 
 from analysis.data.frames import StudyFrames
-from analysis.data.runs import traced_runs, untraced_runs
+from analysis.data.runs import (
+    MTD_DECIMALS,
+    completed_runs,
+    has_mtd,
+    traced_runs,
+    untraced_runs,
+)
 from analysis.data.tasks import is_own, label_score
 from analysis.inference.design import seeds_for_verdict
 from analysis.inference.interim_analysis import judged_trials
-from analysis.inference.pairing import LevelScores, level_scores
+from analysis.inference.pairing import (
+    LevelScores,
+    compute_paired_curve,
+    compute_smooth,
+    level_scores,
+)
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
-from analysis.statistics.curves import compute_mtd_curve, find_width
+from analysis.statistics.curves import compute_cells, compute_mtd_curve, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
+from analysis.statistics.training import assess_collapse
 
 _MOST_LABEL = 60
 
@@ -31,7 +43,9 @@ class StudyContext:
         traced: completed runs of these with an MTD.
         untraced: all completed runs without one.
         levels: `level_scores` of the curve's trials.
-        curve: `compute_mtd_curve` of the score.
+        curve, cells: `compute_mtd_curve` of the score, `compute_cells`.
+        paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
+            blocks, and `compute_smooth`.
         verdict: on its shape, at the error rate and the margin that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
         methods: `compute_methods`; no rows where the runs are of one method.
@@ -63,8 +77,50 @@ class StudyContext:
         return compute_mtd_curve(self.curve_trials)
 
     @cached_property
+    def collapsed(self) -> pd.DataFrame:
+        """How many trials of each level collapsed, of how many this is known, the share in percent.
+
+        Index mtd; columns trials (with a score, or collapsed), assessed, collapsed, share. Of a
+        trial that failed it is known, of one that completed where its curve was read: the share of
+        the others is taken to be that of those read, and is NaN at a level without any.
+        """
+        known, trials = assess_collapse(self.study), self.curve_trials[has_mtd(self.curve_trials)]
+        done = trials["number"].isin(completed_runs(trials)["number"])
+        trials = trials.assign(
+            done=done,
+            read=done & trials["number"].isin(known.index),
+            collapsed=trials["number"].map(known).eq(True),
+            level=trials["mtd"].astype("float64").round(MTD_DECIMALS),
+        )[done | trials["number"].isin(known.index)]
+        trials["failed"] = trials["collapsed"] & ~trials["done"]
+        sums = trials.groupby("level")[["done", "read", "collapsed", "failed"]].sum()
+        of_read = (sums["collapsed"] - sums["failed"]) / sums["read"].where(sums["read"] > 0)
+        of_done = (sums["done"] * of_read).where(sums["done"] > 0, 0.0)
+        counted = sums["done"] + sums["failed"]
+        return pd.DataFrame(
+            {
+                "trials": counted,
+                "assessed": sums["read"] + sums["failed"],
+                "collapsed": sums["collapsed"],
+                "share": 100 * (sums["failed"] + of_done) / counted,
+            }
+        ).rename_axis("mtd")
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        return compute_cells(self.curve_trials)
+
+    @cached_property
     def levels(self) -> LevelScores:
         return level_scores(self.curve_trials, self.study.settings, self.study.items)
+
+    @cached_property
+    def paired(self) -> pd.DataFrame:
+        return compute_paired_curve(self.levels)
+
+    @cached_property
+    def smooth(self) -> pd.DataFrame:
+        return compute_smooth(self.levels)
 
     @cached_property
     def _judged(self) -> tuple[LevelScores, float]:
@@ -115,8 +171,7 @@ class StudyContext:
     def selection_label(self) -> str:
         """As `score_label`, of the scores that choose a trial's checkpoint."""
         splits = {"dev": "sts_dev", "test": "sts_test"}
-        used = set(self.trials["select_on"].dropna()) if "select_on" in self.trials else set()
-        names = [splits.get(str(name), str(name)) for name in used]
+        names = [splits.get(name, name) for name in list_selection(self.trials)]
         if len(names) != 1:
             return "score that chooses the checkpoint"
         # a task of the user's own on its dev split is named after both
@@ -128,33 +183,28 @@ class StudyContext:
     def note(self) -> str:
         return describe_selection(self.trials)
 
+    def name_method(self, method: object) -> str:
+        """A method as it is written in text."""
+        return self.study.methods.get(str(method), str(method))
+
     @cached_property
     def untraced_by_method(self) -> Mapping[str, pd.DataFrame]:
-        """The runs without an MTD of each method, by its name as it is written in text."""
-        runs, study = self.untraced, self.study
+        """The runs without an MTD of each method, by its name; by "" if none was recorded."""
+        runs = self.untraced
         if "method" not in runs or not len(runs):
             return {"": runs} if len(runs) else {}
-        groups = runs.groupby("method")
-        return {study.methods.get(str(name), str(name)): group for name, group in groups}
-
-    @cached_property
-    def untraced_methods(self) -> str:
-        """The names of the methods of the runs without an MTD; empty if not recorded."""
-        return name_methods(self.untraced, self.study)
+        return {self.name_method(name): group for name, group in runs.groupby("method")}
 
 
-def name_methods(runs: pd.DataFrame, study: StudyFrames) -> str:
-    """The methods of some runs, as they are written in text; empty if not recorded."""
-    if "method" not in runs:
-        return ""
-    names = [str(name) for name in runs["method"].dropna().unique()]
-    return ", ".join(study.methods.get(name, name) for name in sorted(names))
+def list_selection(trials: pd.DataFrame) -> list[str]:
+    """On what the checkpoints were selected; empty where that is not recorded."""
+    used = trials["select_on"].dropna().unique() if "select_on" in trials else ()
+    return sorted(map(str, used))
 
 
 def describe_splits(study: StudyFrames) -> str:
     """What was reported and what selected, where either is a task of the user's own; else empty."""
-    trials = study.trials
-    used = sorted(map(str, trials["select_on"].dropna().unique())) if "select_on" in trials else []
+    used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
     names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
@@ -168,6 +218,6 @@ def describe_splits(study: StudyFrames) -> str:
 def describe_selection(trials: pd.DataFrame) -> str:
     """What figures state where checkpoints were chosen on test pairs or sets; else empty."""
     names = {"test": "the TEST pairs", "sts_average": "the STS TEST sets"}
-    used = set(trials["select_on"]) if "select_on" in trials else set()
+    used = list_selection(trials)
     chosen = [text for value, text in names.items() if value in used]
     return f"checkpoints chosen on {' or '.join(chosen)}" if chosen else ""

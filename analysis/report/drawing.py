@@ -6,16 +6,18 @@ What a figure holds is described without matplotlib; `render_figure` imports it.
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis import figures
 from analysis.report.page import Figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as MatplotlibFigure
+else:
+    Axes = Any  # annotations of panels name it, and matplotlib is not imported for them
 
-Draw = Callable[["Axes"], None]
+Draw = Callable[[Axes], None]
 
 _WIDE, _NARROW = 8.0, 4.2
 _MOST_NARROW = 3.5
@@ -50,12 +52,6 @@ class Drawing:
         """Rows of panels where the page is wide."""
         return -(-len(self.panels) // self.columns)
 
-    @property
-    def narrow_height(self) -> float:
-        """Height on a narrow page, in inches."""
-        panel = self.height / self.rows
-        return len(self.panels) * (panel if self.rigid else min(panel, _MOST_NARROW))
-
 
 def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
     """Draw it. note  stands in the figure itself, below everything."""
@@ -69,14 +65,17 @@ def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
         png = figures.to_png(wide)
         narrow = _compose(drawing, note, narrow=True)
         page += figures.to_page(narrow, figures.to_svg(narrow), **described, layout="narrow")
-    return Figure(name, drawing.title, drawing.caption, drawing.alt, page, png, vector)
+    files = {"png": png, "svg": vector.encode()}
+    return Figure(name, drawing.title, drawing.caption, page, files)
 
 
 def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
     """The figure with all its panels, on a wide or on a narrow page."""
-    panels = drawing.panels
-    rows, columns = (len(panels), 1) if narrow else (drawing.rows, drawing.columns)
-    width, height = (_NARROW, drawing.narrow_height) if narrow else (_WIDE, drawing.height)
+    panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
+    width, height = _WIDE, drawing.height
+    if narrow:
+        panel = height / rows if drawing.rigid else min(height / rows, _MOST_NARROW)
+        rows, columns, width, height = len(panels), 1, _NARROW, len(panels) * panel
     figure, axes = figures.new_figure(rows, columns, width=width, height=height)
     letters = int((72 * width / columns - _ASIDE) / _LETTER)
     for ax, (title, draw) in zip(axes, panels, strict=False):

@@ -24,7 +24,6 @@ from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
-from analysis.statistics.sufficiency import Sufficiency
 
 
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
@@ -34,7 +33,10 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         settings: of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
     """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
-    best = f"{_name_best(verdict)}{settings and f' ({settings})'}"
+    levels = verdict.optimal_range or (verdict.peak_mtd,)
+    low, high = format_mtd(levels[0]), format_mtd(levels[-1])
+    best = f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
+    best += f" ({settings})" if settings else ""
     if verdict.verdict == "peaked":
         return f"The score peaks {best}"
     if verdict.verdict in ("rising", "falling"):
@@ -50,51 +52,36 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def _name_best(verdict: Verdict) -> str:
-    """The levels that are indistinguishable from the best: one, or from where to where."""
-    ends = dict.fromkeys(map(format_mtd, verdict.optimal_range or (verdict.peak_mtd,)))
-    low, high = next(iter(ends)), next(reversed(ends))
-    return f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
-
-
 def describe_certainty(verdict: Verdict) -> str:
     """How sure the shape is: the p value or the margin, the differences, and what they cover."""
-    basis = _describe_basis(verdict)
+    found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a slope"
     if verdict.verdict == "peaked":
         rise, fall = (
             f"{each.mean:.2f} points (at least {each.low:.2f})"
             for each in (verdict.rise, verdict.fall)
         )
-        return (
+        found = (
             f"{format_p(verdict.p_value)} (multiplicity-adjusted); fitted lines rise by {rise} up "
-            f"to MTD {format_mtd(verdict.turn)} and fall by {fall} from there; {basis}."
+            f"to MTD {format_mtd(verdict.turn)} and fall by {fall} from there"
         )
-    if verdict.verdict in ("rising", "falling"):
+    elif verdict.verdict in ("rising", "falling"):
         change = describe_points(verdict.change, verdict.level)
-        return (
-            f"{format_p(verdict.p_trend)} for the slope; change over the range {change}; {basis}."
-        )
-    if verdict.verdict == "flat":
-        return (
+        found = f"{format_p(verdict.p_trend)} for the slope; change over the range {change}"
+    elif verdict.verdict == "flat":
+        found = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.level):.3g} %); {basis}."
+            f"{100 * (1 - verdict.level):.3g} %)"
         )
-    if (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
-        return f"Not tested; {basis}."
-    return (
-        f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a slope; {basis}."
-    )
-
-
-def _describe_basis(verdict: Verdict) -> str:
+    elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
+        found = "Not tested"
     levels = count(verdict.levels, "level")
     if verdict.known_errors:
-        return f"{levels}, standard errors as given"
-    return f"{count(verdict.seeds, 'seed')}, {levels}"
+        return f"{found}; {levels}, standard errors as given."
+    return f"{found}; {count(verdict.seeds, 'seed')}, {levels}."
 
 
 Infos = Mapping[str, Any]
-"""What the topics of a page computed, by the name of the topic."""
+"""What the topics of a page computed, by the name of the topic; None where there is nothing."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +92,6 @@ class Finding:
         topic: whose figure is the main one; empty for none.
         best: a trial of the configuration to recommend; None without a score.
         decided: whether that configuration is significantly better than others.
-        confirms: whether `mtdlab confirm` can measure it again.
-        seeds: how many seeds would settle an open question; None: not known or too many.
-        indifferent: whether all configurations are equivalent.
     """
 
     answer: str
@@ -116,56 +100,49 @@ class Finding:
     topic: str = ""
     best: int | None = None
     decided: bool = False
-    confirms: bool = False
-    seeds: int | None = None
-    indifferent: bool = False
 
 
 def find_answer(context: StudyContext, infos: Infos) -> Finding:
     """The answer to what the study varied."""
-    if not len(completed_runs(context.trials)):
-        return _nothing(context)
-    if "methods" in infos and context.verdict.levels < 2:
-        return _methods(context, infos["methods"])
-    if "robustness" in infos:
-        return _conditions(context, infos["robustness"].conditions)
-    if "history" in infos and len(infos["history"].runs):
-        return _history(context, infos["history"])
+    runs = completed_runs(context.trials)
+    if not len(runs):
+        states = context.trials["state"]
+        if len(states) and (states == "FAIL").all():
+            all_failed = f"All {count(len(states), 'trial')} failed"
+            return Finding(all_failed, "Nothing to compare.", "failed")
+        return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
+    found = {name: info for name, info in infos.items() if info is not None}
+    if "methods" in found and context.verdict.levels < 2:
+        return _methods(runs, found["methods"])
+    if "robustness" in found:
+        return _conditions(runs, found["robustness"].conditions)
+    if "history" in found and len(found["history"].runs):
+        return _history(runs, found["history"])
     if context.verdict.levels_run > 1:
         return _distance(context)
-    if "configurations" in infos:
-        return _configurations(infos["configurations"])
-    return _single(context)
-
-
-def _nothing(context: StudyContext) -> Finding:
-    states = context.trials["state"]
-    if len(states) and (states == "FAIL").all():
-        return Finding(f"All {count(len(states), 'trial')} failed", "Nothing to compare.", "failed")
-    return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
-
-
-def _single(context: StudyContext) -> Finding:
-    runs = completed_runs(context.trials)
-    seeds = runs["seed"].nunique()
+    if "configurations" in found:
+        return _configurations(found["configurations"])
     mean = runs.groupby("seed")["score"].mean().mean()
+    number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
     return Finding(
         f"The mean score is {mean:.2f}",
-        f"{count(len(runs), 'trial')}, {count(seeds, 'seed')}; one configuration, so nothing is "
-        "compared.",
+        f"{number}; one configuration, so nothing is compared.",
         "inconclusive",
         best=_best_trial(runs),
     )
+
+
+def _count_seeds(runs: pd.DataFrame) -> str:
+    return count(int(runs["seed"].nunique()), "seed")
 
 
 def _best_trial(runs: pd.DataFrame) -> int:
     return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
 
 
-def _methods(context: StudyContext, info: Methods) -> Finding:
+def _methods(runs: pd.DataFrame, info: Methods) -> Finding:
     ranked = info.table.sort_values("mean", ascending=False, kind="stable")
     names = [info.name(method) for method in ranked["method"]]
-    runs = completed_runs(context.trials)
     best = runs[runs["method"] == ranked["method"].iloc[0]] if "method" in runs else runs
     return _contest(names, ranked, "methods", _best_trial(best if len(best) else runs))
 
@@ -180,21 +157,20 @@ def _configurations(info: Configurations) -> Finding:
 
 def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) -> Finding:
     """The best of several rows against the others, by their paired differences, best first."""
-    others = ranked.iloc[1:]
-    tested = np.isfinite(others["difference_low"])
-    equal = int(others["may_be_best"].sum())
-    first, second = names[0], names[1]
+    others, first = ranked.iloc[1:], names[0]
+    tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
         return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
     # the runner-up: of rows that were compared, the one with the next mean
-    at = int(np.flatnonzero(tested.to_numpy())[0])
+    at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
     difference = Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
     certainty = (
         f"Paired difference to {second}: {describe_points(difference, LEVEL)}, "
         f"multiplicity-adjusted; {count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
     )
+    equal = int(others["may_be_best"].sum())
     if not equal:
         if difference.low <= 0:
             certainty += (
@@ -202,92 +178,78 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
                 f"each other is significantly worse ({PERCENT} confidence)."
             )
         return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
-    rest = second if equal == 1 else f"{equal} of {len(others)} others"
-    if len(others) > 1 and equal == len(others):
-        rest = "all others"
-    verb = "is" if equal == 1 else "are"
-    answer = f"{first} has the highest mean score; {rest} {verb} not significantly worse"
+    rest = f"{equal} of {len(others)} others are"
+    if equal == 1:
+        rest = f"{second} is"
+    elif equal == len(others):
+        rest = "all others are"
+    answer = f"{first} has the highest mean score; {rest} not significantly worse"
     return Finding(answer, certainty, "inconclusive", topic, best)
 
 
-def _conditions(context: StudyContext, info: Sequence[Condition]) -> Finding:
-    best = {each.name: format_mtd(each.verdict.peak_mtd) for each in info}
-    if len(set(best.values())) == 1:
-        answer = (
-            f"The highest mean is at MTD {next(iter(best.values()))} in all {len(info)} conditions"
-        )
+def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
+    verdicts = [each.verdict for each in info]
+    peaks = [format_mtd(mtd) for mtd in sorted(verdict.peak_mtd for verdict in verdicts)]
+    answer = f"The highest mean is between MTD {peaks[0]} and {peaks[-1]} in {len(info)} conditions"
+    if len(set(peaks)) == 1:
+        answer = f"The highest mean is at MTD {peaks[0]} in all {len(info)} conditions"
     elif len(info) <= 3:
-        answer = "Highest mean at MTD " + "; ".join(
-            f"{mtd} at {name}" for name, mtd in best.items()
-        )
-    else:
-        peaks = sorted(each.verdict.peak_mtd for each in info)
-        low, high = format_mtd(peaks[0]), format_mtd(peaks[-1])
-        answer = f"The highest mean is between MTD {low} and {high} in {len(info)} conditions"
-    kinds = pd.Series([each.verdict.verdict for each in info]).value_counts()
-    verdicts = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
-    seeds = max(each.verdict.seeds for each in info)
-    runs = completed_runs(context.trials)
-    open_ = "inconclusive" in kinds
+        places = (f"{format_mtd(each.verdict.peak_mtd)} at {each.name}" for each in info)
+        answer = f"Highest mean at MTD {'; '.join(places)}"
+    kinds = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
+    listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     return Finding(
         answer,
-        f"Verdicts by condition: {verdicts}; {count(seeds, 'seed')}.",
-        "inconclusive" if open_ else "decided",
+        f"Verdicts by condition: {listed}; "
+        f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
+        "inconclusive" if "inconclusive" in kinds else "decided",
         "robustness",
         _best_trial(runs),
     )
 
 
-def _history(context: StudyContext, info: History) -> Finding:
+def _history(runs: pd.DataFrame, info: History) -> Finding:
+    answer = "Keys keep more than half of their similarity up to the longest lag"
     known = info.curve[np.isfinite(info.curve["median"].astype("float64"))]
-    if not len(known):
-        answer = "Keys keep more than half of their similarity up to the longest lag"
-    else:
+    if len(known):
         medians = known["median"]
         low, high = (known.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
         answer = (
             f"The median half-life of a key is {low['median']:.1f} steps at MTD "
             f"{format_mtd(low['mtd'])} and {high['median']:.1f} at MTD {format_mtd(high['mtd'])}"
         )
-    rows = info.correlations[
-        (info.correlations["first"] == "half_life") & (info.correlations["second"] == "mtd")
-    ]
-    certainty = f"{count(info.runs['number'].nunique(), 'trial')}, {_seeds(info.runs)}."
-    if len(rows):
-        row = rows.iloc[0]
+    certainty = f"{count(info.runs['number'].nunique(), 'trial')}, {_count_seeds(info.runs)}."
+    rows = info.correlations.query("first == 'half_life' and second == 'mtd'")
+    for row in rows.head(1).to_dict("records"):
         interval = ""
         if np.isfinite(row["low"]):
             interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
-        certainty = f"Rank correlation with MTD {row['mean']:.2f}{interval}; {_seeds(info.runs)}."
-    runs = completed_runs(context.trials)
+        seeds = _count_seeds(info.runs)
+        certainty = f"Rank correlation with MTD {row['mean']:.2f}{interval}; {seeds}."
     return Finding(answer, certainty, "decided", "history", _best_trial(runs))
-
-
-def _seeds(runs: pd.DataFrame) -> str:
-    return count(int(runs["seed"].nunique()), "seed")
 
 
 def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
-    shape = answer_shape(verdict, _name_settings(context))
-    certainty, topic = describe_certainty(verdict), "score"
+    answer, certainty = answer_shape(verdict, _name_settings(context)), describe_certainty(verdict)
+    topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
-        topic, certainty = "sufficiency", f"{_sufficiency(found)} {certainty}"
-        shape = "MTD alone does not determine the score"
+        answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
+        certainty = (
+            "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
+            f"({format_p(found.p_value)}). {certainty}"
+        )
     elif found is not None and found.answer == "not rejected":
-        certainty += f" {_sufficiency(found)}"
-    seeds = context.seeds_for_verdict
+        p_value = format_p(found.p_value)
+        certainty += f" That MTD alone determines the score is not rejected ({p_value})."
     return Finding(
-        shape,
+        answer,
         certainty,
-        verdict.verdict if topic == "score" else "decided",
+        kind,
         topic,
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
-        confirms=verdict.seeds > 1 and verdict.levels > 1 and verdict.verdict != "flat",
-        seeds=seeds,
-        indifferent=verdict.verdict == "flat",
     )
 
 
@@ -301,15 +263,6 @@ def _name_settings(context: StudyContext) -> str:
     inside = runs.loc[runs["mtd"].between(levels[0], levels[-1]), varied[0]]
     ends = dict.fromkeys(map(format_component, (inside.min(), inside.max())))
     return f"{PARTS[varied[0]]} {' to '.join(ends)}"
-
-
-def _sufficiency(found: Sufficiency) -> str:
-    if found.answer == "rejected":
-        return (
-            "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
-            f"({format_p(found.p_value)})."
-        )
-    return f"That MTD alone determines the score is not rejected ({format_p(found.p_value)})."
 
 
 def find_best_level(context: StudyContext) -> int:

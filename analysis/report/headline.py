@@ -1,7 +1,6 @@
 """The first screen of a study's page: question, answer, recommended configuration, next step."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ from analysis.data.settings import format_value, with_defaults
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points, join_words
 from analysis.report.cells import LEVEL, PERCENT, clean, count
-from analysis.report.context import StudyContext
+from analysis.report.context import StudyContext, list_selection
 from analysis.report.findings import Finding
 from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.study_facts import (
@@ -39,16 +38,8 @@ from analysis.statistics.configurations import (
 )
 
 
-@dataclass(frozen=True)
-class NoGain:
-    """answer: a sentence without its full stop; certainty: its numbers."""
-
-    answer: str
-    certainty: str
-
-
-def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
-    """That training did not raise the score of a trial's configuration.
+def find_no_gain(context: StudyContext, number: int) -> Finding | None:
+    """That training did not raise the score of a trial's configuration; an answer without its stop.
 
     None where the mean is above that before training, or no score before training was recorded.
     """
@@ -62,11 +53,12 @@ def find_no_gain(context: StudyContext, number: int) -> NoGain | None:
         return None
     untrained, _ = estimate_configuration(known.assign(score=before[known.index]), settings, number)
     interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f}, " if seeds > 1 else ""
-    return NoGain(
+    return Finding(
         "Training lowered the score" if change.high < 0 else "Training did not raise the score",
         f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
         f"configuration with the highest mean: {change.mean:+.2f} points "
         f"({interval}{count(seeds, 'seed')}).",
+        "inconclusive",
     )
 
 
@@ -86,18 +78,15 @@ def describe_gain(context: StudyContext, number: int) -> str:
     varied = varied_settings(completed_runs(trials), study.settings)
     defaults = {name: study.settings[name].default for name in varied}
     same = (table[varied] == pd.Series(defaults)).all(axis=1)
-    others = {"the default": table[same], "the lowest mean": table.tail(1)}
-    texts = [
-        f"{_gain(rows.iloc[0])} over {what} ({name_configuration(rows.iloc[0][varied])})"
-        for what, rows in others.items()
-        if len(rows) and np.isfinite(rows["difference"].iloc[0])
-    ]
+    texts = []
+    for what, rows in (("the default", table[same]), ("the lowest mean", table.tail(1))):
+        for _, row in rows.head(1).iterrows():
+            names = ("difference", "difference_high", "difference_low")
+            gain = Estimate(*(-float(row[name]) for name in names))
+            if np.isfinite(gain.mean):
+                over = f"over {what} ({name_configuration(row[varied])})"
+                texts.append(f"+{describe_points(gain, LEVEL)} {over}")
     return f"{'; '.join(texts)}." if texts else ""
-
-
-def _gain(row: pd.Series) -> str:
-    less = (-float(row[name]) for name in ("difference", "difference_high", "difference_low"))
-    return f"+{describe_points(Estimate(*less), LEVEL)}"
 
 
 _MOST_QUESTION = 320
@@ -117,7 +106,7 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
     if no_gain is not None:
         certainty = f"{no_gain.certainty} {answer}: {certainty}"
-        answer, kind = no_gain.answer, "inconclusive"
+        answer, kind = no_gain.answer, no_gain.kind
     return Headline(
         question=ask(context),
         answer=answer,
@@ -150,12 +139,11 @@ def ask(context: StudyContext) -> str:
 
 
 def recommend(
-    context: StudyContext, finding: Finding, status: Status, no_gain: NoGain | None
+    context: StudyContext, finding: Finding, status: Status, no_gain: Finding | None
 ) -> Recommendation | None:
     """The configuration of the finding's trial; None without a completed trial."""
     if finding.best is None:
         return None
-    study = context.study
     label = "Highest mean, not confirmed as best"
     if status.kind not in _OVER:
         label = "Highest mean so far"
@@ -163,97 +151,91 @@ def recommend(
         label = "Highest mean, not above the untrained encoder"
     elif finding.decided:
         label = "Recommended configuration"
-    elif finding.indifferent:
+    elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
         label = "Highest mean; all tested are equivalent"
-    chosen = context.trials[context.trials["number"] == finding.best].head(1)
-    row = chosen.iloc[0]
-    # a setting that the trial's method does not have is missing
-    names = [
-        name
-        for name in _method_first(chosen_settings(context.trials, study.settings))
-        if not is_missing(chosen[name]).all()
-    ]
-    settings = {name: clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]}
-    if not names and context.verdict.levels_run < 2:
-        settings = {"configuration": "the only one"}
-    if np.isfinite(row["mtd"]) and row["mtd"] > 0:
-        settings["MTD"] = format_mtd(float(row["mtd"]))
-    texts = [
+    texts = (
         _describe_score(context, finding.best),
         describe_gain(context, finding.best),
         _describe_equals(context, finding),
-    ]
+    )
     return Recommendation(
         label,
-        {clean(name): value for name, value in settings.items()},
+        _list_settings(context, finding.best),
         " ".join(filter(None, texts)),
         *describe_model(context, finding.best),
     )
 
 
-def _method_first(names: list[str]) -> list[str]:
-    return sorted(names, key=lambda name: name != "method")
+def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
+    """The settings of a trial that were varied, its method first, and its MTD."""
+    chosen = context.trials[context.trials["number"] == number].head(1)
+    names = chosen_settings(context.trials, context.study.settings)
+    # a setting that the trial's method does not have is missing
+    names = [
+        name
+        for name in sorted(names, key=lambda name: name != "method")
+        if not is_missing(chosen[name]).all()
+    ]
+    row = chosen.iloc[0]
+    settings = {
+        clean(name): clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]
+    }
+    if not names and context.verdict.levels_run < 2:
+        settings = {"configuration": "the only one"}
+    if np.isfinite(row["mtd"]) and row["mtd"] > 0:
+        settings["MTD"] = format_mtd(float(row["mtd"]))
+    return settings
 
 
 def _describe_score(context: StudyContext, number: int) -> str:
-    study = context.study
-    found, seeds = estimate_configuration(context.trials, study.settings, number)
+    """The score, and on what checkpoints and configuration were selected."""
+    study, trials, selection = context.study, context.trials, ""
+    if used := list_selection(trials):
+        checkpoints = clean(" or ".join(used))
+        selection = f"; checkpoints selected on {checkpoints}, the configuration by this mean"
+    found, seeds = estimate_configuration(trials, study.settings, number)
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):
-        return f"{metric} {found.mean:.2f} (one seed){_describe_selection(context)}."
+        return f"{metric} {found.mean:.2f} (one seed){selection}."
     interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
-    text = f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds)"
-    return f"{text}{_describe_selection(context)}."
-
-
-def _describe_selection(context: StudyContext) -> str:
-    """On what the checkpoints and the configuration were selected, beside the reported score."""
-    trials = context.trials
-    used = sorted(map(str, trials["select_on"].dropna().unique())) if "select_on" in trials else []
-    if not used:
-        return ""
-    return f"; checkpoints selected on {clean(' or '.join(used))}, the configuration by this mean"
+    return f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds){selection}."
 
 
 def _describe_equals(context: StudyContext, finding: Finding) -> str:
     """The levels that are statistically indistinguishable from the best."""
     verdict = context.verdict
-    others = [level for level in verdict.optimal_range if level != verdict.peak_mtd]
+    others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
     if not (finding.decided and finding.topic in ("score", "sufficiency") and others):
         return ""
-    listed = ", ".join(format_mtd(level) for level in others[:_MOST_LEVELS])
-    if len(others) > _MOST_LEVELS:
-        listed = f"{format_mtd(others[0])} to {format_mtd(others[-1])}"
+    few = len(others) <= _MOST_LEVELS
+    listed = ", ".join(others) if few else f"{others[0]} to {others[-1]}"
     return f"Statistically indistinguishable from it: MTD {listed}."
 
 
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
     """What to do next: finish the study, confirm its best level, or run more seeds."""
     study, command = context.study, context.study.command
+    new_seeds, time = f"{_FRESH_SEEDS} new seeds", describe_time(study, 2 * _FRESH_SEEDS)
     if status.kind not in _OVER:
-        return _continue(context, status, command)
+        return _continue(context, status)
     if status.failures:
         failed = int((context.trials["state"] == "FAIL").sum())
-        time = describe_time(study, failed)
-        return _step(f"Run the failed trials again ({time})", status.retry)
+        return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")
     if finding.topic == "sufficiency":
-        return _compare_divisions(context)
-    if finding.indifferent:
+        return _compare_divisions(context, f"with {new_seeds} ({time})")
+    if finding.kind == "flat":
         return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
-    if finding.decided and finding.confirms and runs(command, "sweep"):
-        time = describe_time(study, 2 * _FRESH_SEEDS)
-        text = f"{_widen(context)}Confirm the best level with {_FRESH_SEEDS} new seeds ({time})"
+    if finding.decided and finding.topic == "score" and runs(command, "sweep"):
+        text = f"{_widen(context)}Confirm the best level with {new_seeds} ({time})"
         return _step(text, confirm_command(study))
     if finding.decided:
-        time = describe_time(study, 2 * _FRESH_SEEDS)
-        text = f"Run the best configuration and the next one with {_FRESH_SEEDS} new seeds"
-        return _step(f"{text} ({time})")
+        return _step(f"Run the best configuration and the next one with {new_seeds} ({time})")
     return _more_seeds(context, finding)
 
 
-def _compare_divisions(context: StudyContext) -> NextStep:
+def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
     """The comparison at equal MTD that the answer suggests."""
     found = context.sufficiency
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
@@ -261,20 +243,19 @@ def _compare_divisions(context: StudyContext) -> NextStep:
         return _step(text)
     cells = [found.cells.iloc[row] for row in (found.pair.high_row, found.pair.low_row)]
     high, low = map(name_cell, cells)
-    time = describe_time(context.study, 2 * _FRESH_SEEDS)
-    text = f"{text}, with {_FRESH_SEEDS} new seeds ({time}). Most different here: {high} and {low}"
+    text = f"{text}, {new_seeds}. Most different here: {high} and {low}"
     if not runs(context.study.command, "sweep"):
         return _step(text)
-    numbers = (_first_trial(context, cell) for cell in cells)
+    trials = context.traced.assign(
+        ratio=context.traced["queue_size"] / context.traced["batch_size"]
+    )
+    numbers = []
+    for cell in cells:
+        same = np.isclose(trials["ratio"], cell["ratio"]) & (
+            trials["ema_decay"] == cell["ema_decay"]
+        )
+        numbers.append(str(int(trials.loc[same, "number"].min())))
     return _step(f"{text}, on the seeds so far", compare_command(context.study, *numbers))
-
-
-def _first_trial(context: StudyContext, cell: pd.Series) -> str:
-    """The number of the first completed trial of a configuration of `Sufficiency.cells`."""
-    trials = context.traced
-    ratio = trials["queue_size"] / trials["batch_size"]
-    same = np.isclose(ratio, cell["ratio"]) & (trials["ema_decay"] == cell["ema_decay"])
-    return str(int(trials.loc[same, "number"].min()))
 
 
 def _step(text: str, command: str = "") -> NextStep:
@@ -282,19 +263,17 @@ def _step(text: str, command: str = "") -> NextStep:
     return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
 
 
-def _continue(context: StudyContext, status: Status, command: str) -> NextStep:
+def _continue(context: StudyContext, status: Status) -> NextStep:
     """How a study that is not over goes on; failed trials are run again with the others."""
-    study = context.study
-    text = "Run it"
+    study, text = context.study, "Run it"
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
     left = study.planned - int(context.trials["state"].isin(["COMPLETE", "PRUNED"]).sum())
-    time = describe_time(study, left)
-    if status.retry:
-        return _step(f"{text}, failed trials included ({time})", status.retry)
-    return _step(f"{text} ({time})", command)
+    included = ", failed trials included" if status.retry else ""
+    text = f"{text}{included} ({describe_time(study, left)})"
+    return _step(text, status.retry or study.command)
 
 
 def _widen(context: StudyContext) -> str:
@@ -309,12 +288,16 @@ def _widen(context: StudyContext) -> str:
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     runs_of_seed = completed_runs(context.trials).groupby("seed").size()
-    used = len(runs_of_seed)
-    if finding.topic == "score" and min(context.verdict.levels, used) > 1 and not finding.seeds:
-        return _step("Test a wider range of MTD: over 1,000 seeds would be needed to decide here")
-    wanted = finding.seeds or max(2 * used, 3)
+    used, settling = len(runs_of_seed), None
+    if finding.topic == "score":
+        settling = context.seeds_for_verdict
+        if min(context.verdict.levels, used) > 1 and not settling:
+            return _step(
+                "Test a wider range of MTD: over 1,000 seeds would be needed to decide here"
+            )
+    wanted = settling or max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
-    if finding.seeds:
+    if settling:
         text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
     time = describe_time(context.study, max(wanted - used, 0) * max(runs_of_seed, default=1))
     return _step(f"{text} ({time})", more_seeds_command(context.study, wanted))

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -12,21 +11,10 @@ from analysis.data.runs import format_mtd
 from analysis.inference.level_means import MeansVerdict, judge_means
 from analysis.inference.verdict import Verdict, format_p
 from analysis.report.cells import clean, describe_curve, make_table
-from analysis.report.drawing import Drawing
 from analysis.report.findings import answer_shape, describe_certainty
-from analysis.report.page import (
-    BasePage,
-    Headline,
-    NextStep,
-    Recommendation,
-    Status,
-    Table,
-)
-from analysis.report.topics.base import Topic
-from analysis.report.writer import Parts, compute_topics, write_page
-
-if TYPE_CHECKING:
-    pass
+from analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
+from analysis.report.topics.base import Drawing, Table, Topic
+from analysis.report.writer import Report, write_page
 
 _TITLE = "Mean score against maximum traceable distance"
 _ASSUMPTION = (
@@ -59,45 +47,23 @@ _METHODS = (
 
 
 @dataclass(frozen=True)
-class MeansReport:
-    """Where the page of level means was written, and its verdict."""
-
-    page: Path
-    figures: tuple[Path, ...]
-    tables: tuple[Path, ...]
-    verdict: Verdict
-    summary: tuple[str, ...]
-    mtd_sufficient: Literal["cannot be tested"] = "cannot be tested"
-    seeds_for_verdict: None = None
-
-
-@dataclass(frozen=True)
 class Judged:
-    """Level means and what was found of them."""
-
     data: LevelMeans
     found: MeansVerdict
 
 
-def summarise_means(judged: MeansVerdict) -> tuple[str, ...]:
-    """The verdict, and whether the levels differ at all."""
-    return (judged.verdict.sentence, _describe_equality(judged))
-
-
 def _describe_equality(judged: MeansVerdict) -> str:
     """Whether the levels differ at all, and how much of that rests on one level."""
-    alpha = 1 - judged.verdict.level
+    alpha, p_equal = 1 - judged.verdict.level, format_p(judged.p_equal)
     if judged.p_equal >= alpha:
-        return f"A flat curve is not rejected ({format_p(judged.p_equal)})."
+        return f"A flat curve is not rejected ({p_equal})."
     without = f"without MTD {format_mtd(judged.left_out)}"
+    p_left_out = format_p(judged.p_left_out)
     if judged.p_left_out < alpha:
-        return (
-            f"A flat curve is rejected ({format_p(judged.p_equal)}), also {without} "
-            f"({format_p(judged.p_left_out)})."
-        )
+        return f"A flat curve is rejected ({p_equal}), also {without} ({p_left_out})."
     return (
-        f"A flat curve is rejected ({format_p(judged.p_equal)}), but {without} it is not "
-        f"({format_p(judged.p_left_out)}): the difference rests on that level."
+        f"A flat curve is rejected ({p_equal}), but {without} it is not ({p_left_out}): the "
+        "difference rests on that level."
     )
 
 
@@ -108,6 +74,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
     row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
     score = f"Mean {row['mean']:.2f} (95 % CI {row['low']:.2f} to {row['high']:.2f})."
+    published = [name for name in published_means() if load_published_means(name).name == data.name]
     return Headline(
         question="How does the mean score depend on the maximum traceable distance (MTD)?",
         answer=answer_shape(verdict),
@@ -125,14 +92,8 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
             "Data and metric": "mean score × 100, as in the source; number of trials not known",
             "Model": "none",
         },
-        rerun=_find_command(data),
+        rerun=f"mtdlab report --published {published[0]}" if published else "",
     )
-
-
-def _find_command(data: LevelMeans) -> str:
-    """The command that makes the page of published means again; empty for another table."""
-    names = [name for name in published_means() if load_published_means(name).name == data.name]
-    return f"mtdlab report --published {names[0]}" if names else ""
 
 
 def _tabulate(judged: Judged) -> pd.DataFrame:
@@ -158,37 +119,32 @@ def _draw(judged: Judged) -> Drawing:
     )
 
 
-_TOPIC: Topic[LevelMeans, Judged] = Topic(
+_TOPIC = Topic[Judged, Judged](
     name="means",
     title=_TITLE,
-    compute=lambda data: Judged(data, judge_means(data)),
+    compute=lambda judged: judged,
     csv={"means": _tabulate},
     figures={"means": _draw},
     tables=_show,
 )
 
 
-def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: str) -> MeansReport:
+def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: str) -> Report:
     """Write the page, the figure and the table of level means into a folder.
 
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
-    found = compute_topics((_TOPIC,), data)
-    judged: MeansVerdict = found[0][1].found
-    verdict, summary = judged.verdict, summarise_means(judged)
-
-    def build(parts: Parts) -> BasePage:
-        return BasePage(
-            name=clean(data.name),
-            generated=generated,
-            version=version,
-            headline=_headline(data, verdict),
-            figure=parts.figure,
-            summary=summary,
-            limits=(_ASSUMPTION, _UNPAIRED),
-            sections=parts.sections,
-            methods=_METHODS,
-        )
-
-    files = write_page(out, (_TOPIC,), found, build, main=_TOPIC.name)
-    return MeansReport(files.page, files.figures, files.tables, verdict, summary)
+    judged = Judged(data, judge_means(data))
+    verdict = judged.found.verdict
+    summary = (verdict.sentence, _describe_equality(judged.found))
+    page = BasePage(
+        name=clean(data.name),
+        generated=generated,
+        version=version,
+        headline=_headline(data, verdict),
+        summary=summary,
+        limits=(_ASSUMPTION, _UNPAIRED),
+        methods=_METHODS,
+    )
+    files = write_page(out, page, (_TOPIC,), {_TOPIC.name: judged})
+    return Report(**vars(files), verdict=verdict, summary=summary)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -15,17 +15,16 @@ from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.data.tasks import label_score
 from analysis.inference.verdict import Verdict, join_words
-from analysis.report.agreement import make_transfer_topic
+from analysis.report import agreement
 from analysis.report.cells import PERCENT, clean, make_table
 from analysis.report.context import StudyContext, describe_selection
-from analysis.report.drawing import Drawing
+from analysis.report.files import Files
 from analysis.report.page import (
     BasePage,
     Headline,
     NextStep,
     Recommendation,
     Status,
-    Table,
     trial_anchor,
 )
 from analysis.report.study_facts import (
@@ -34,8 +33,8 @@ from analysis.report.study_facts import (
     describe_status,
     list_facts,
 )
-from analysis.report.topics.base import Topic
-from analysis.report.writer import Parts, Report, compute_topics, write_page, write_report
+from analysis.report.topics.base import Axes, Drawing, Table, Topic
+from analysis.report.writer import Report, write_page, write_report
 from analysis.statistics.agreement import Agreement
 from analysis.statistics.multi_study import (
     compute_best_spectra,
@@ -46,18 +45,12 @@ from analysis.statistics.multi_study import (
     studies_by_method,
 )
 
-if TYPE_CHECKING:
-    pass
-
-
-NOT_APPLICABLE = "not applicable"
 _MOST_NAMED = 6
 _MOST_COMMAND = 2_000
 
 
-def describe_verdict(verdict: Verdict) -> str:
-    """The verdict on MTD; not applicable where fewer than two levels of MTD have a score."""
-    return verdict.verdict if verdict.levels_run > 1 else NOT_APPLICABLE
+def _name(text: object) -> str:
+    return clean(str(text), most=60)
 
 
 def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
@@ -68,33 +61,45 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
     Args:
         overview: `compute_overview` with a column verdict.
     """
-    names = _list(overview["study"])
-    scored = overview[overview["mean"].notna()]
+    named = [_name(study.name) for study in studies]
+    names = join_words(named) if len(named) <= _MOST_NAMED else f"{len(named)} studies"
     contexts = [StudyContext(study) for study in studies]
     covered = {describe_encoder(context) for context in contexts}
+    encoder = f"{len(covered)} encoders, texts or programs" if len(covered) > 1 else covered.pop()
     commands = dict.fromkeys(study.command for study in studies if study.command)
+    answer, certainty, recommendation, next_step = "No study has a score yet", "", None, None
+    scored = overview[overview["mean"].notna()]
+    if len(scored):
+        verdicts = [
+            f"{_name(study)} {verdict}"
+            for study, verdict in zip(scored["study"], scored["verdict"], strict=True)
+        ]
+        certainty = (
+            f"Verdicts on MTD: {', '.join(verdicts[:_MOST_NAMED])}. The best of several means is "
+            "too high on average; compare studies at the same configuration."
+        )
+        answer = "The studies have different metrics, so their scores are not compared"
+    if scored["metric"].nunique() == 1:
+        best = scored.iloc[int(scored["mean"].argmax())]
+        answer = f"{_name(best['study'])} has the highest mean {clean(str(best['metric']))}"
+        recommendation = _recommend(best)
+    if len(scored) > 1:
+        next_step = NextStep(
+            "Compare the configurations that two studies have in common, paired by seed (no "
+            "trials):",
+            clean(compare_command(studies[0], studies[1].name), most=_MOST_COMMAND),
+        )
     return Headline(
         question=f"How do {names} compare?",
-        answer=_answer(scored),
-        certainty=_certainty(scored),
+        answer=answer,
+        certainty=certainty,
         kind="inconclusive",
         status=_status(studies),
-        recommendation=_recommend(scored),
-        next_step=_compare(studies) if len(scored) > 1 else None,
-        scope="Each interval covers other seeds, for these evaluation data only; "
-        + (covered.pop() if len(covered) == 1 else f"{len(covered)} encoders, texts or programs")
-        + ".",
+        recommendation=recommendation,
+        next_step=next_step,
+        scope=f"Each interval covers other seeds, for these evaluation data only; {encoder}.",
         facts=_list_facts(contexts),
         rerun=clean("\n".join(commands), most=_MOST_COMMAND),
-    )
-
-
-def _compare(studies: Sequence[StudyFrames]) -> NextStep:
-    """The comparison of the first two studies, which needs no training."""
-    first, second = studies[:2]
-    return NextStep(
-        "Compare the configurations that two studies have in common, paired by seed (no trials):",
-        clean(compare_command(first, second.name), most=_MOST_COMMAND),
     )
 
 
@@ -103,7 +108,7 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
     for context in contexts[:_MOST_NAMED]:
         for name, text in list_facts(context).items():
-            facts[name].append(f"{clean(context.study.name, most=60)}: {text}")
+            facts[name].append(f"{_name(context.study.name)}: {text}")
     shared = {text.partition(": ")[2] for text in facts["Data and metric"]}
     if len(shared) == 1:
         facts["Data and metric"] = list(shared)
@@ -111,44 +116,12 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     return found | {"Models": "named on each study's own page"}
 
 
-def _list(names: pd.Series) -> str:
-    texts = [clean(str(name), most=60) for name in names]
-    if len(texts) > _MOST_NAMED:
-        return f"{len(texts)} studies"
-    return join_words(texts)
-
-
-def _answer(scored: pd.DataFrame) -> str:
-    if not len(scored):
-        return "No study has a score yet"
-    if scored["metric"].nunique() > 1:
-        return "The studies have different metrics, so their scores are not compared"
-    best = scored.iloc[int(scored["mean"].argmax())]
-    return f"{clean(str(best['study']), most=60)} has the highest mean {clean(str(best['metric']))}"
-
-
-def _certainty(scored: pd.DataFrame) -> str:
-    if not len(scored):
-        return ""
-    verdicts = ", ".join(
-        f"{clean(str(study), most=60)} {verdict}"
-        for study, verdict in scored[["study", "verdict"]].head(_MOST_NAMED).itertuples(index=False)
-    )
-    return (
-        f"Verdicts on MTD: {verdicts}. The best of several means is too high on average; compare "
-        "studies at the same configuration."
-    )
-
-
-def _recommend(scored: pd.DataFrame) -> Recommendation | None:
-    if not len(scored) or scored["metric"].nunique() > 1:
-        return None
-    best = scored.iloc[int(scored["mean"].argmax())]
+def _recommend(best: pd.Series) -> Recommendation:
     interval = ""
     if np.isfinite(best["low"]):
         interval = f" ({PERCENT} CI {best['low']:.2f} to {best['high']:.2f})"
-    settings = {"study": clean(str(best["study"]), most=60)}
-    settings["configuration"] = clean(str(best["setting"])) or "nothing varied"
+    configuration = clean(str(best["setting"])) or "nothing varied"
+    settings = {"study": _name(best["study"]), "configuration": configuration}
     text = f"Mean {best['mean']:.2f}{interval}, {int(best['seeds'])} seeds."
     return Recommendation("Highest mean", settings, text)
 
@@ -173,21 +146,17 @@ _METHODS = (
 
 
 @dataclass(frozen=True)
-class MultiStudyReport:
+class MultiStudyReport(Files):
     """Where a page over several studies was written, and each study's own by its name.
 
     Attributes:
         agreements: how the first study's answer agrees with the others', where this was requested.
     """
 
-    page: Path
-    figures: tuple[Path, ...]
-    tables: tuple[Path, ...]
     pages: Mapping[str, Report]
     agreements: tuple[Agreement, ...] = ()
 
     def __repr__(self) -> str:
-        """The pages, a line each."""
         own = (f"{name}: {report.page}" for name, report in self.pages.items())
         return "\n".join([str(self.page), *own])
 
@@ -198,6 +167,7 @@ class Studies:
 
     Attributes:
         verdicts: of their own pages, in their order.
+        transfer: whether the first study's answer is compared with the others'.
         curves: `compute_curves`.
         metrics: of those with a curve.
         spectra: `compute_best_spectra`.
@@ -206,11 +176,14 @@ class Studies:
 
     studies: Sequence[StudyFrames]
     verdicts: Sequence[Verdict]
+    transfer: bool
 
     @cached_property
     def overview(self) -> pd.DataFrame:
-        """`compute_overview`, with the verdict of each study."""
-        verdicts = [describe_verdict(verdict) for verdict in self.verdicts]
+        """`compute_overview`, with the verdict of each study of two or more levels of MTD."""
+        verdicts = [
+            found.verdict if found.levels_run > 1 else "not applicable" for found in self.verdicts
+        ]
         return compute_overview(self.studies).assign(verdict=verdicts)
 
     @cached_property
@@ -245,17 +218,13 @@ class Studies:
 
 def _show_studies(context: Studies) -> tuple[Table, ...]:
     overview = context.overview
-    shown = overview.drop(columns=["completed", "planned"]).rename(
-        columns={"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
-    )
-    trials = [
-        f"{done} of {planned}"
-        for done, planned in zip(overview["completed"], overview["planned"], strict=True)
-    ]
-    shown.insert(2, "trials", trials)
-    shown["best configuration"] = shown["best configuration"].replace("", "nothing varied")
+    done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
+    shown = overview.drop(columns=["completed", "planned"])
+    shown["setting"] = shown["setting"].replace("", "nothing varied")
+    shown.insert(2, "trials", done + " of " + planned)
+    labels = {"setting": "best configuration", "n": "trials of it", "mean": "best mean"}
     table = make_table(
-        shown,
+        shown.rename(columns=labels),
         caption=(
             f"Each study's best configuration with its {PERCENT} CI over seeds, and its verdict "
             "on MTD. A study's name links to its page."
@@ -265,52 +234,39 @@ def _show_studies(context: Studies) -> tuple[Table, ...]:
     return (replace(table, links=tuple(f"../{quote(name)}/index.html" for name in context.names)),)
 
 
-def _describe_studies(context: Studies) -> tuple[str, ...]:
-    empty = context.overview.loc[context.overview["n"].isna(), "study"]
-    return tuple(f"{clean(name)} has no completed trial with a score yet." for name in empty)
-
-
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
     """In what else studies differ that are drawn in the same axes; nothing where they agree."""
     texts = []
     for name, values in find_shared_differences(studies).items():
         of = (f"{clean(value)} in {clean(', '.join(names))}" for value, names in values.items())
         texts.append(f"{name} ({'; '.join(of)})")
-    if not texts:
-        return ""
-    return f" The studies differ in more than this: {', '.join(texts)}."
+    return f" The studies differ in more than this: {', '.join(texts)}." if texts else ""
 
 
 def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
     """The studies of more than one MTD, and runs without one; all if none has several."""
     levels = curves.groupby("study")["mtd"].transform("nunique")
-    if not (levels > 1).any():
-        return curves
-    return curves[(levels > 1) | (curves["mtd"] == 0)]
+    return curves[(levels > 1) | (curves["mtd"] == 0)] if (levels > 1).any() else curves
 
 
 def _draw_metric(context: Studies, metric: str) -> Drawing:
     every, studies = context.curves[context.curves["metric"] == metric], context.studies
     curves = with_curves(every)
     shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
-    untraced = {study.name: StudyContext(study).untraced_methods for study in shown}
+    untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
     alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
-    names = context.names
     evaluations = {study.facts.get("evaluation", "") for study in shown}
     label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
+    names = context.names
     linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])
+
+    def panel(ax: Axes) -> None:
+        figures.draw_studies(linked, ax, studies=names, untraced=untraced, name=label)
 
     return Drawing(
         f"Score against maximum traceable distance: {clean(metric)}",
-        [
-            (
-                "",
-                lambda ax: figures.draw_studies(
-                    linked, ax, studies=names, untraced=untraced, name=label
-                ),
-            )
-        ],
+        [("", panel)],
         height=3.1,
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval. A horizontal "
@@ -334,36 +290,18 @@ def _describe_score(context: Studies) -> tuple[str, ...]:
     metrics = context.metrics
     if not metrics:
         return ("No completed trial has a score, so there is no curve.",)
-    said = tuple(_draw_metric(context, metric).alt for metric in metrics)
-    if len(metrics) == 1:
-        return said
-    names = ", ".join(clean(metric) for metric in metrics)
-    return (
-        f"The studies have different metrics ({names}), which are not drawn in one figure: "
-        "their scores cannot be compared.",
-        *said,
-    )
+    several = ""
+    if len(metrics) > 1:
+        several = (
+            f"The studies have different metrics ({', '.join(map(clean, metrics))}), which are not "
+            "drawn in one figure: their scores cannot be compared."
+        )
+    return (several, *(_draw_metric(context, metric).alt for metric in metrics))
 
 
-def _tabulate_score(context: Studies) -> pd.DataFrame:
-    return context.curves.drop(columns=["text", "trial"], errors="ignore")
-
-
-def _show_score(context: Studies) -> tuple[Table, ...]:
-    if not context.metrics:
-        return ()
-    caption = "Mean score of each study by MTD."
-    return (make_table(_tabulate_score(context), caption=caption, csv="mtd_curves"),)
-
-
-def _describe_models(context: Studies) -> tuple[str, ...]:
+def _describe_models(context: Studies) -> str:
     ranks = zip(context.ranks["model"], context.ranks["rank"], strict=True)
-    return (" ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks),)
-
-
-def _show_models(context: Studies) -> tuple[Table, ...]:
-    caption = "Effective rank of each model."
-    return (make_table(context.ranks, caption=caption, csv="effective_rank"),)
+    return " ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks)
 
 
 def _draw_models(context: Studies) -> Drawing:
@@ -375,32 +313,37 @@ def _draw_models(context: Studies) -> Drawing:
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."
         ),
-        alt=_describe_models(context)[0],
+        alt=_describe_models(context),
     )
 
 
-def make_topics(context: Studies, *, transfer: bool) -> tuple[Topic[Studies, Any], ...]:
+def make_topics(context: Studies) -> tuple[Topic[Studies, Any], ...]:
     """The topics of the page, with a figure of curves for each metric."""
-    curves = {
-        f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
-        for place, metric in enumerate(context.metrics, start=1)
-    }
+    curves, empty = context.curves.drop(columns=["text", "trial"]), context.overview["n"].isna()
     studies = Topic[Studies, Studies](
         name="studies",
         title="The studies",
         compute=lambda context: context,
         csv={"studies": lambda context: context.overview},
-        text=_describe_studies,
+        text=lambda context: (
+            f"{clean(name)} has no completed trial with a score yet."
+            for name in context.overview.loc[empty, "study"]
+        ),
         tables=_show_studies,
     )
     score = Topic[Studies, Studies](
         name="score",
         title="Score against maximum traceable distance",
         compute=lambda context: context,
-        csv={"mtd_curves": _tabulate_score},
-        figures=curves,
+        csv={"mtd_curves": lambda _: curves},
+        figures={
+            f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
+            for place, metric in enumerate(context.metrics, start=1)
+        },
         text=_describe_score,
-        tables=_show_score,
+        tables=lambda _: (
+            make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves"),
+        ),
     )
     models = Topic[Studies, Studies](
         name="spectra",
@@ -411,10 +354,14 @@ def make_topics(context: Studies, *, transfer: bool) -> tuple[Topic[Studies, Any
             "effective_rank": lambda context: context.ranks,
         },
         figures={"spectra": _draw_models},
-        text=_describe_models,
-        tables=_show_models,
+        text=lambda context: (_describe_models(context),),
+        tables=lambda context: (
+            make_table(
+                context.ranks, caption="Effective rank of each model.", csv="effective_rank"
+            ),
+        ),
     )
-    return studies, score, make_transfer_topic(requested=transfer), models
+    return studies, score, agreement.TOPIC, models
 
 
 def write_multi_study(
@@ -444,31 +391,19 @@ def write_multi_study(
         study.name: write_report(study, out / study.name, generated=generated, version=version)
         for study in studies
     }
-    context = Studies(studies, [page.verdict for page in pages.values()])
-    topics, note = make_topics(context, transfer=transfer), context.note
-    found = compute_topics(topics, context)
-
-    def build(parts: Parts) -> BasePage:
-        return BasePage(
-            name=clean(name),
-            generated=generated,
-            version=version,
-            headline=compare_studies(studies, context.overview),
-            figure=parts.figure,
-            limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
-            sections=parts.sections,
-            methods=_METHODS,
-        )
-
-    drawn = (
-        topic.name
-        for topic, info in found
-        if any(draw(info) is not None for draw in topic.figures.values())
+    context = Studies(studies, [page.verdict for page in pages.values()], transfer)
+    topics, note = make_topics(context), context.note
+    page = BasePage(
+        name=clean(name),
+        generated=generated,
+        version=version,
+        headline=compare_studies(studies, context.overview),
+        limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
+        methods=_METHODS,
     )
+    infos = {topic.name: topic.compute(context) for topic in topics}
     earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
-    files = write_page(
-        out / name, topics, found, build, main=next(drawn, ""), note=note, earlier=earlier
-    )
-    [predicted] = [info for topic, info in found if topic.name == "transfer"] or [None]
-    agreements = tuple(predicted.agreements) if predicted else ()
-    return MultiStudyReport(files.page, files.figures, files.tables, pages, agreements)
+    files = write_page(out / name, page, topics, infos, note=note, earlier=earlier)
+    transferred = infos["transfer"]
+    agreements = tuple(transferred.agreements) if transferred else ()
+    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)

@@ -15,7 +15,6 @@ _ROW = re.compile(r'<tr id="(trial-\d+)"')
 
 
 def trial_anchor(number: int) -> str:
-    """The id of a trial's row on the page."""
     return f"trial-{number}"
 
 
@@ -36,8 +35,7 @@ _TERMS = {
     "MTD": "maximum traceable distance, 1/(1 − η) + K/N: the age in steps of the oldest keys",
     "CI": "confidence interval",
     "η": "EMA decay of the momentum encoder",
-    "seed": "of all random number generators of a trial",
-    "seeds": "of all random number generators of a trial",
+    **dict.fromkeys(("seed", "seeds"), "of all random number generators of a trial"),
 }
 _MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 _MOST_LIMITS = 420
@@ -83,20 +81,16 @@ class Figure:
     """A figure as markup for the page and as files.
 
     Attributes:
-        alt: what the figure shows, for readers who do not see it.
         caption: what is drawn.
         svg: two `<svg>` elements, one of which the page shows, by its width.
-        vector: the SVG file.
-        png: the PNG file.
+        files: the PNG and the SVG file by the ending of their names.
     """
 
     name: str
     title: str
     caption: str
-    alt: str
     svg: str
-    png: bytes
-    vector: str
+    files: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -197,8 +191,8 @@ class BasePage:
     generated: str
     version: str
     headline: Headline
-    sections: tuple[Section, ...]
     methods: tuple[str, ...]
+    sections: tuple[Section, ...] = ()
     figure: Figure | None = None
     summary: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
@@ -245,17 +239,14 @@ def render(page: BasePage) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    scripts = _read(environment, "js")
-    figures = [figure for section in page.sections for figure in section.figures]
-    if page.figure:
-        figures.append(page.figure)
     environment.filters["explain"] = _explain
+    scripts = _read(environment, "js")
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
     html = environment.get_template(page.template).render(
         page=page,
         style=Markup("".join(_read(environment, "css"))),
         scripts=[Markup(script) for script in scripts],
-        hashes=[_hash(script) for script in scripts],
-        drawings={figure.name: Markup(figure.svg) for figure in figures},
+        hashes=[base64.b64encode(digest).decode() for digest in digests],
     )
     return drop_dead_links(html)
 
@@ -284,7 +275,3 @@ def _read(environment: Environment, extension: str) -> list[str]:
     names = environment.list_templates(extensions=[extension])
     ordered = sorted(names, key=lambda name: (name != "page.css", name))
     return [environment.get_template(name).render().strip() + "\n" for name in ordered]
-
-
-def _hash(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -4,7 +4,7 @@ Which columns a CSV file has is read from small example studies, which together 
 the other topics are listed without columns.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -125,20 +125,23 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 
 
 _SETTINGS = {
-    setting.name: setting
-    for setting in (
-        Setting("method", default="mocose"),
-        Setting("ema_decay", "η"),
-        Setting("queue_size", "K"),
-        Setting("batch_size", "N"),
-        Setting("initial_queue_size"),
-        Setting("queue_slice"),
-        Setting("prediction_layers", default=2),
-        Setting("learning_rate"),
-        Setting("steps"),
-    )
+    "method": Setting("method", default="mocose"),
+    "ema_decay": Setting("ema_decay", "η"),
+    "queue_size": Setting("queue_size", "K"),
+    "batch_size": Setting("batch_size", "N"),
+    "prediction_layers": Setting("prediction_layers", default=2),
+} | {
+    name: Setting(name) for name in ("initial_queue_size", "queue_slice", "learning_rate", "steps")
 }
-_LAGS = (1, 2, 4, 8)
+_FIXED = {
+    "method": "mocose",
+    "ema_decay": 0.85,
+    "queue_size": 512,
+    "batch_size": 64,
+    "learning_rate": 1e-3,
+    "steps": 40,
+    "prediction_layers": 2,
+}
 
 
 def example_studies() -> tuple[StudyFrames, ...]:
@@ -155,38 +158,44 @@ def example_studies() -> tuple[StudyFrames, ...]:
 
 def _study(**varied: Sequence[Any]) -> StudyFrames:
     trials = _trials(varied)
+    measured = ["number", "ema_decay", "score", "alignment", "uniformity", "mean_cosine"]
+    curves = [trials[measured].assign(step=step, loss=1.0 / (step + 1)) for step in (0, 20)]
+    tasks = ("sts_dev", "sts_test", "STS12", "STSB")
+    scores = pd.concat([trials[["number", "score"]].assign(task=task) for task in tasks])
+    moments = pd.DataFrame({"moment": ["before", "after"], "power": [1.5, 0.5]})
+    spectra = trials[["number"]].merge(moments, how="cross").set_index(["number", "moment"])
+    values = np.arange(1, 9.0) ** -spectra[["power"]].to_numpy()
+    lags = pd.DataFrame({"step": 20, "lag": [1, 2, 4, 8]})
+    probes = trials[["number"]].merge(lags, how="cross")
+    numbers = tuple(trials["number"].tolist())
+    look = (1, 3, len(numbers), 0.05, 0.05, 0.2, "inconclusive", "max_seeds", 0, numbers)
     return StudyFrames(
         name="example",
         metric="sts_test",
         planned=len(trials),
         trials=trials,
-        curves=_curves(trials),
-        spectra=_spectra(trials),
-        scores=_scores(trials),
-        probes=_probes(trials),
-        looks=_looks(trials),
+        curves=pd.concat(curves).assign(queue_fill=512.0, fgsm_changed=0.1),
+        spectra=pd.DataFrame(values, index=spectra.index),
+        scores=scores[["number", "task", "score"]],
+        probes=probes.assign(cosine=0.9 ** probes["lag"], baseline=0.1),
+        looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
         settings=_SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
         select_by="sts_dev",
     )
 
 
-def _trials(varied: dict[str, Sequence[Any]]) -> pd.DataFrame:
+def _trials(varied: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """Three seeds of every combination; the score falls with the MTD."""
-    fixed = {"method": "mocose", "ema_decay": 0.85, "queue_size": 512, "batch_size": 64}
-    rows = [
-        fixed | {"learning_rate": 1e-3, "steps": 40, "prediction_layers": 2, "seed": seed} | values
-        for seed in range(3)
-        for values in (dict(zip(varied, each, strict=True)) for each in product(*varied.values()))
-    ]
+    chosen = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
+    rows = [_FIXED | {"seed": seed} | values for seed in range(3) for values in chosen]
     trials = pd.DataFrame(rows)
     trials.insert(0, "number", np.arange(len(trials)))
-    history = trials["method"] == "mocose"
     trials["mtd"] = d_trace(*(trials[name].to_numpy(float) for name in PARTS))
-    trials.loc[~history, ["ema_decay", "queue_size", "mtd"]] = np.nan
+    trials.loc[trials["method"] != "mocose", ["ema_decay", "queue_size", "mtd"]] = np.nan
     noise = np.random.default_rng(0).normal(scale=0.2, size=len(trials))
-    trials["score"] = 40 + trials["seed"] - np.log(trials["mtd"].fillna(1)) + noise
     return trials.assign(
+        score=40 + trials["seed"] - np.log(trials["mtd"].fillna(1)) + noise,
         state="COMPLETE",
         reason="",
         initial_queue_size=32,
@@ -199,45 +208,6 @@ def _trials(varied: dict[str, Sequence[Any]]) -> pd.DataFrame:
         wall_seconds=10.0,
         peak_memory=6e8,
     )
-
-
-def _curves(trials: pd.DataFrame) -> pd.DataFrame:
-    measured = ("number", "ema_decay", "score", "alignment", "uniformity", "mean_cosine")
-    steps = [trials[list(measured)].assign(step=step, loss=1.0 / (step + 1)) for step in (0, 20)]
-    return pd.concat(steps).assign(queue_fill=512.0, fgsm_changed=0.1)
-
-
-def _scores(trials: pd.DataFrame) -> pd.DataFrame:
-    tasks = ("sts_dev", "sts_test", "STS12", "STSB")
-    parts = [trials[["number", "score"]].assign(task=task) for task in tasks]
-    return pd.concat(parts)[["number", "task", "score"]]
-
-
-def _spectra(trials: pd.DataFrame) -> pd.DataFrame:
-    values = np.arange(1, 9.0)
-    rows = {
-        (number, moment): values**-power
-        for number in trials["number"]
-        for moment, power in (("before", 1.5), ("after", 0.5))
-    }
-    frame = pd.DataFrame.from_dict(rows, orient="index")
-    frame.index = pd.MultiIndex.from_tuples(list(rows), names=["number", "moment"])
-    return frame
-
-
-def _probes(trials: pd.DataFrame) -> pd.DataFrame:
-    rows = [
-        {"number": number, "step": 20, "lag": lag, "cosine": 0.9**lag, "baseline": 0.1}
-        for number in trials["number"]
-        for lag in _LAGS
-    ]
-    return pd.DataFrame(rows)
-
-
-def _looks(trials: pd.DataFrame) -> pd.DataFrame:
-    numbers = tuple(int(number) for number in trials["number"])
-    values = (1, 3, len(numbers), 0.05, 0.05, 0.2, "inconclusive", "max_seeds", 0, numbers)
-    return pd.DataFrame([dict(zip(LOOK_COLUMNS, values, strict=True))])
 
 
 _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -261,55 +231,53 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _SETTING = "setting ([all settings](settings.md))"
-_AS_EMA_DECAY = "the varied settings, then as `ema_decay.csv`"
 _MOST = 14
 """Columns that are listed of a wide table; the rest is counted."""
+
+
+def _table(head: str, rows: Iterable[str]) -> str:
+    """A table in Markdown; head: the names of its columns between bars."""
+    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows])
 
 
 def frames_markdown() -> str:
     """The frames of `mtdlab.load_study` with their columns."""
     parts = []
-    for name, (text, columns) in _FRAMES.items():
-        parts += [f"### `study.{name}`\n", f"{text}\n", _frame_table(columns), ""]
-    return "\n".join(parts).rstrip("\n")
+    for frame, (text, columns) in _FRAMES.items():
+        rows = (
+            f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, _SETTING)} |"
+            for name, kind in columns.items()
+        )
+        table = _table("| column | type | meaning |", rows)
+        parts.append(f"### `study.{frame}`\n\n{text}\n\n{table}")
+    return "\n\n".join(parts)
 
 
 def files_markdown() -> str:
     """The CSV files that the topics of a page write, with their columns."""
-    rows = ["| file in `tables/` | section of the page | columns |", "|---|---|---|"]
-    for topic in TOPICS:
-        for name in topic.csv:
-            columns = _columns(name, topic in EXPERIMENT_TOPICS)
-            rows.append(f"| `{name}.csv` | {topic.title} | {columns} |")
-    return "\n".join(rows)
+    rows = [
+        f"| `{name}.csv` | {topic.title} | {_columns(name, topic in EXPERIMENT_TOPICS)} |"
+        for topic in TOPICS
+        for name in topic.csv
+    ]
+    return _table("| file in `tables/` | section of the page | columns |", rows)
 
 
 def columns_markdown() -> str:
     """What the columns of the CSV files mean, in the order of the alphabet."""
     used = {name for found in example_columns().values() for name in found}
-    rows = [
-        f"| `{name}` | {text} |" for name, text in sorted(COLUMN_MEANINGS.items()) if name in used
-    ]
-    return "\n".join(["| column | meaning |", "|---|---|", *rows])
-
-
-def _frame_table(columns: Mapping[str, str]) -> str:
-    rows = [
-        f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, _SETTING)} |"
-        for name, kind in columns.items()
-    ]
-    return "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
+    meanings = sorted(COLUMN_MEANINGS.items())
+    rows = (f"| `{name}` | {text} |" for name, text in meanings if name in used)
+    return _table("| column | meaning |", rows)
 
 
 def _columns(name: str, is_experiment: bool) -> str:
     """The columns of a CSV file in one line; numbered ones, singular values, as a range."""
     found = example_columns().get(name)
+    if found is None and is_experiment:
+        return "the varied settings, then as `ema_decay.csv`"
     if found is None:
-        return (
-            "the varied settings, then as `ema_decay.csv`"
-            if is_experiment
-            else "depend on the study"
-        )
+        return "depend on the study"
     names = [f"`{column}`" for column in found if not column.isdecimal()]
     if len(names) < len(found):
         names.append("`0`, `1`, … (singular values, the largest first)")

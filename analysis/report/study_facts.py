@@ -6,6 +6,7 @@ Commands are those that a study recorded, and those that continue from it.
 import re
 import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from analysis.data.runs import chosen_settings, completed_runs, is_missing, vari
 from analysis.data.settings import format_value
 from analysis.data.study_state import find_state
 from analysis.inference.pairing import select_configuration
-from analysis.inference.verdict import Verdict, format_p
+from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Status
@@ -39,13 +40,12 @@ def runs(command: str, name: str) -> bool:
 
 
 def option(command: str, name: str) -> str:
-    """The value of an option such as --models, or empty."""
+    """The value of an option such as --models, or empty; the last where it is given twice."""
     words, value = _words(command), ""
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == name:
-            value = following
-        elif word.startswith(f"{name}="):
-            value = word.removeprefix(f"{name}=")
+        given, equals, joined = word.partition("=")
+        if given == name:
+            value = joined if equals else following
     return value
 
 
@@ -55,22 +55,24 @@ def extend(command: str, *words: str) -> str:
     return shlex.join([*given, *(word for word in words if word not in given)])
 
 
+def _command(
+    study: StudyFrames, name: str, *words: str, options: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """A command on the study in the database of its own command, and its options with a value."""
+    values = {"--storage": option(study.command, "--storage"), **options}
+    given = [word for key, value in values.items() if value for word in (key, value)]
+    return shlex.join(["mtdlab", name, study.name, *words, *given])
+
+
 def confirm_command(study: StudyFrames) -> str:
     """The command that measures the best level and its runner-up with fresh seeds."""
-    values = {
-        "--storage": option(study.command, "--storage"),
-        "--objective": option(study.command, "--objective") or study.program,
-    }
-    given = [word for name, value in values.items() if value for word in (name, value)]
-    return shlex.join(["mtdlab", "confirm", study.name, *given])
+    objective = option(study.command, "--objective") or study.program
+    return _command(study, "confirm", options={"--objective": objective})
 
 
 def compare_command(study: StudyFrames, *others: str) -> str:
     """The command that compares it with another study, or two of its trials; needs no training."""
-    words = ["mtdlab", "compare", study.name, *others]
-    if storage := option(study.command, "--storage"):
-        words += ["--storage", storage]
-    return shlex.join(words)
+    return _command(study, "compare", *others)
 
 
 def more_seeds_command(study: StudyFrames, seeds: int) -> str:
@@ -94,11 +96,10 @@ def model_folder(study: StudyFrames) -> str:
 
 
 _MOST_REASONS = 3
-_MOST_REASON = 120
 
 
 def describe_status(study: StudyFrames) -> Status:
-    """The study's state (`find_state`), with the number of trials in each state."""
+    """The study's state (`find_state`), its trials in each, the commonest reasons of failures."""
     states = study.trials["state"].value_counts()
     done, failed, pruned, running = (
         int(states.get(name, 0)) for name in ("COMPLETE", "FAIL", "PRUNED", "RUNNING")
@@ -114,20 +115,15 @@ def describe_status(study: StudyFrames) -> Status:
     retry = ""
     if failed and runs(study.command, "sweep"):
         retry = extend(study.command, "--retry-failed")
-    return Status(kind, text, _list_failures(study), clean(retry, most=2_000))
-
-
-def _list_failures(study: StudyFrames) -> tuple[str, ...]:
-    """The commonest reasons of failed trials."""
-    failed = study.trials[study.trials["state"] == "FAIL"]
-    reasons = failed["reason"].replace("", "reason not recorded").value_counts()
-    texts = [
+    why = study.trials.loc[study.trials["state"] == "FAIL", "reason"]
+    reasons = why.replace("", "reason not recorded").value_counts()
+    failures = [
         f"{count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"
         for reason, amount in reasons.head(_MOST_REASONS).items()
     ]
     if (more := len(reasons) - _MOST_REASONS) > 0:
-        texts.append(f"{count(more, 'more reason')}: see the trials")
-    return tuple(texts)
+        failures.append(f"{count(more, 'more reason')}: see the trials")
+    return Status(kind, text, tuple(failures), clean(retry, most=2_000))
 
 
 _MOST_VALUES = 12
@@ -147,7 +143,12 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
 
     A setting that no trial recorded is left out; the study's profile and `--set` are in it.
     """
-    trials = _resolve_auto(study)
+    trials, known = study.trials, study.environment.set_index("number")
+    for name in {"device", "precision"} & set(known) & set(trials):
+        # what the trials' machines made of auto
+        used = trials["number"].map(known[name])
+        auto = (trials[name] == "auto") & used.notna() & (used != "")
+        trials = trials.assign(**{name: trials[name].mask(auto, used)})
     varied = set(varied_settings(trials, study.settings))
     general = {
         "metric": study.metric,
@@ -163,17 +164,6 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
     ]
     settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
     return {name: clean(value) for name, value in general.items()} | settings
-
-
-def _resolve_auto(study: StudyFrames) -> pd.DataFrame:
-    """The trials with what their machines made of `device` and `precision` where those are auto."""
-    trials, known = study.trials, study.environment.set_index("number")
-    for name in ("device", "precision"):
-        if name in known and name in trials:
-            used = trials["number"].map(known[name])
-            auto = (trials[name] == "auto") & used.notna() & (used != "")
-            trials = trials.assign(**{name: trials[name].mask(auto, used)})
-    return trials
 
 
 def describe_cost(study: StudyFrames) -> str:
@@ -210,15 +200,16 @@ def _label(study: StudyFrames, name: str) -> str:
 
 
 def _list_values(column: pd.Series, name: str) -> str:
-    values = sorted(column[~is_missing(column)].unique(), key=_sort_key)
+    def order(value: object) -> tuple[float, str]:
+        if isinstance(value, int | float | np.number):
+            return (float(value), "")
+        return (0.0, str(value))
+
+    values = sorted(column[~is_missing(column)].unique(), key=order)
     texts = [clean(format_value(name, value)) for value in values]
     if len(texts) > _MOST_VALUES:
         return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
     return ", ".join(texts) or "none yet"
-
-
-def _sort_key(value: object) -> tuple[float, str]:
-    return (float(value), "") if isinstance(value, int | float | np.number) else (0.0, str(value))
 
 
 _ENCODER = re.compile(r"(?P<name>.+?): (?P<weights>[\d.,]+ \w+ weights)")
@@ -228,28 +219,21 @@ _MOST_LETTERS = 160
 
 def describe_scope(context: StudyContext) -> str:
     """Seeds, evaluation items, encoder and text; then the verdict for these items alone."""
-    runs, verdict = completed_runs(context.trials), context.verdict
-    seeds = int(runs["seed"].nunique())
+    runs, verdict, study = completed_runs(context.trials), context.verdict, context.study
+    seeds, encoder = int(runs["seed"].nunique()), describe_encoder(context)
     if seeds < 2:
-        return (
-            f"Covers these trials alone (one seed); {describe_encoder(context)}." if seeds else ""
-        )
-    items = verdict.items if verdict.levels > 1 else _count_items(context)
-    return (
-        f"Covers other seeds than these {verdict.seeds or seeds} and {describe_items(items)}; "
-        f"{describe_encoder(context)}.{_describe_these(verdict)}"
-    )
-
-
-def describe_items(items: int) -> str:
-    """The evaluation data that a certainty covers; items: how many are counted, 0 for none."""
-    return f"evaluation items like these {items:,}" if items else "these evaluation data only"
-
-
-def _count_items(context: StudyContext) -> int:
-    items, runs = context.study.items, completed_runs(context.trials)
-    known = items is not None and runs["number"].isin(items.numbers).all()
-    return items.values.shape[1] if items is not None and known else 0
+        return f"Covers these trials alone (one seed); {encoder}." if seeds else ""
+    items = verdict.items if verdict.levels > 1 else 0
+    if verdict.levels < 2 and study.items and runs["number"].isin(study.items.numbers).all():
+        items = study.items.values.shape[1]
+    covered = f"evaluation items like these {items:,}" if items else "these evaluation data only"
+    text = f"Covers other seeds than these {verdict.seeds or seeds} and {covered}; {encoder}."
+    # the verdict without the sampling error of the items, where that is counted
+    if (these := verdict.for_these) is None:
+        return text
+    tests = {"peaked": these.p_value, "rising": these.p_trend, "falling": these.p_trend}
+    test = f" ({format_p(tests[these.verdict])})" if these.verdict in tests else ""
+    return f"{text} For exactly these items: {these.verdict}{test}."
 
 
 def describe_encoder(context: StudyContext) -> str:
@@ -270,45 +254,26 @@ def describe_encoder(context: StudyContext) -> str:
     return f"{named}, {'synthetic text' if corpus.startswith(_BUILT_IN) else text}"
 
 
-def _describe_these(verdict: Verdict) -> str:
-    """The verdict without the sampling error of the evaluation items, where that is counted."""
-    these = verdict.for_these
-    if these is None:
-        return ""
-    tests = {"peaked": these.p_value, "rising": these.p_trend, "falling": these.p_trend}
-    test = f" ({format_p(tests[these.verdict])})" if these.verdict in tests else ""
-    return f" For exactly these items: {these.verdict}{test}."
-
-
 def list_facts(context: StudyContext) -> Mapping[str, str]:
     """What varied, how many seeds, and the data with the metric."""
-    study = context.study
+    study, facts = context.study, context.study.facts
     if not len(study.trials):
         return {}
-    varied = dict(list_varied(study))
-    varied.pop("seed")
-    texts = [f"{name}: {values}" for name, values in varied.items()]
-    every = varied_settings(study.trials, study.settings)
-    if following := len(every) - len(varied):
-        texts.append(f"{count(following, 'setting')} that follow from the method")
-    return {
-        "Varied": "; ".join([*texts, count(int(study.trials["seed"].nunique()), "seed")]),
-        "Data and metric": _describe_data(context),
-    }
-
-
-def _describe_data(context: StudyContext) -> str:
-    study, facts = context.study, context.study.facts
-    texts = [f"{study.metric}, in points, higher is better"]
+    names = chosen_settings(study.trials, study.settings)
+    varied = [f"{_label(study, name)}: {_list_values(study.trials[name], name)}" for name in names]
+    if following := len(varied_settings(study.trials, study.settings)) - len(names):
+        varied.append(f"{count(following, 'setting')} that follow from the method")
+    varied.append(count(int(study.trials["seed"].nunique()), "seed"))
+    data = [f"{study.metric}, in points, higher is better"]
     if corpus := facts.get("corpus", ""):
-        texts.append(f"trained on {corpus.partition(', SHA-256')[0]}")
+        data.append(f"trained on {corpus.partition(', SHA-256')[0]}")
     if study.program:
-        texts.append(f"as returned by {study.program}")
+        data.append(f"as returned by {study.program}")
     if "table" in facts:
-        texts.append(f"table {facts['table'].partition(', SHA-256')[0]}")
+        data.append(f"table {facts['table'].partition(', SHA-256')[0]}")
     if evaluation := facts.get("evaluation", ""):
-        texts.append(f"evaluated on {evaluation.partition(';')[0]}")
-    return clean("; ".join(texts))
+        data.append(f"evaluated on {evaluation.partition(';')[0]}")
+    return {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
 
 
 def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
@@ -341,24 +306,16 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
         return f"{text}; it has this configuration.", ""
     ranking = find_scores(same, study.scores, by).fillna(same["score"].astype("float64"))
     median = same.iloc[int(np.argsort(ranking.to_numpy(), kind="stable")[(len(same) - 1) // 2])]
-    command = _reproduce(context, int(median["number"]))
     text += f"; it is of another configuration ({clean(named)})."
-    if command:
-        text += f" The model of this one, of the seed with its median {by}:"
-    return text, command
+    if not (folder := model_folder(study)):
+        return text, ""
+    options = {"--out": f"{folder}-median"}
+    words = _command(study, "reproduce", f"{median['number']:.0f}", options=options)
+    command = clean(words, most=2_000)
+    return f"{text} The model of this one, of the seed with its median {by}:", command
 
 
 def place_of_model(study: StudyFrames) -> str:
     """The folder of the kept model; with its host, unless it is a URL that all machines share."""
     folder, host = study.model["folder"], study.model["host"]
     return clean(folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}")
-
-
-def _reproduce(context: StudyContext, number: int) -> str:
-    study = context.study
-    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
-        return ""
-    words = ["mtdlab", "reproduce", study.name, str(number)]
-    if storage := option(study.command, "--storage"):
-        words += ["--storage", storage]
-    return clean(shlex.join([*words, "--out", f"{model_folder(study)}-median"]), most=2_000)

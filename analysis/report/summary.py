@@ -30,6 +30,10 @@ _SEEDS = (
     "Seeds are blocks: a seed affects all trials that use it, so trials do not count as "
     "independent. Means are over per-seed means, and intervals are t intervals over seeds."
 )
+_GIVEN_ITEMS = (
+    "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
+    "evaluation data."
+)
 _PUBLISHED = (
     "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
     "them, not levels."
@@ -42,7 +46,6 @@ _PAIRED = (
 
 
 def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]:
-    """The methods behind what this study's page states."""
     texts = [_SEEDS]
     if finding.topic in ("methods", "configurations"):
         texts.append(_PAIRED)
@@ -51,22 +54,15 @@ def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]
     return tuple(texts) if context.study.program else (*texts, _PUBLISHED)
 
 
-def _describe_items(verdict: Verdict) -> str:
-    """Which evaluation data the verdict holds for."""
-    if not verdict.items:
-        return (
-            "The evaluation data are taken as given: intervals and tests cover other seeds, not "
-            "other evaluation data."
-        )
-    return (
-        f"Intervals and tests also cover the sampling of the {verdict.items:,} evaluation items: "
-        "the variance of a difference is that between seeds plus that of its influence over the "
-        "items, which all seeds share."
-    )
-
-
 def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
-    """The tests of the shape over MTD, and the set of best levels."""
+    """The tests of the shape over MTD, the evaluation data they hold for, and the best levels."""
+    items = _GIVEN_ITEMS
+    if verdict.items:
+        items = (
+            f"Intervals and tests also cover the sampling of the {verdict.items:,} evaluation "
+            "items: the variance of a difference is that between seeds plus that of its influence "
+            "over the items, which all seeds share."
+        )
     return (
         "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
         "the level of MTD. It is “flat” if any two levels are shown to differ by less than "
@@ -79,7 +75,7 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         "which may have a slope and a curvature of its own. Critical values are simulated for this "
         "design, with independent errors, with errors correlated between neighbouring levels, and "
         "with seeds that have slopes of their own.",
-        _describe_items(verdict),
+        items,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
         f"{100 * verdict.level:.3g} %.",
@@ -89,60 +85,46 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
 _OF_GLOSSARY = (*PARTS, "initial_queue_size")
 
 
-def _span(levels: pd.Series) -> str:
-    low, high = format_mtd(levels.min()), format_mtd(levels.max())
-    return f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
-
-
 def list_terms(study: StudyFrames) -> Mapping[str, str]:
     """The terms of the page: MTD, the settings that make it up or were varied, seed and score.
 
     Settings are described as they are declared; one without a description is left out.
     """
     varied = varied_settings(study.trials, study.settings)
-    names = dict.fromkeys([*_OF_GLOSSARY, *varied])
-    settings = [study.settings[name] for name in names if name in study.settings]
-    return {
+    terms = {
         "MTD": (
             "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
             "of the weights that encoded the oldest keys of the queue."
-        ),
-        **{
-            clean(setting.label): _sentence(setting.description)
-            for setting in settings
-            if setting.description
-        },
+        )
+    }
+    for name in dict.fromkeys([*PARTS, "initial_queue_size", *varied]):
+        if name in study.settings and study.settings[name].description:
+            text = clean(study.settings[name].description.replace("`", ""))
+            terms[clean(study.settings[name].label)] = f"{text[:1].upper()}{text[1:]}."
+    return terms | {
         "seed": "Seed of all random number generators of a trial.",
         "score": f"{clean(study.metric)}, in points; higher is better.",
     }
 
 
-def _sentence(description: str) -> str:
-    """A setting's description as a sentence, without the marks of code."""
-    text = clean(description.replace("`", ""))
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _describe_no_traced(context: StudyContext) -> str:
-    states, untraced = context.trials["state"], context.untraced
+def _describe_runs(context: StudyContext) -> str:
+    scored, untraced, states = context.traced, context.untraced, context.trials["state"]
+    if len(scored):
+        levels = context.curve["mtd"]
+        low, high = format_mtd(levels.min()), format_mtd(levels.max())
+        span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
+        return (
+            f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
+            f"{count(int(scored['seed'].nunique()), 'seed')}."
+        )
     if len(states) and (states == "FAIL").all():
         return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
-    if len(untraced):
-        return (
-            f"{count(len(untraced), 'trial')} of {context.untraced_methods} completed, with a mean "
-            f"score of {untraced['score'].mean():.2f}. They have no MTD, so there is no curve."
-        )
-    return "No trial has completed with a score yet."
-
-
-def _describe_runs(context: StudyContext) -> str:
-    scored = context.traced
-    if not len(scored):
-        return _describe_no_traced(context)
-    seeds = int(scored["seed"].nunique())
+    if not len(untraced):
+        return "No trial has completed with a score yet."
     return (
-        f"{count(len(scored), 'trial')} completed with a score, at "
-        f"{_span(context.curve['mtd'])}, with {count(seeds, 'seed')}."
+        f"{count(len(untraced), 'trial')} of {', '.join(context.untraced_by_method)} completed, "
+        f"with a mean score of {untraced['score'].mean():.2f}. They have no MTD, so there is no "
+        "curve."
     )
 
 
@@ -173,32 +155,26 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     Args:
         infos: what topics have computed, by their names; the others are computed here.
     """
-    return (*_summary(context, infos), *filter(None, (describe_splits(context.study),)))
-
-
-def _summary(context: StudyContext, infos: Infos) -> tuple[str, ...]:
+    runs = completed_runs(context.trials)
+    completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
     compared = _info(methods.TOPIC, context, infos)
+    configurations = _info(comparison.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:
-        return (*differences, _count_completed(context))
-    configurations = _info(comparison.TOPIC, context, infos)
-    if configurations is not None:
-        return (*comparison.describe(configurations), _count_completed(context))
-    if not len(context.traced):
-        return (_describe_runs(context), *differences)
-    training = _describe_training(context.traced, context.study.program)
-    texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
-    return tuple(filter(None, texts))
+        texts = (*differences, completed)
+    elif configurations is not None:
+        texts = (*comparison.describe(configurations), completed)
+    elif not len(context.traced):
+        texts = (_describe_runs(context), *differences)
+    else:
+        training = _describe_training(context.traced, context.study.program)
+        texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
+    return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
 def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
     found: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
     return found
-
-
-def _count_completed(context: StudyContext) -> str:
-    runs = completed_runs(context.trials)
-    return f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
 
 
 def find_no_gain_of(study: StudyFrames) -> str:
@@ -220,10 +196,8 @@ def draw_study(study: StudyFrames) -> "Figure":
     context = StudyContext(study)
     drawing = None
     if context.verdict.levels < 2 and (compared := methods.compute(context)) is not None:
-        drawing = next(iter(methods.TOPIC.figures.values()))(compared)
-    if drawing is None:
-        draw = next(iter(score.TOPIC.figures.values()))
-        drawing = draw(score.compute(context))
+        drawing = methods.draw(compared)
+    drawing = drawing or score.draw(context)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     return figures.draw_panels(study.name, drawing.panels, drawing.height)

@@ -1,21 +1,16 @@
-"""What limits the conclusions from a study: each warning a function of what it is about.
+"""What limits the conclusions from a study, a sentence for each reason."""
 
-A function returns its sentence, or an empty string where there is nothing to warn of.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.frames import StudyFrames
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
-from analysis.inference.verdict import Verdict
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
-from analysis.report.context import StudyContext, name_methods
-from analysis.statistics.training import assess_collapse, count_best_at_end
+from analysis.report.context import StudyContext
+from analysis.statistics.training import count_best_at_end
 
 _WIDE = 4.0
 """A gap of so many robust standard deviations separates two groups of scores."""
@@ -23,64 +18,149 @@ _NORMAL = 1.4826
 """Ratio of the standard deviation of normal values to their median absolute deviation."""
 _LEAST = 4
 _MOST_NAMED = 6
+_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
+_LEAST_RUNS = 5
+_LONGEST_FILL = 0.1
+_FAILURE_LEVEL = 0.05
+_MOST_AT_END = 0.5
 
 
-def count_collapsed(context: StudyContext) -> pd.DataFrame:
-    """How many trials of each level collapsed, of how many this is known, and the share in percent.
-
-    Index mtd; columns trials (with a score, or collapsed), assessed, collapsed, share. Of a trial
-    that failed it is known, of one that completed where its curve was read: the share of the others
-    is taken to be that of those read, and is NaN at a level without any.
-    """
-    trials = context.curve_trials[has_mtd(context.curve_trials)]
-    known = assess_collapse(context.study)
-    done = trials["number"].isin(completed_runs(trials)["number"])
-    trials = trials.assign(
-        done=done,
-        read=done & trials["number"].isin(known.index),
-        collapsed=trials["number"].map(known).eq(True),
-        level=trials["mtd"].astype("float64").round(MTD_DECIMALS),
-    )[done | trials["number"].isin(known.index)]
-    trials["failed"] = trials["collapsed"] & ~trials["done"]
-    sums = trials.groupby("level")[["done", "read", "collapsed", "failed"]].sum()
-    of_read = (sums["collapsed"] - sums["failed"]) / sums["read"].where(sums["read"] > 0)
-    all_trials = sums["done"] + sums["failed"]
-    of_done = (sums["done"] * of_read).where(sums["done"] > 0, 0.0)
-    return pd.DataFrame(
-        {
-            "trials": all_trials,
-            "assessed": sums["read"] + sums["failed"],
-            "collapsed": sums["collapsed"],
-            "share": 100 * (sums["failed"] + of_done) / all_trials,
-        }
-    ).rename_axis("mtd")
-
-
-def warn_of_collapses(context: StudyContext) -> str:
-    """That trials of a level collapsed."""
-    found = count_collapsed(context)
-    found = found[found["collapsed"] > 0]
-    if not len(found):
-        return ""
-    where = ", ".join(
-        f"{'' if assessed == trials else 'at least '}{collapsed} of {trials} trials at MTD "
-        f"{format_mtd(mtd)}"
-        for mtd, trials, assessed, collapsed, _ in found.head(_MOST_NAMED).itertuples(name=None)
+def list_warnings(context: StudyContext) -> tuple[str, ...]:
+    """All that applies to a study, in the order of the page."""
+    candidates = (
+        *_warn_of_choices(context),
+        *_warn_of_design(context),
+        warn_of_queue(context.traced),
+        _warn_of_short_training(context.trials),
+        warn_of_failures(context.curve_trials),
+        warn_of_environment(context.study.environment, context.traced),
+        _warn_of_collapses(context.collapsed),
+        _warn_of_groups(context.levels.table),
+        *_warn_of_scores(context),
     )
-    return (
+    return tuple(filter(None, candidates))
+
+
+def _warn_of_choices(context: StudyContext) -> Iterator[str]:
+    """That checkpoints, settings or trials were chosen by scores; that the data are synthetic."""
+    study = context.study
+    if context.note:
+        chosen = context.note.removeprefix("checkpoints chosen on ")
+        yield (
+            f"Checkpoints were chosen on {chosen}, as some published numbers were: these scores "
+            "are too high to be compared with any whose checkpoints were chosen on a dev split."
+        )
+    if study.sampler in _ADAPTIVE_SAMPLERS:
+        yield (
+            f"The settings were chosen by an adaptive sampler ({study.sampler}), which tries more "
+            "where scores were high. A correlation or a mean over such points is biased; run a "
+            "grid to assess the shape."
+        )
+    if pruned := int((study.trials["state"] == "PRUNED").sum()):
+        yield (
+            f"A pruner stopped {count(pruned, 'trial')} because of low intermediate scores. A mean "
+            "or a correlation over the remaining trials is biased: where trials were pruned, only "
+            "good ones are left."
+        )
+    if study.facts.get("corpus", "").startswith("builtin"):
+        pairs = study.facts.get("evaluation", "builtin").startswith("builtin")
+        both = "and the evaluation pairs are" if pairs else "is"
+        yield f"The training text {both} synthetic (the built-in data set)."
+
+
+def _warn_of_design(context: StudyContext) -> Iterator[str]:
+    """That an effect of MTD cannot be told from chance, from another setting or from methods."""
+    runs = context.traced
+    levels = runs["mtd"].nunique()
+    if 0 < len(runs) < _LEAST_RUNS:
+        yield (
+            f"Only {count(len(runs), 'trial')} completed with a score; fewer than {_LEAST_RUNS} "
+            "show no shape."
+        )
+    if runs["seed"].nunique() == 1 and levels > 1:
+        yield (
+            "All trials have the same seed. Seeds change scores by an amount that this study "
+            "cannot estimate, so no difference between levels is tested; run at least 3 seeds."
+        )
+    varied = [name for name in PARTS if runs[name].nunique() > 1]
+    if len(varied) == 1 and levels > 1:
+        yield (
+            f"MTD is varied by {varied[0]} alone in this study, so the two effects cannot be "
+            "separated here."
+        )
+    if len(context.curve_trials) < len(context.trials):
+        method = context.name_method(runs["method"].dropna().iloc[0])
+        yield (
+            "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity "
+            f"and spectra are of {method} alone; the section “Methods” compares all."
+        )
+    known = runs[runs["batch_size"].notna()]
+    if len({frozenset(level) for _, level in known.groupby("mtd")["batch_size"]}) > 1:
+        yield (
+            "The batch sizes differ between levels of MTD, so the curve over all trials mixes the "
+            "two; read the curves by batch size instead."
+        )
+
+
+def _warn_of_short_training(trials: pd.DataFrame) -> str:
+    """That more than half of the trials were best at their last evaluation."""
+    ends, known = count_best_at_end(trials)
+    text = (
+        f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: a "
+        "level that learns slowly may be lower here than it would be after more steps."
+    )
+    return text if ends > _MOST_AT_END * known else ""
+
+
+def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
+    found = collapsed[collapsed["collapsed"] > 0].head(_MOST_NAMED)
+    where = ", ".join(
+        f"{'' if assessed == trials else 'at least '}{amount} of {trials} trials at MTD "
+        f"{format_mtd(mtd)}"
+        for mtd, trials, assessed, amount, _ in found.itertuples(name=None)
+    )
+    text = (
         f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
         "read the median and the share of collapsed trials beside it."
     )
+    return text if where else ""
 
 
-def warn_of_groups(context: StudyContext) -> str:
+def _warn_of_scores(context: StudyContext) -> Iterator[str]:
+    """That levels are not part of the verdict, or merged; that scores are missing, or fractions."""
+    study, verdict, texts = context.study, context.verdict, []
+    if len(context.curve) > verdict.levels_run:
+        texts.append(
+            f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
+            f"{verdict.levels_run} for the verdict."
+        )
+    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    if missing > 0:
+        texts.append(
+            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
+            "they have no two seeds in common with the others."
+        )
+    yield " ".join(texts)
+    scores = completed_runs(study.trials)["score"].astype("float64")
+    if bare := int((study.trials["state"] == "COMPLETE").sum()) - len(scores):
+        yield f"{count(bare, 'completed trial')} excluded for lack of a score."
+    if study.program and len(scores) and scores.abs().max() <= 1:
+        yield (
+            f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
+            f"should return it x 100: the margin of the verdict is {study.margin:g} points."
+        )
+
+
+def _warn_of_groups(table: pd.DataFrame) -> str:
     """That scores of a level fall into two groups, as where some trials collapse.
 
     Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are
     more than four robust standard deviations (1.4826 times the median absolute deviation of all
     residuals) apart; levels of at least four trials.
+
+    Args:
+        table: of `LevelScores`.
     """
-    table = context.levels.table
     if min(table.shape) < 2 or len(table) < _LEAST:
         return ""
     residuals = table - table.median()
@@ -104,56 +184,6 @@ def warn_of_groups(context: StudyContext) -> str:
     )
 
 
-_ADAPTIVE_SAMPLERS = frozenset({"tpe"})
-_LEAST_RUNS = 5
-_LONGEST_FILL = 0.1
-_FAILURE_LEVEL = 0.05
-_MOST_AT_END = 0.5
-
-
-def warn_of_sampler(sampler: str) -> str:
-    """That the settings were chosen by the scores of earlier trials."""
-    if sampler not in _ADAPTIVE_SAMPLERS:
-        return ""
-    return (
-        f"The settings were chosen by an adaptive sampler ({sampler}), which tries more where "
-        "scores were high. A correlation or a mean over such points is biased; run a grid to "
-        "assess the shape."
-    )
-
-
-def warn_of_pruner(trials: pd.DataFrame) -> str:
-    """That trials were stopped because of their intermediate scores."""
-    pruned = int((trials["state"] == "PRUNED").sum())
-    if not pruned:
-        return ""
-    return (
-        f"A pruner stopped {count(pruned, 'trial')} because of low intermediate scores. A mean or "
-        "a correlation over the remaining trials is biased: where trials were pruned, only good "
-        "ones are left."
-    )
-
-
-def warn_of_seeds(runs: pd.DataFrame) -> str:
-    """That all runs share one seed. runs  the completed runs with an MTD."""
-    if runs["seed"].nunique() != 1 or runs["mtd"].nunique() < 2:
-        return ""
-    return (
-        "All trials have the same seed. Seeds change scores by an amount that this study cannot "
-        "estimate, so no difference between levels is tested; run at least 3 seeds."
-    )
-
-
-def warn_of_few_runs(runs: pd.DataFrame) -> str:
-    """That there are fewer than five runs. runs  the completed runs with an MTD."""
-    if not 0 < len(runs) < _LEAST_RUNS:
-        return ""
-    return (
-        f"Only {count(len(runs), 'trial')} completed with a score; fewer than {_LEAST_RUNS} show "
-        "no shape."
-    )
-
-
 def warn_of_failures(trials: pd.DataFrame) -> str:
     """That failures are concentrated at some levels of MTD.
 
@@ -168,10 +198,8 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
         return ""
     all_failed, all_ended = int(failed.sum()), len(ended)
     # P(at least so many of all failures fall on this level's runs)
-    p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"]) * len(
-        table
-    )
-    uneven = table[np.asarray(p) < _FAILURE_LEVEL]
+    p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"])
+    uneven = table[len(table) * np.asarray(p) < _FAILURE_LEVEL]
     if not len(uneven):
         return ""
     where = [
@@ -253,128 +281,3 @@ def _name_levels(distances: Iterable[float]) -> str:
         low, high = format_mtd(levels[0]), format_mtd(levels[-1])
         return f"{len(levels)} levels of MTD from {low} to {high}"
     return f"MTD {', '.join(format_mtd(level) for level in levels)}"
-
-
-def warn_of_selection(note: str) -> str:
-    """That checkpoints were chosen on test data. note  `StudyContext.note`."""
-    if not note:
-        return ""
-    chosen = note.removeprefix("checkpoints chosen on ")
-    return (
-        f"Checkpoints were chosen on {chosen}, as some published numbers were: these scores "
-        "are too high to be compared with any whose checkpoints were chosen on a dev split."
-    )
-
-
-def warn_of_batches(runs: pd.DataFrame) -> str:
-    """That levels have different batch sizes. runs  the completed runs with an MTD."""
-    known = runs[runs["batch_size"].notna()]
-    sizes = {frozenset(level["batch_size"]) for _, level in known.groupby("mtd")}
-    if len(sizes) < 2:
-        return ""
-    return (
-        "The batch sizes differ between levels of MTD, so the curve over all trials mixes the "
-        "two; read the curves by batch size instead."
-    )
-
-
-def warn_of_one_varied(runs: pd.DataFrame) -> str:
-    """That an effect of MTD may be one of the only setting by which it was varied."""
-    varied = [name for name in PARTS if name in runs and runs[name].nunique() > 1]
-    if len(varied) != 1 or runs["mtd"].nunique() < 2:
-        return ""
-    return (
-        f"MTD is varied by {varied[0]} alone in this study, so the two effects cannot be separated "
-        "here."
-    )
-
-
-def warn_of_synthetic(study: StudyFrames) -> str:
-    """That the training text, or the evaluation too, is the built-in data set."""
-    if not study.facts.get("corpus", "").startswith("builtin"):
-        return ""
-    if not study.facts.get("evaluation", "builtin").startswith("builtin"):
-        return "The training text is synthetic (the built-in data set)."
-    return "The training text and the evaluation pairs are synthetic (the built-in data set)."
-
-
-def warn_of_methods(context: StudyContext) -> str:
-    """That the curve over MTD is of one method alone."""
-    if len(context.curve_trials) == len(context.trials):
-        return ""
-    return (
-        "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity and "
-        f"spectra are of {name_methods(context.traced, context.study)} alone; the section "
-        "“Methods” compares all."
-    )
-
-
-def warn_of_levels(scored: int, verdict: Verdict) -> str:
-    """That levels are not part of the verdict, or merged. scored  how many have a score."""
-    texts = []
-    if scored > verdict.levels_run:
-        texts.append(
-            f"The {scored:,} levels of MTD are merged with their neighbours into "
-            f"{verdict.levels_run} for the verdict."
-        )
-    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
-    if missing > 0:
-        texts.append(
-            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-            "they have no two seeds in common with the others."
-        )
-    return " ".join(texts)
-
-
-def warn_of_fractions(study: StudyFrames) -> str:
-    """That a program may have returned fractions where scores x 100 are expected."""
-    scores = completed_runs(study.trials)["score"].astype("float64")
-    if not study.program or not len(scores) or scores.abs().max() > 1:
-        return ""
-    return (
-        f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
-        f"should return it x 100: the margin of the verdict is {study.margin:g} points."
-    )
-
-
-def warn_of_short_training(trials: pd.DataFrame) -> str:
-    """That more than half of the trials were best at their last evaluation."""
-    ends, known = count_best_at_end(trials)
-    if ends <= _MOST_AT_END * known:
-        return ""
-    return (
-        f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: a "
-        "level that learns slowly may be lower here than it would be after more steps."
-    )
-
-
-def warn_of_scores(trials: pd.DataFrame) -> str:
-    """That completed runs have no score."""
-    bare = int((trials["state"] == "COMPLETE").sum()) - len(completed_runs(trials))
-    return f"{count(bare, 'completed trial')} excluded for lack of a score." if bare else ""
-
-
-def list_warnings(context: StudyContext) -> tuple[str, ...]:
-    """All that applies to a study, in the order of the page."""
-    study, runs = context.study, context.traced
-    candidates = (
-        warn_of_selection(context.note),
-        warn_of_sampler(study.sampler),
-        warn_of_pruner(context.trials),
-        warn_of_synthetic(study),
-        warn_of_few_runs(runs),
-        warn_of_seeds(runs),
-        warn_of_one_varied(runs),
-        warn_of_methods(context),
-        warn_of_batches(runs),
-        warn_of_queue(runs),
-        warn_of_short_training(context.trials),
-        warn_of_failures(context.curve_trials),
-        warn_of_environment(study.environment, runs),
-        warn_of_collapses(context),
-        warn_of_groups(context),
-        warn_of_levels(len(context.curve), context.verdict),
-        warn_of_scores(context.trials),
-        warn_of_fractions(study),
-    )
-    return tuple(text for text in candidates if text)

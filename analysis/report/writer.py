@@ -1,9 +1,8 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,14 @@ from analysis.inference.verdict import Verdict
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
-from analysis.report.files import Files, write_data, write_files
-from analysis.report.findings import Finding, find_answer
+from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
+from analysis.report.findings import find_answer
 from analysis.report.headline import build_headline
-from analysis.report.page import BasePage, Figure, Page, Section, render
+from analysis.report.page import BasePage, Page, Section, render
 from analysis.report.study_facts import describe_cost, list_fixed
 from analysis.report.summary import describe_methods, list_terms, summarise_study
 from analysis.report.topics import TOPICS, Topic
-from analysis.report.topics.base import MAIN_FIGURE, Context, choose_main_figure
+from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure
 from analysis.report.warnings import list_warnings
 from analysis.statistics.sufficiency import Answer
 
@@ -34,7 +33,7 @@ _MOST_DESCRIPTION = 1_000
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Files):
     """Where a report was written, and what it found: the summary's sentences, the verdict.
 
     Attributes:
@@ -42,43 +41,22 @@ class Report:
         seeds_for_verdict: of an inconclusive study: seeds for a verdict with 80 % power; else None.
     """
 
-    page: Path
-    figures: tuple[Path, ...]
-    tables: tuple[Path, ...]
     verdict: Verdict
     summary: tuple[str, ...]
-    mtd_sufficient: Answer
-    seeds_for_verdict: int | None
+    mtd_sufficient: Answer = "cannot be tested"
+    seeds_for_verdict: int | None = None
 
     def __repr__(self) -> str:
-        """The page and what it says, in a few lines."""
         return "\n".join([str(self.page), *self.summary])
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What the topics of a page give it; missing: what those without a section say instead."""
-
-    sections: tuple[Section, ...]
-    figure: Figure | None
-    missing: tuple[str, ...]
-
-
-def compute_topics(
-    topics: Sequence[Topic[Context, Any]], context: Context
-) -> list[tuple[Topic[Context, Any], Any]]:
-    """The topics that a page has, with what they computed."""
-    computed = [(topic, topic.compute(context)) for topic in topics]
-    return [(topic, info) for topic, info in computed if info is not None]
 
 
 def write_page(
     out: Path,
-    topics: Sequence[Topic[Context, Any]],
-    found: Sequence[tuple[Topic[Context, Any], Any]],
-    build: Callable[[Parts], BasePage],
+    page: BasePage,
+    topics: Sequence[Topic[Any, Any]],
+    infos: Mapping[str, Any],
     *,
-    main: str,
+    main: str | None = None,
     note: str = "",
     earlier: Iterable[str] = (),
     as_shown: bool = False,
@@ -86,10 +64,10 @@ def write_page(
     """Write a page of topics with its figures and tables into a folder.
 
     Args:
+        page: without its sections, its figure and the limits that stand in place of a section.
         topics: that such a page may have, whose files of an earlier page are removed.
-        found: those of this page (`compute_topics`).
-        build: the page from what its topics give.
-        main: the topic whose figure stands below the headline.
+        infos: what they computed, by their names; None: no section.
+        main: the topic whose figure stands below the headline; None: the first that has one.
         note: what every figure states.
         earlier: further names of figures that an earlier page may have.
         as_shown: whether an MTD is written in CSV files as on the page.
@@ -97,25 +75,41 @@ def write_page(
     Raises:
         OSError: if the folder cannot be written.
     """
+    found = [(topic, infos[topic.name]) for topic in topics if infos[topic.name] is not None]
     chosen = choose_main_figure(main, found)
-    figure = render_figure(chosen.name, chosen.drawing, note=note) if chosen else None
-    shown = chosen.name if chosen else ""
-    missing = [topic.missing(info) for topic, info in found]
+    figure = render_figure(*chosen, note=note) if chosen else None
     sections = tuple(
-        _build_section(topic, info, note, shown)
-        for (topic, info), instead in zip(found, missing, strict=True)
-        if not instead
+        _build_section(topic, info, note, figure.name if figure else "")
+        for topic, info in found
+        if not topic.missing(info)
     )
-    frames = {name: frame for pair in found for name, frame in _tabulate(*pair, as_shown).items()}
-    return write_files(
-        out,
-        render(build(Parts(sections, figure, tuple(filter(None, missing))))),
-        frames,
-        sections,
-        table_names=[name for topic in topics for name in topic.csv],
-        figure_names=[MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)],
-        figure=figure,
-    )
+    missing = filter(None, (topic.missing(info) for topic, info in found))
+    whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
+    shown = [table for section in sections for table in section.tables if table.file]
+    drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
+    csv = {
+        f"tables/{name}.csv": to_csv(frame)
+        for pair in found
+        for name, frame in _tabulate(*pair, as_shown).items()
+    }
+    texts = {
+        f"tables/{table.file}.{ending}": write(table).encode(errors="replace")
+        for table in shown
+        for ending, write in TEXT_TABLES.items()
+    }
+    images = {
+        f"figures/{each.name}.{kind}": content
+        for each in drawn
+        for kind, content in each.files.items()
+    }
+    html = {"index.html": render(whole).encode(errors="replace")}
+    named = [*(name for topic in topics for name in topic.csv), *(table.file for table in shown)]
+    old = [f"tables/{name}.{ending}" for name in named for ending in ("csv", *TEXT_TABLES)]
+    named = [MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)]
+    old += [f"figures/{name}.{kind}" for name in named for kind in ("png", "svg")]
+    write_files(out, csv | texts | images | html, old)
+    figures, tables = (tuple(out / name for name in names) for names in (images, csv))
+    return Files(out / "index.html", figures, tables)
 
 
 def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> Section:
@@ -124,20 +118,19 @@ def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> S
     return Section(
         topic.name,
         topic.title,
-        tuple(topic.text(info)),
+        tuple(filter(None, topic.text(info))),
         warnings=tuple(topic.warnings(info)),
         figures=tuple(
             render_figure(name, drawing, note=note)
             for name, drawing in drawings.items()
             if drawing is not None
         ),
-        tables=tuple(topic.tables(info)),
+        tables=tuple(table for table in topic.tables(info) if table.rows),
         group=topic.group,
     )
 
 
 def _tabulate(topic: Topic[Any, Any], info: Any, as_shown: bool) -> dict[str, pd.DataFrame]:
-    """The topic's CSV files."""
     frames = {name: make(info) for name, make in topic.csv.items()}
     return {
         name: frame.assign(mtd=frame["mtd"].map(round_mtd))
@@ -146,37 +139,6 @@ def _tabulate(topic: Topic[Any, Any], info: Any, as_shown: bool) -> dict[str, pd
         for name, frame in frames.items()
         if len(frame) or topic.keep_empty
     }
-
-
-def _build_page(
-    context: StudyContext,
-    finding: Finding,
-    summary: tuple[str, ...],
-    made: Mapping[str, str],
-    parts: Parts,
-) -> Page:
-    study = context.study
-    commit = _COMMIT.search(study.facts.get("versions", ""))
-    headline = build_headline(context, finding)
-    description = study.description.strip().removeprefix(headline.question).strip()
-    return Page(
-        name=clean(study.name),
-        generated=made["generated"],
-        version=made["version"],
-        headline=headline,
-        figure=parts.figure,
-        summary=summary if finding.best is not None else (),
-        commit=commit[1] if commit else "",
-        limits=(*list_warnings(context), *parts.missing),
-        sections=parts.sections,
-        methods=describe_methods(context, finding),
-        description=clean(description, most=_MOST_DESCRIPTION),
-        fixed=list_fixed(study) if len(study.trials) else {},
-        cost=describe_cost(study),
-        glossary=list_terms(study),
-        study_file=clean(study.study_file, most=_MOST_FILE),
-        facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
-    )
 
 
 def write_report(
@@ -202,29 +164,38 @@ def write_report(
         topics: of the page, in their order.
     """
     context = StudyContext(study)
-    found = compute_topics(topics, context)
-    infos = {topic.name: None for topic in topics} | {topic.name: info for topic, info in found}
-    finding = find_answer(context, {topic.name: info for topic, info in found})
+    infos = {topic.name: topic.compute(context) for topic in topics}
+    finding = find_answer(context, infos)
     summary = summarise_study(context, infos)
-    made = {"generated": generated, "version": version}
-    write_data(out / "data", to_parquet(study, generated=generated))
-    files = write_page(
-        out,
-        topics,
-        found,
-        partial(_build_page, context, finding, summary, made),
-        main=finding.topic,
-        note=context.note,
-        as_shown=True,
+    headline = build_headline(context, finding)
+    description = study.description.strip().removeprefix(headline.question).strip()
+    commit = _COMMIT.search(study.facts.get("versions", ""))
+    page = Page(
+        name=clean(study.name),
+        generated=generated,
+        version=version,
+        headline=headline,
+        summary=summary if finding.best is not None else (),
+        commit=commit[1] if commit else "",
+        limits=list_warnings(context),
+        methods=describe_methods(context, finding),
+        description=clean(description, most=_MOST_DESCRIPTION),
+        fixed=list_fixed(study) if len(study.trials) else {},
+        cost=describe_cost(study),
+        glossary=list_terms(study),
+        study_file=clean(study.study_file, most=_MOST_FILE),
+        facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
     )
-    found_of_mtd = context.sufficiency
-    answer: Answer = found_of_mtd.answer if found_of_mtd else "cannot be tested"
+    data = to_parquet(study, generated=generated)
+    earlier = [path.name for path in (out / "data").glob("*.parquet")]
+    write_files(out / "data", data, earlier)
+    files = write_page(
+        out, page, topics, infos, main=finding.topic, note=context.note, as_shown=True
+    )
     return Report(
-        files.page,
-        files.figures,
-        files.tables,
-        context.verdict,
-        summary,
-        answer,
-        context.seeds_for_verdict,
+        **vars(files),
+        verdict=context.verdict,
+        summary=summary,
+        mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
+        seeds_for_verdict=context.seeds_for_verdict,
     )

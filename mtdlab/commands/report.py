@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analysis.data.frames import StudyFrames
     from analysis.data.level_means import LevelMeans
     from analysis.inference.verdict import Verdict
-    from analysis.report import MeansReport, MultiStudyReport, Report
+    from analysis.report import MultiStudyReport, Report
     from analysis.statistics.agreement import Agreement
 
 Scale = Literal["fraction", "percent"]
@@ -313,7 +313,7 @@ def _agreement_fields(found: "Agreement") -> dict[str, Any]:
     }
 
 
-def _page_fields(written: "Report | MeansReport") -> dict[str, Any]:
+def _page_fields(written: "Report") -> dict[str, Any]:
     return {
         **_files(written),
         **verdict_fields(written.verdict),
@@ -322,7 +322,7 @@ def _page_fields(written: "Report | MeansReport") -> dict[str, Any]:
     }
 
 
-def _files(written: "Report | MeansReport | MultiStudyReport") -> dict[str, Any]:
+def _files(written: "Report | MultiStudyReport") -> dict[str, Any]:
     return {
         "page": str(written.page),
         "figures": [str(path) for path in written.figures],

@@ -19,11 +19,12 @@ from analysis.notebook import Study
 from analysis.report import write_report
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium")
 Shape = Callable[[float], float]
 MakeStudy = Callable[..., StudyFrames]
+OpenPage = Callable[..., "Page"]
 
 
 SETTINGS = {
@@ -177,3 +178,34 @@ def browser() -> Iterator["Browser"]:
         )
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def open_page(browser: "Browser") -> Iterator[OpenPage]:
+    """Open an address at a width and height, with other options of a context.
+
+    What it logs and requests is appended to `messages`.
+    """
+    contexts = []
+
+    def opened(
+        address: str,
+        width: int = 1280,
+        height: int = 800,
+        messages: list[str] | None = None,
+        **options: Any,
+    ) -> "Page":
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page, seen = context.new_page(), [] if messages is None else messages
+        page.set_default_timeout(5_000)
+        page.on("console", lambda message: seen.append(message.text))
+        page.on("pageerror", lambda error: seen.append(str(error)))
+        page.on("dialog", lambda dialog: seen.append(dialog.message))
+        page.on("request", lambda request: seen.append(request.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()

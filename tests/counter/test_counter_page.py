@@ -5,23 +5,13 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from tests.analysis.conftest import study_of, trials_of
-from tests.analysis.report.test_report import (
-    MakeStudy,
-    MakeTrials,
-    assert_names_are_text,
-    write_hostile,
-)
-
-__all__ = ["study_of", "trials_of"]
+from tests.analysis.conftest import build_study, make_trials
+from tests.analysis.report.test_report import assert_names_are_text, write_hostile
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_a_page_that_is_not_escaped_has_handlers(
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Unescaped(jinja2.Environment):
         """An environment whose texts are markup."""
@@ -30,7 +20,7 @@ def test_a_page_that_is_not_escaped_has_handlers(
             super().__init__(**options | {"autoescape": False})  # type: ignore[arg-type]
 
     monkeypatch.setattr("analysis.report.page.Environment", Unescaped)
-    trials = trials_of()
-    report = write_hostile(study_of(trials), trials, tmp_path)
+    trials = make_trials()
+    report = write_hostile(build_study(trials), trials, tmp_path)
     with pytest.raises(AssertionError, match=r"handlers or elements: .*onerror"):
         assert_names_are_text(report)

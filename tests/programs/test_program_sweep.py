@@ -310,11 +310,12 @@ def test_plan_shows_the_design_and_no_cost(run: Run) -> None:
 
 
 def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Run) -> None:
-    from analysis.report.warnings import warn_of_fractions
+    from analysis.report.context import StudyContext
+    from analysis.report.warnings import list_warnings
 
     write(folder, "return {'accuracy': 0.9}")
     run(SWEEP)
-    assert "the program should return it x 100" in warn_of_fractions(load_study("own"))
+    assert "should return it x 100" in list_warnings(StudyContext(load_study("own")))[-1]
 
 
 def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(folder: Path, run: Run) -> None:

@@ -4,25 +4,20 @@ A topic is one file: it computes its results from a study, and turns them into C
 figures, tables of the page and text by separate functions. `topics/__init__.py` registers it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from analysis.report.drawing import Drawing
+from analysis.report.context import StudyContext
+from analysis.report.drawing import Axes, Draw, Drawing
 from analysis.report.page import Table
+
+__all__ = ["Axes", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
 
 Context = TypeVar("Context")
 Info = TypeVar("Info")
-
-
-def _nothing(_: object) -> tuple[()]:
-    return ()
-
-
-def _no_text(_: object) -> str:
-    return ""
 
 
 @dataclass(frozen=True)
@@ -36,12 +31,12 @@ class Topic(Generic[Context, Info]):
         title: heading of its section.
         compute: its results, or None where the study has nothing on this topic; without matplotlib,
             as are all functions here but those that draw a panel.
-        text: paragraphs.
+        text: paragraphs; empty ones are left out.
         warnings: what limits the conclusions.
         missing: a sentence that stands in place of the section, among what limits the conclusions,
             where the study cannot answer the topic's question; else empty.
         figures: name of the file and of the figure -> what is drawn, or None for no figure.
-        tables: the tables shown on the page.
+        tables: the tables shown on the page, but for those without rows.
         group: the heading in the contents under which its section stands.
         csv: name of the file -> the table written; one without rows is not written, unless
             keep_empty.
@@ -52,10 +47,10 @@ class Topic(Generic[Context, Info]):
     compute: Callable[[Context], Info | None]
     csv: Mapping[str, Callable[[Info], pd.DataFrame]]
     figures: Mapping[str, Callable[[Info], Drawing | None]] = field(default_factory=dict)
-    text: Callable[[Info], Sequence[str]] = _nothing
-    warnings: Callable[[Info], Sequence[str]] = _nothing
-    missing: Callable[[Info], str] = _no_text
-    tables: Callable[[Info], Sequence[Table]] = _nothing
+    text: Callable[[Info], Iterable[str]] = lambda _: ()
+    warnings: Callable[[Info], Iterable[str]] = lambda _: ()
+    missing: Callable[[Info], str] = lambda _: ""
+    tables: Callable[[Info], Iterable[Table]] = lambda _: ()
     keep_empty: bool = False
     group: str = "Results"
 
@@ -66,44 +61,32 @@ _HEIGHT = 3.0
 """In inches at a width of 8."""
 
 
-@dataclass(frozen=True)
-class MainFigure:
-    """The main figure before it is drawn.
-
-    Attributes:
-        name: `MAIN_FIGURE`, or that of the topic's figure where all of it is shown, which is then
-            not repeated in its section.
-    """
-
-    name: str
-    drawing: Drawing
-
-
 def choose_main_figure(
-    name: str, found: Sequence[tuple[Topic[Any, Any], Any]]
-) -> MainFigure | None:
+    name: str | None, found: Sequence[tuple[Topic[Any, Any], Any]]
+) -> tuple[str, Drawing] | None:
     """A topic's first figure, or its first panel where there are several rows of panels.
 
-    Low, so that the first screen shows it, unless rows of text need their height. None where the
-    topic has no figure.
+    Low, so that the first screen shows it, unless rows of text need their height.
 
     Args:
-        name: of the topic.
+        name: of the topic; None: the first that has a figure.
         found: topics with what they computed.
+
+    Returns:
+        `MAIN_FIGURE`, or the name of the topic's figure where all of it is shown, which is then not
+        repeated in its section; and the figure. None where the topic has none.
     """
     for topic, info in found:
-        if topic.name != name:
-            continue
-        for key, draw in topic.figures.items():
+        for key, draw in topic.figures.items() if name in (None, topic.name) else ():
             if (drawing := draw(info)) is None:
                 continue
             low = drawing
             if not drawing.rigid:
                 low = replace(drawing, height=min(drawing.height, _HEIGHT))
             if drawing.rows == 1:
-                return MainFigure(key, low)
+                return key, low
             panel, first = drawing.panels[0]
             more = f"{panel[:1].upper()}{panel[1:]}; more in the section “{topic.title}”."
             low = replace(low, panels=[("", first)], columns=1, caption=more)
-            return MainFigure(MAIN_FIGURE, low)
+            return MAIN_FIGURE, low
     return None

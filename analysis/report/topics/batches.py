@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,91 +11,70 @@ from analysis.data.published import SCORE, SOURCE, load_curve
 from analysis.data.runs import format_mtd
 from analysis.inference.pairing import compute_paired_curve, level_scores
 from analysis.inference.verdict import Verdict, judge_levels
-from analysis.report.cells import BAND, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import BAND, make_table
+from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.curves import compute_batch_curves
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Curves by batch size, the same less each seed's mean, and a verdict for each size.
+    """Curves by batch size, the same less each seed's mean, and a verdict for each size."""
 
-    Attributes:
-        labels: of the columns that are settings.
-        score: of scores.
-    """
-
+    context: StudyContext
     curves: pd.DataFrame
     paired: pd.DataFrame
     verdicts: Mapping[int, Verdict]
-    labels: Mapping[str, str]
-    score: str
 
 
 def compute(context: StudyContext) -> Batches | None:
     """None unless there are several batch sizes, one of them at several levels of MTD."""
-    runs, settings, items = context.traced, context.study.settings, context.study.items
-    sizes = sorted(runs["batch_size"].unique())
+    study, runs = context.study, context.traced
     curves = compute_batch_curves(context.curve_trials)
-    labels = describe_means(curves, runs, by=["batch_size", "mtd"])
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
-    if len(sizes) < 2 or not curved:
+    if runs["batch_size"].nunique() < 2 or not curved:
         return None
     levels = {
-        int(size): level_scores(runs[runs["batch_size"] == size], settings, items) for size in sizes
+        int(str(size)): level_scores(group, study.settings, study.items)
+        for size, group in runs.groupby("batch_size")
     }
     paired = [compute_paired_curve(each).assign(batch_size=size) for size, each in levels.items()]
     return Batches(
-        curves=curves.join(labels),
-        paired=pd.concat(paired, ignore_index=True),
-        verdicts={size: judge_levels(each) for size, each in levels.items()},
-        labels=context.labels,
-        score=context.score_label,
+        context,
+        curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
+        pd.concat(paired, ignore_index=True),
+        {size: judge_levels(each) for size, each in levels.items()},
     )
 
 
-def show(info: Batches) -> tuple[Table, ...]:
-    """The curves as a table."""
-    rows, remark = thin_rows(_numbers(info), "rows")
-    caption = f"Mean score by batch size and MTD.{remark}"
-    return (make_table(rows, caption=caption, csv="mtd_by_batch", labels=info.labels),)
-
-
-def _numbers(info: Batches) -> pd.DataFrame:
+def tabulate(info: Batches) -> pd.DataFrame:
     """The curves without what their points state."""
     return info.curves.drop(columns=["text", "trial"])
 
 
+def show(info: Batches) -> tuple[Table, ...]:
+    caption, labels = "Mean score by batch size and MTD.", info.context.labels
+    table = tabulate(info)
+    return (make_table(table, caption=caption, csv="mtd_by_batch", labels=labels, many="rows"),)
+
+
 def describe(info: Batches) -> tuple[str, ...]:
-    """The verdict on each batch size."""
-    return tuple(
-        f"Batch size {size}. {verdict.sentence}" for size, verdict in info.verdicts.items()
-    )
+    return tuple(f"Batch size {size}. {found.sentence}" for size, found in info.verdicts.items())
 
 
 def draw(info: Batches) -> Drawing:
-    """The curves, the paired curves, and the paper's curves."""
     published = load_curve("figure3_mtd_by_batch")
     sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
     verdicts = [
         f"Batch size {size}: {verdict.verdict}, best at MTD {format_mtd(verdict.peak_mtd)}."
         for size, verdict in info.verdicts.items()
     ]
+    paired = "deviation from the mean over levels"
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            ("this study: mean over seeds", _panel(info.curves, sizes, info.score)),
-            (
-                "this study: deviation from the mean over levels",
-                _panel(info.paired, sizes, "deviation from the\nmean over levels"),
-            ),
+            ("this study: mean over seeds", _panel(info.curves, sizes, info.context.score_label)),
+            (f"this study: {paired}", _panel(info.paired, sizes, paired.replace("the ", "the\n"))),
             (SOURCE, _panel(published, sizes, SCORE)),
         ],
         height=7.4,
@@ -117,7 +95,7 @@ TOPIC = Topic(
     name="batches",
     title="By batch size",
     compute=compute,
-    csv={"mtd_by_batch": _numbers},
+    csv={"mtd_by_batch": tabulate},
     figures={"mtd_by_batch": draw},
     text=describe,
     tables=show,

@@ -6,13 +6,10 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.cells import clean, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.page import Table
 from analysis.report.study_facts import format_seconds, model_folder, place_of_model
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import StudyContext, Table, Topic
 from analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
 
 _SHOWN = (
@@ -36,7 +33,7 @@ class BestTrial:
     Attributes:
         recorded: whether the study records which score that is.
         run: the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
-        place: where its model is, or empty.
+        place: where its model is; empty where that of another trial was saved at last.
     """
 
     metric: str
@@ -53,22 +50,15 @@ def compute(context: StudyContext) -> BestTrial | None:
     if not choices or choices[0].chosen_by != (study.select_by or study.metric):
         return None
     chosen = study.trials[study.trials["number"] == choices[0].number]
-    run = {
-        name: float(chosen[name].iloc[0])
-        for name in ("best_step", "wall_seconds")
-        if name in chosen
-    }
+    names = ("best_step", "wall_seconds")
+    run = {name: float(chosen[name].iloc[0]) if name in chosen else math.nan for name in names}
     run[DEV] = float(find_scores(chosen, study.scores, DEV).iloc[0])
-    place = clean(_place_of_model(study, choices[0].number))
+    place = ""
+    if not study.model and (folder := model_folder(study)):
+        place = clean(f"{folder} on the machine that ran it")
+    elif study.model and study.model["trial"] == choices[0].number:
+        place = place_of_model(study)
     return BestTrial(study.metric, bool(study.select_by), choices, run, place)
-
-
-def _place_of_model(study: StudyFrames, best: int) -> str:
-    """Where the best trial's model is; empty where that of another trial was saved at last."""
-    if not study.model:
-        folder = model_folder(study)
-        return folder and f"{folder} on the machine that ran it"
-    return place_of_model(study) if study.model["trial"] == best else ""
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:
@@ -82,15 +72,14 @@ def tabulate(info: BestTrial) -> pd.DataFrame:
 
 
 def show(info: BestTrial) -> tuple[Table, ...]:
-    """The trial that each score chooses."""
     caption = "The trial that each score chooses; this study chooses as in the first row."
     return (make_table(tabulate(info)[list(_SHOWN)], caption=caption, csv="best_trial"),)
 
 
 def describe(info: BestTrial) -> tuple[str, ...]:
     """The best trial, what another choice would report, and the optimism."""
-    texts = (_describe_best(info), _describe_run(info), *_describe_other(info))
-    return (*(text for text in texts if text), _describe_optimism(info))
+    other = _describe_other(info)
+    return _describe_best(info), _describe_run(info), other, _describe_optimism(info)
 
 
 def _describe_best(info: BestTrial) -> str:
@@ -113,11 +102,11 @@ def _describe_best(info: BestTrial) -> str:
 def _describe_run(info: BestTrial) -> str:
     """What is known of the best trial's training, and where its model is."""
     run, parts = info.run, []
-    if math.isfinite(run.get("best_step", math.nan)):
+    if math.isfinite(run["best_step"]):
         parts.append(f"its checkpoint is that of step {run['best_step']:g}")
     if math.isfinite(run[DEV]) and info.choices[0].chosen_by != DEV:
         parts.append(f"its dev score ({DEV}) is {run[DEV]:.2f}")
-    if math.isfinite(run.get("wall_seconds", math.nan)):
+    if math.isfinite(run["wall_seconds"]):
         parts.append(f"it took {format_seconds(run['wall_seconds'])}")
     if info.place:
         parts.append(f"its model is in {info.place}")
@@ -125,19 +114,19 @@ def _describe_run(info: BestTrial) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _describe_other(info: BestTrial) -> tuple[str, ...]:
+def _describe_other(info: BestTrial) -> str:
     """What choosing by the score that is reported adds to it on these runs."""
     by_metric = next((each for each in info.choices if each.chosen_by == info.metric), None)
     other = next((each for each in info.choices if each.chosen_by != info.metric), None)
     if by_metric is None or other is None:
-        return ()
+        return ""
     metric, by = clean(info.metric), clean(other.chosen_by)
     if by_metric.number == other.number:
-        return (f"Chosen by {metric} it is the same trial as chosen by {by}.",)
+        return f"Chosen by {metric} it is the same trial as chosen by {by}."
     return (
         f"Chosen by {metric} it is trial {by_metric.number} ({metric} {by_metric.score:.2f}), "
         f"chosen by {by} trial {other.number} ({metric} {other.score:.2f}): choosing by the score "
-        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these trials.",
+        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these trials."
     )
 
 
@@ -153,9 +142,8 @@ def _describe_optimism(info: BestTrial) -> str:
         f"The highest {by} is optimistic: if all {best.n:,} trials had the same true mean, it "
         f"would be expected {best.optimism:.2f} points above it; if the means differ, less. This "
         "is the expected maximum of normal values (Tippett, Biometrika 1925) with standard "
-        "deviations "
-        f"of {best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of a seed, "
-        "estimated within configurations."
+        f"deviations of {best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of "
+        "a seed, estimated within configurations."
     )
     if best.chosen_by == info.metric or not math.isfinite(best.slope):
         return text

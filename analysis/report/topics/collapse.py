@@ -1,22 +1,15 @@
 """Topic: collapse of symmetric structures over the training steps (MoCoSE, figures 5 and 6)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis import figures
-from analysis.report.cells import PERCENT, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import BAND, count, make_table
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.training import COLLAPSE_COSINE, compute_collapse, detect_collapse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _CRITERIA = (
     "A trial counts as collapsed from the first evaluation from which on, to its end, each "
@@ -31,25 +24,17 @@ _CRITERIA = (
 
 @dataclass(frozen=True)
 class Collapse:
-    """curves: `compute_collapse`; detected: `detect_collapse`; labels: of settings.
+    """curves: `compute_collapse`; detected: `detect_collapse`."""
 
-    Attributes:
-        score: label of scores.
-    """
-
+    context: StudyContext
     curves: pd.DataFrame
     detected: pd.DataFrame
-    labels: Mapping[str, str]
-    score: str
 
 
 def compute(context: StudyContext) -> Collapse | None:
     """None unless the study sets a symmetric structure beside another."""
     detected = detect_collapse(context.study)
-    if not len(detected):
-        return None
-    curves = compute_collapse(context.study)
-    return Collapse(curves, detected, context.labels, context.score_label)
+    return Collapse(context, compute_collapse(context.study), detected) if len(detected) else None
 
 
 def _name_structure(table: pd.DataFrame) -> pd.Series:
@@ -78,51 +63,38 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
-def describe(info: Collapse) -> tuple[str, ...]:
-    """A sentence for each structure."""
-    return tuple(describe_detected(info.detected))
-
-
 def draw(info: Collapse) -> Drawing | None:
-    """Score and mean cosine over steps by structure."""
     if not len(info.curves):
         return None
     table = info.curves.assign(structure=_name_structure(info.curves))
 
-    def draw_score(ax: "Axes") -> None:
-        figures.draw_structures(table, ax, value="mean", label=info.score)
-        figures.add_legend(ax)
+    def panel(value: str, label: str) -> Draw:
+        def draw_one(ax: Axes) -> None:
+            figures.draw_structures(table, ax, value=value, label=label)
+            figures.add_legend(ax)
 
-    def draw_cosine(ax: "Axes") -> None:
-        figures.draw_structures(table, ax, value="mean_cosine", label="mean cosine")
-        figures.add_legend(ax)
+        return draw_one
 
     return Drawing(
         "Score over steps by structure",
         [
-            ("score at each evaluation", draw_score),
-            ("mean cosine of random pairs", draw_cosine),
+            ("score at each evaluation", panel("mean", info.context.score_label)),
+            ("mean cosine of random pairs", panel("mean_cosine", "mean cosine")),
         ],
         height=4.0,
         columns=2,
         caption=(
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
-            "are of the pairs that choose the checkpoint. "
-            f"The band is the {PERCENT} t interval over seeds."
+            f"are of the pairs that choose the checkpoint. {BAND}"
         ),
-        alt=" ".join(describe(info)),
+        alt=" ".join(describe_detected(info.detected)),
     )
 
 
 def show(info: Collapse) -> tuple[Table, ...]:
-    """How many runs of each structure collapsed, and when."""
-    table = make_table(
-        info.detected.rename(columns={"first": "first step", "last": "last step"}),
-        caption="Detected collapses. " + _CRITERIA,
-        csv="collapse_detected",
-        labels=info.labels,
-    )
-    return (table,)
+    shown = info.detected.rename(columns={"first": "first step", "last": "last step"})
+    caption, labels = f"Detected collapses. {_CRITERIA}", info.context.labels
+    return (make_table(shown, caption=caption, csv="collapse_detected", labels=labels),)
 
 
 TOPIC = Topic(
@@ -135,6 +107,6 @@ TOPIC = Topic(
         "collapse_detected": lambda info: info.detected,
     },
     figures={"collapse": draw},
-    text=describe,
+    text=lambda info: describe_detected(info.detected),
     tables=show,
 )

@@ -1,7 +1,6 @@
 """Topic: the configurations of a study in which neither MTD nor the method varies."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -10,11 +9,8 @@ from analysis import figures
 from analysis.data.settings import format_value
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points
-from analysis.report.cells import LEVEL, PERCENT, clean, count, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import LEVEL, PERCENT, clean, count, make_table
+from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import (
     COLUMNS,
     Effects,
@@ -23,36 +19,27 @@ from analysis.statistics.configurations import (
     name_configuration,
 )
 
-if TYPE_CHECKING:
-    pass
-
 _MOST_DRAWN = 12
 _MOST_LETTERS = 60
+_ROWS = f"Mean over seeds; bars are {PERCENT} t intervals over seeds."
 
 
 @dataclass(frozen=True)
 class Configurations:
-    """table: `compute_configurations`; names: of its rows; labels: of its settings.
+    """table: `compute_configurations`; effects: `compute_effects`; names: of the table's rows."""
 
-    Attributes:
-        effects: `compute_effects`.
-        score: label of the score in figures.
-    """
-
+    context: StudyContext
     table: pd.DataFrame
     effects: Effects | None
     names: tuple[str, ...]
-    labels: dict[str, str]
-    score: str
 
 
 def compute(context: StudyContext) -> Configurations | None:
     """None where MTD or the method varies, or fewer than two configurations have a score."""
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
-    table = compute_configurations(
-        context.trials, context.study.settings, items=context.study.items
-    )
+    study = context.study
+    table = compute_configurations(study.trials, study.settings, items=study.items)
     if len(table) < 2:
         return None
     varied = [name for name in table if name not in COLUMNS]
@@ -60,20 +47,18 @@ def compute(context: StudyContext) -> Configurations | None:
         clean(name_configuration(row), most=_MOST_LETTERS)
         for _, row in table[varied].astype("object").iterrows()
     ]
-    effects = compute_effects(context.trials, context.study.settings, items=context.study.items)
-    return Configurations(table, effects, tuple(names), dict(context.labels), context.score_label)
+    effects = compute_effects(study.trials, study.settings, items=study.items)
+    return Configurations(context, table, effects, tuple(names))
 
 
 def describe(info: Configurations) -> tuple[str, ...]:
     """The best configuration, and how many others are significantly worse."""
-    table, others = info.table, len(info.table) - 1
-    worse = others + 1 - int(table["may_be_best"].sum())
-    tested = int(np.isfinite(table["difference_low"]).sum())
-    if not tested:
-        rest = "With fewer than two common seeds, no difference is tested."
-    else:
+    table = info.table
+    worse = len(table) - int(table["may_be_best"].sum())
+    rest = "With fewer than two common seeds, no difference is tested."
+    if np.isfinite(table["difference_low"]).any():
         rest = (
-            f"{worse:,} of {count(others, 'other configuration')} "
+            f"{worse:,} of {count(len(table) - 1, 'other configuration')} "
             f"{'is' if worse == 1 else 'are'} significantly worse than the best (comparisons with "
             f"the best at {PERCENT} confidence)."
         )
@@ -109,23 +94,23 @@ def _describe_interactions(effects: Effects) -> str:
 
 
 def show(info: Configurations) -> tuple[Table, ...]:
-    """A row for each configuration."""
-    rows, remark = thin_rows(info.table.rename(columns={"number": "first trial"}), "configurations")
-    caption = (
-        f"Mean score of each configuration with its {PERCENT} CI over seeds, the difference to the "
-        "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
-        f"is significantly better.{remark}"
+    configurations = make_table(
+        info.table.rename(columns={"number": "first trial"}),
+        caption=f"Mean score of each configuration with its {PERCENT} CI over seeds, the "
+        "difference to the best with a CI that is simultaneous for all pairs of configurations, "
+        "and whether no other is significantly better.",
+        csv="configurations",
+        sortable=True,
+        labels=info.context.labels,
+        many="configurations",
     )
-    tables = [
-        make_table(rows, caption=caption, csv="configurations", sortable=True, labels=info.labels)
-    ]
-    if info.effects is not None:
-        caption = (
-            "Effect of each setting: its best value less its worst, averaged over the other "
-            f"settings, with a {PERCENT} CI that is simultaneous for all pairs of its values."
-        )
-        tables.append(make_table(info.effects.settings, caption=caption, csv="effects"))
-    return tuple(tables)
+    effects = make_table(
+        _tabulate_effects(info),
+        caption="Effect of each setting: its best value less its worst, averaged over the other "
+        f"settings, with a {PERCENT} CI that is simultaneous for all pairs of its values.",
+        csv="effects",
+    )
+    return configurations, effects
 
 
 def _tabulate_effects(info: Configurations) -> pd.DataFrame:
@@ -133,25 +118,16 @@ def _tabulate_effects(info: Configurations) -> pd.DataFrame:
 
 
 def draw(info: Configurations) -> Drawing:
-    """The mean and interval of the best configurations."""
-    table = info.table.head(_MOST_DRAWN)
-
-    part = (
-        "" if len(table) == len(info.table) else f" The {len(table)} best of {len(info.table):,}."
-    )
+    table, names = info.table.head(_MOST_DRAWN), info.names[:_MOST_DRAWN]
+    score, caption = info.context.score_label, _ROWS
+    if len(table) < len(info.table):
+        caption += f" The {len(table)} best of {len(info.table):,}."
     return Drawing(
         "Score by configuration",
-        [
-            (
-                "",
-                lambda ax: figures.draw_rows(
-                    table, ax, names=info.names[: len(table)], label="", name=info.score
-                ),
-            )
-        ],
+        [("", lambda ax: figures.draw_rows(table, ax, names=names, label="", name=score))],
         height=1.1 + 0.4 * len(table),
         rigid=True,
-        caption=f"Mean over seeds; bars are {PERCENT} t intervals over seeds.{part}",
+        caption=caption,
         alt=" ".join(describe(info)),
     )
 

@@ -3,9 +3,7 @@
 import pandas as pd
 
 from analysis.report.cells import PERCENT, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import StudyContext, Table, Topic
 from analysis.statistics.curves import compute_correlations
 
 
@@ -27,7 +25,6 @@ def describe(table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def show(table: pd.DataFrame) -> tuple[Table, ...]:
-    """A row per measure."""
     seeds = int(table["seeds"].min())
     interval = f"with its {PERCENT} t interval" if seeds > 1 else "without an interval"
     caption = (

@@ -1,19 +1,14 @@
 """Topic: measured history, the half-life of keys beside the maximum traceable distance."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from analysis import figures
-from analysis.data.runs import choose_evenly, completed_runs, format_mtd, has_mtd
-from analysis.report.cells import BAND, PERCENT, count, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.data.runs import choose_evenly, completed_runs, format_mtd
+from analysis.report.cells import BAND, PERCENT, count, make_table
+from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
@@ -22,9 +17,6 @@ from analysis.statistics.history import (
     correlate_history,
     summarise_half_lives,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_LINES = 24
 _NAMES = {"half_life": "half-life", "mtd": "MTD"}
@@ -53,20 +45,15 @@ class History:
         retained: `compute_retained_curves`.
         curve, configurations: `summarise_half_lives` by MTD and by configuration.
         correlations: `correlate_history`.
-        untraced: mean half-life by method of the completed runs without an MTD.
-        labels: of the columns that are settings.
-        score: of scores.
     """
 
+    context: StudyContext
     every: pd.DataFrame
     runs: pd.DataFrame
     retained: pd.DataFrame
     curve: pd.DataFrame
     configurations: pd.DataFrame
     correlations: pd.DataFrame
-    untraced: Mapping[str, float]
-    labels: Mapping[str, str]
-    score: str
 
 
 def compute(context: StudyContext) -> History | None:
@@ -78,31 +65,19 @@ def compute(context: StudyContext) -> History | None:
         return None
     runs = compute_history_runs(context.curve_trials, every)
     return History(
+        context,
         every=every,
         runs=runs,
         retained=compute_retained_curves(runs, retained),
         curve=summarise_half_lives(runs),
         configurations=summarise_half_lives(runs, context.study.settings),
         correlations=correlate_history(runs),
-        untraced=_of_untraced(context, every),
-        labels=context.labels,
-        score=context.score_label,
     )
-
-
-def _of_untraced(context: StudyContext, every: pd.DataFrame) -> dict[str, float]:
-    runs = completed_runs(context.trials)
-    others = runs[~has_mtd(runs)].merge(every, on="number")
-    if "method" not in others:
-        return {}
-    means = others.groupby("method")["half_life"].mean()
-    return {context.study.methods.get(str(name), str(name)): mean for name, mean in means.items()}
 
 
 def describe(info: History) -> tuple[str, ...]:
     """What is measured, and the half-life by MTD."""
-    texts = (_DEFINITION, _finding(info), _association(info), _others(info))
-    return tuple(text for text in texts if text)
+    return _DEFINITION, _finding(info), _association(info), _others(info)
 
 
 def _finding(info: History) -> str:
@@ -110,9 +85,7 @@ def _finding(info: History) -> str:
     if not len(info.runs):
         return "No completed trial with an MTD has a half-life."
     medians = info.curve["median"]
-    lowest, highest = (
-        info.curve.iloc[int(place)] for place in (medians.argmin(), medians.argmax())
-    )
+    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
     text = f"The median half-life is {_steps(lowest)}"
     if len(info.curve) > 1:
         text += f", the shortest, and {_steps(highest)}, the longest"
@@ -132,11 +105,10 @@ def _steps(level: pd.Series) -> str:
 
 
 def _association(info: History) -> str:
-    """The rank correlations of the half-life."""
     rows = info.correlations[info.correlations["first"] == "half_life"]
     if not len(rows):
         return ""
-    names = {**info.labels, **_NAMES}
+    names = {**info.context.labels, **_NAMES}
     found = []
     for second, mean, low, high in rows[["second", "mean", "low", "high"]].itertuples(index=False):
         interval = f" ({PERCENT} CI {low:.2f} to {high:.2f})" if np.isfinite(low) else ""
@@ -147,32 +119,24 @@ def _association(info: History) -> str:
 
 def _others(info: History) -> str:
     """The half-life of the methods without an MTD, whose encoder itself was probed."""
-    found = [
-        f"{mean:.1f} steps in {name}" if np.isfinite(mean) else f"unknown in {name}"
-        for name, mean in info.untraced.items()
-    ]
+    found = []
+    for name, runs in info.context.untraced_by_method.items():
+        probed = runs.merge(info.every, on="number")["half_life"]
+        if name and len(probed):
+            known = np.isfinite(probed.mean())
+            found.append(f"{f'{probed.mean():.1f} steps' if known else 'unknown'} in {name}")
     return f"Mean half-life without an MTD: {', '.join(found)}." if found else ""
 
 
-def warn(_: History) -> tuple[str, ...]:
-    """What limits the half-life."""
-    return (_LIMITS,)
-
-
 def show(info: History) -> tuple[Table, ...]:
-    """The half-life of each configuration, and the correlations."""
-    if not len(info.runs):
-        return ()
-    rows, remark = thin_rows(info.configurations, "configurations")
     half_lives = make_table(
-        rows.rename(columns={"beyond": "trials beyond the longest lag"}),
-        caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.{remark}",
+        info.configurations.rename(columns={"beyond": "trials beyond the longest lag"}),
+        caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
         csv="half_life",
-        labels=info.labels,
+        labels=info.context.labels,
+        many="configurations",
     )
-    if not len(info.correlations):
-        return (half_lives,)
-    names = {**info.labels, **_NAMES}
+    names = {**info.context.labels, **_NAMES}
     named = info.correlations.replace({"first": names, "second": names})
     correlations = make_table(
         named.rename(columns={"trials": "trials of a seed"}),
@@ -187,12 +151,11 @@ def show(info: History) -> tuple[Table, ...]:
 
 
 def draw(info: History) -> Drawing | None:
-    """What is retained against the lag, half-life against MTD, score against half-life."""
     if not len(info.runs):
         return None
+    runs, score = info.runs, info.context.score_label
     levels = choose_evenly(info.curve, _MOST_LINES)["mtd"]
     drawn = info.retained[info.retained["mtd"].isin(levels)]
-
     some = "" if len(levels) == len(info.curve) else f" Drawn: {len(levels)} levels, evenly chosen."
     return Drawing(
         "Measured history of the keys",
@@ -200,11 +163,11 @@ def draw(info: History) -> Drawing | None:
             ("what is retained of a key, by lag", lambda ax: figures.draw_retained(drawn, ax)),
             (
                 "half-life of keys against MTD",
-                lambda ax: figures.draw_half_lives(info.runs, info.curve, ax),
+                lambda ax: figures.draw_half_lives(runs, info.curve, ax),
             ),
             (
                 "score against half-life",
-                lambda ax: figures.draw_score_by_half_life(info.runs, ax, name=info.score),
+                lambda ax: figures.draw_score_by_half_life(runs, ax, name=score),
             ),
         ],
         height=7.0,
@@ -212,8 +175,7 @@ def draw(info: History) -> Drawing | None:
         caption=(
             "First: mean over the trials of a level of MTD; the dashed line is one half, and the "
             f"CSV has the intervals.{some} Second: a point per trial and the mean at each MTD. "
-            f"{BAND} "
-            "Third: a point per trial, coloured by MTD."
+            f"{BAND} Third: a point per trial, coloured by MTD."
         ),
         alt=_finding(info),
     )
@@ -232,6 +194,6 @@ TOPIC = Topic(
     },
     figures={"history": draw},
     text=describe,
-    warnings=warn,
+    warnings=lambda _: (_LIMITS,),
     tables=show,
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,14 +11,8 @@ from analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from analysis.inference.intervals import summarise
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, make_table
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import MOST_RUNS, compute_importances, independent_settings
-
-if TYPE_CHECKING:
-    pass
 
 _FEWEST_LINES = 3
 _MOST_LINES = 200
@@ -34,17 +27,14 @@ class Importances:
     Attributes:
         configurations: a row per configuration: its settings, n, seeds, mean, low, high, text,
             trial.
-        names: of the settings of the configurations, in order.
-        label: of scores.
-        left_out: settings that others determine.
+        names: of the settings of the configurations, in order, with their labels.
     """
 
+    context: StudyContext
+    runs: pd.DataFrame
     table: pd.DataFrame
     configurations: pd.DataFrame
     names: Mapping[str, str]
-    left_out: tuple[str, ...]
-    runs: int
-    label: str
 
 
 def compute(context: StudyContext) -> Importances | None:
@@ -58,14 +48,12 @@ def compute(context: StudyContext) -> Importances | None:
         return None
     labels = {name: _shorten(context.labels.get(name, name)) for name in names}
     table = compute_importances(context.trials, settings)
-    written = [labels.get(name, name) for name in table["setting"]]
     return Importances(
-        table=table.assign(label=pd.Series(written, dtype="str")),
-        configurations=means.join(_describe_lines(means, runs, labels)),
-        names=labels,
-        left_out=tuple(name for name in varied_settings(runs, settings) if name not in names),
-        runs=min(len(runs), MOST_RUNS),
-        label=context.score_label,
+        context,
+        runs,
+        table.assign(label=table["setting"].replace(labels).astype("str")),
+        means.join(_describe_lines(means, runs, labels)),
+        labels,
     )
 
 
@@ -79,36 +67,33 @@ def _describe_lines(
     """What each line states: its mean, and the settings that are no part of MTD."""
     described = describe_means(means, runs, by=list(labels))
     others = [name for name in labels if name not in PARTS]
-    extra = [
+    described["text"] += [
         "".join(f", {labels[name]} {clean(str(row[name]))}" for name in others)
         for row in means.to_dict("records")
     ]
-    return described.assign(text=described["text"] + pd.Series(extra, index=described.index))
+    return described
 
 
 def describe(info: Importances) -> tuple[str, ...]:
     """The largest importance, and what importances are."""
     if not len(info.table):
         return ()
-    first = info.table.iloc[0]
-    left = ""
-    if info.left_out:
-        named = ", ".join(_shorten(name) for name in info.left_out)
+    first, left = info.table.iloc[0], ""
+    varied = varied_settings(info.runs, info.context.study.settings)
+    if named := ", ".join(_shorten(name) for name in varied if name not in info.names):
         left = (
             f" Left out, since other settings determine them or not all trials have them: {named}."
         )
     return (
         f"The score depends most on {first['label']} (importance {first['importance']:.2f}). "
-        f"Importances are shares of the variance of the score over {info.runs:,} trials that a "
-        "random forest explains by each setting, with its interactions (functional ANOVA, as "
-        f"Optuna computes it); the share of the seed is what does not depend on a setting.{left}",
+        "Importances are shares of the variance of the score over "
+        f"{min(len(info.runs), MOST_RUNS):,} trials that a random forest explains by each setting, "
+        "with its interactions (functional ANOVA, as Optuna computes it); the share of the seed is "
+        f"what does not depend on a setting.{left}",
     )
 
 
 def show(info: Importances) -> tuple[Table, ...]:
-    """A row per setting."""
-    if not len(info.table):
-        return ()
     shown = info.table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
     return (make_table(shown, caption="Hyperparameter importances.", csv="importances"),)
 
@@ -117,7 +102,6 @@ def draw_importances(info: Importances) -> Drawing | None:
     """A bar per setting; none with too few runs."""
     if not len(info.table):
         return None
-
     return Drawing(
         "Hyperparameter importances",
         [("", lambda ax: figures.draw_importances(info.table, ax))],
@@ -130,26 +114,21 @@ def draw_importances(info: Importances) -> Drawing | None:
 
 def draw_parallel(info: Importances) -> Drawing:
     """A line per configuration through its settings to its mean score."""
-    table = info.configurations
-    drawn, some = table, ""
+    table, names, score = info.configurations, info.names, info.context.score_label
+    drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
+    caption = "A line per configuration, coloured by its mean score over seeds."
     if len(table) > _MOST_LINES:
-        drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
-        some = f" Drawn: {_MOST_LINES} of {len(table):,}, evenly chosen in the order of the score."
-    best = table.iloc[int(table["mean"].argmax())]
-
+        caption += (
+            f" Drawn: {_MOST_LINES} of {len(table):,}, evenly chosen in the order of the score."
+        )
+    else:
+        drawn = table
     return Drawing(
         "Configurations as parallel coordinates",
-        [
-            (
-                "",
-                lambda ax: figures.draw_parallel(
-                    drawn, ax, names=info.names, name=info.label, labels=drawn
-                ),
-            )
-        ],
+        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score, labels=drawn))],
         height=3.8,
-        caption=f"A line per configuration, coloured by its mean score over seeds.{some}",
-        alt=best["text"],
+        caption=caption,
+        alt=table.iloc[int(table["mean"].argmax())]["text"],
     )
 
 

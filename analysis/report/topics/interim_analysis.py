@@ -1,7 +1,8 @@
 """Topic: what the verdict is judged by, when that was specified, and the looks at it."""
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -9,9 +10,7 @@ from analysis.data.frames import Plan, StudyFrames
 from analysis.inference.interim_analysis import describe_recorded
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import StudyContext, Table, Topic
 
 _LABELS = {
     "runs": "trials",
@@ -20,6 +19,10 @@ _LABELS = {
     "p_value": "p",
     "added": "trials added",
 }
+_LATE = (
+    "What the verdict is judged by was specified or changed when trials had begun: its error rate "
+    "holds only if the results were not looked at."
+)
 _SPECIFIED = ("metric", "margin", "alpha", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
@@ -29,82 +32,57 @@ _ENDS = {
 }
 
 
-@dataclass(frozen=True)
-class Looks:
-    """The looks as a table, and the specifications from the first to the present one.
-
-    Attributes:
-        planned: at how many numbers of seeds the verdict is computed.
-        fixed_runs: how many runs all configurations with all seeds have.
-    """
-
-    table: pd.DataFrame
-    plans: tuple[Plan, ...]
-    planned: int
-    fixed_runs: int
-
-
-def compute(context: StudyContext) -> Looks | None:
-    """None for a study that recorded neither."""
+def compute(context: StudyContext) -> StudyFrames | None:
+    """None for a study that recorded neither specifications nor looks."""
     study = context.study
-    if not study.plans and not len(study.looks):
-        return None
-    planned = list(study.plans[-1].values["looks"]) if study.plans else [0]
-    return Looks(
-        study.looks.drop(columns="trials"),
-        study.plans,
-        len(planned),
-        _configurations(study) * planned[-1],
-    )
+    return study if study.plans or len(study.looks) else None
 
 
-def _configurations(study: StudyFrames) -> int:
-    return int(study.trials.groupby("seed").size().max()) if len(study.trials) else 0
+def tabulate(study: StudyFrames) -> pd.DataFrame:
+    """The looks, without the numbers of their trials."""
+    return study.looks.drop(columns="trials")
 
 
-def describe(info: Looks) -> tuple[str, ...]:
+def describe(study: StudyFrames) -> tuple[str, ...]:
     """What was specified and when; the last look, and what its level means."""
-    return (*_describe_plans(info.plans), *_describe_looks(info))
+    return (_describe_plans(study.plans), *_describe_looks(study))
 
 
-def _describe_plans(plans: tuple[Plan, ...]) -> tuple[str, ...]:
+def _describe_plans(plans: tuple[Plan, ...]) -> str:
     if not plans:
-        return ()
-    first = plans[0]
-    seeds = ", ".join(str(seeds) for seeds in first.values["looks"])
+        return ""
+    first, values = plans[0], plans[0].values
+    changes = [
+        f"{_list_changes(old.values, new.values)} {describe_recorded(new.trials)}"
+        for old, new in itertools.pairwise(plans)
+    ]
+    changed = f"Changed afterwards: {'; '.join(changes)}."
     return (
-        f"Recorded {describe_recorded(first.trials)}: metric "
-        f"{clean(str(first.values['metric']))}, margin "
-        f"{first.values['margin']:g} points, α {first.values['alpha']:g}, verdict computed at "
-        f"{seeds} seeds (SHA-256 {clean(first.sha256)}). "
-        + ("This was not changed afterwards." if len(plans) == 1 else _list_changes(plans)),
+        f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
+        f"margin {values['margin']:g} points, α {values['alpha']:g}, verdict computed at "
+        f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
+        f"{changed if changes else 'This was not changed afterwards.'}"
     )
 
 
-def _list_changes(plans: tuple[Plan, ...]) -> str:
-    changes = []
-    for old, new in itertools.pairwise(plans):
-        changed = [
-            f"{name} from {old.values[name]} to {new.values[name]}"
-            for name in _SPECIFIED
-            if old.values[name] != new.values[name]
-        ]
-        changes.append(f"{clean(', '.join(changed))} {describe_recorded(new.trials)}")
-    return f"Changed afterwards: {'; '.join(changes)}."
+def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    changed = [name for name in _SPECIFIED if old[name] != new[name]]
+    return clean(", ".join(f"{name} from {old[name]} to {new[name]}" for name in changed))
 
 
-def _describe_looks(info: Looks) -> tuple[str, ...]:
-    if not len(info.table):
-        if info.planned < 2:
-            return ()
-        return ("The first look at the verdict is taken when its trials have ended.",)
-    last = info.table.iloc[-1]
+def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
+    planned = list(study.plans[-1].values["looks"]) if study.plans else [0]
+    if not len(study.looks):
+        first = "The first look at the verdict is taken when its trials have ended."
+        return (first,) if len(planned) > 1 else ()
+    last = study.looks.iloc[-1]
     p_value = format_p(float(last["p_value"]))
     ending = _ENDS.get(last["decision"], "Trials are added up to the next look.")
+    configurations = int(study.trials.groupby("seed").size().max()) if len(study.trials) else 0
     return (
-        f"Look {last['look']} of {info.planned}, at {last['seeds']} seeds: {last['verdict']} "
+        f"Look {last['look']} of {len(planned)}, at {last['seeds']} seeds: {last['verdict']} "
         f"({p_value}). {ending} It took {count(int(last['runs']), 'trial')}; all configurations "
-        f"with all seeds would be {info.fixed_runs:,}.",
+        f"with all seeds would be {configurations * planned[-1]:,}.",
         "Each look compares p with a nominal level, so that all looks together have the error "
         "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
         "that of the last look: of its trials, at the confidence "
@@ -113,30 +91,22 @@ def _describe_looks(info: Looks) -> tuple[str, ...]:
     )
 
 
-def warn(info: Looks) -> tuple[str, ...]:
+def warn(study: StudyFrames) -> tuple[str, ...]:
     """What was specified or changed when results could be seen already."""
-    late = [plan for plan in info.plans if plan.trials]
-    if not late:
-        return ()
-    return (
-        "What the verdict is judged by was specified or changed when trials had begun: its error "
-        "rate holds only if the results were not looked at.",
-    )
+    late = any(plan.trials for plan in study.plans)
+    return (_LATE,) if late else ()
 
 
-def show(info: Looks) -> tuple[Table, ...]:
-    """The looks, if there are any."""
-    if not len(info.table):
-        return ()
+def show(study: StudyFrames) -> tuple[Table, ...]:
     caption = "Looks at the verdict."
-    return (make_table(info.table, caption=caption, csv="looks", labels=_LABELS),)
+    return (make_table(tabulate(study), caption=caption, csv="looks", labels=_LABELS),)
 
 
 TOPIC = Topic(
     name="looks",
     title="What was specified beforehand",
     compute=compute,
-    csv={"looks": lambda info: info.table},
+    csv={"looks": tabulate},
     text=describe,
     warnings=warn,
     tables=show,

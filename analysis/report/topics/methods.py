@@ -1,8 +1,7 @@
 """Topic: the methods of a study that varies them, side by side."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -12,62 +11,51 @@ from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
 from analysis.report.cells import PERCENT, clean, make_table
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.methods import compute_method_properties, with_methods
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 MOST_CURVES = 4
 """Methods in one figure against MTD; there is no space for the legend of more."""
+_CAPTIONS = {
+    "methods": (
+        f"Mean score with its {PERCENT} CI over seeds, the difference to the best row with a CI "
+        "that is simultaneous for all pairs of rows, and whether no row is significantly better."
+    ),
+    "method_properties": (
+        "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
+        "memory of the trial's process, with the loaded packages and what earlier trials left in "
+        f"it, or allocated on its GPU. Mean with its {PERCENT} CI over seeds, and the difference "
+        "to the row with the highest mean score, its CI simultaneous for all pairs of rows. "
+        "Durations are comparable where trials ran on one machine without other load."
+    ),
+}
+_REFERENCE = (
+    "values from the papers, not of this study: other training text, encoders and seeds, and test "
+    "sets that the study may not have scored"
+)
 
 
 @dataclass(frozen=True)
 class Methods:
-    """table: `compute_methods`; names: how the methods are written; label: of scores.
+    """Completed runs, `compute_methods` and `compute_method_properties`."""
 
-    Attributes:
-        labels: what the rows of the table state in a figure.
-        presets: the presets that each method ran with; none where they were not recorded.
-        properties: `compute_method_properties`.
-    """
-
+    context: StudyContext
+    runs: pd.DataFrame
     table: pd.DataFrame
-    names: Mapping[str, str]
-    label: str
-    labels: pd.DataFrame
-    presets: Mapping[str, tuple[str, ...]]
     properties: pd.DataFrame
 
     def name(self, method: object) -> str:
-        """A method as it is written in text."""
-        return clean(self.names.get(str(method), str(method)))
+        return clean(self.context.name_method(method))
 
 
 def compute(context: StudyContext) -> Methods | None:
     """None unless the completed runs are of several methods."""
-    table = context.methods
-    if not len(table):
+    if not len(context.methods):
         return None
-    runs = completed_runs(with_methods(context.trials, context.study.settings))
-    distance = runs["mtd"].astype("float64").where(has_mtd(runs)).round(MTD_DECIMALS)
-    labels = describe_means(
-        table.fillna({"mtd": 0.0}), runs.assign(mtd=distance.fillna(0.0)), by=["method", "mtd"]
-    )
-    names = [clean(context.study.methods.get(str(name), str(name))) for name in table["method"]]
-    labels["text"] = [f"{name}. {text}" for name, text in zip(names, labels["text"], strict=True)]
-    properties = compute_method_properties(
-        context.trials, context.study.spectra, context.study.settings
-    )
-    presets = {
-        str(method): tuple(sorted(map(str, group.dropna().unique())))
-        for method, group in (runs.groupby("method")["preset"] if "preset" in runs else ())
-    }
-    return Methods(table, context.study.methods, context.score_label, labels, presets, properties)
+    study = context.study
+    runs = completed_runs(with_methods(study.trials, study.settings))
+    properties = compute_method_properties(study.trials, study.spectra, study.settings)
+    return Methods(context, runs, context.methods, properties)
 
 
 def _name_row(info: Methods, row: pd.Series) -> str:
@@ -106,71 +94,60 @@ def describe(info: Methods) -> tuple[str, ...]:
 
 def _describe_presets(info: Methods) -> Iterator[str]:
     """A sentence: the preset of each method, or the one of all."""
-    used = {preset for presets in info.presets.values() for preset in presets}
-    known = {name: presets for name, presets in info.presets.items() if presets}
-    if len(used) == 1 and known.keys() >= set(info.table["method"]):
-        yield f"Every method ran with its preset {clean(used.pop())}."
-    elif known:
-        each = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in known.items())
+    recorded = info.runs[info.runs["preset"].notna()] if "preset" in info.runs else info.runs[:0]
+    presets = {
+        name: sorted(map(str, group["preset"].unique()))
+        for name, group in (recorded.groupby("method") if len(recorded) else ())
+    }
+    different = {preset for found in presets.values() for preset in found}
+    if len(different) == 1 and presets.keys() >= set(info.table["method"]):
+        yield f"Every method ran with its preset {clean(different.pop())}."
+    elif presets:
+        each = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in presets.items())
         yield f"Presets: {', '.join(each)}."
 
 
 def show(info: Methods) -> tuple[Table, ...]:
     """A row for each method and level of MTD; then the published rows, for reference."""
-    named = info.table.assign(method=[info.name(method) for method in info.table["method"]])
-    caption = (
-        f"Mean score with its {PERCENT} CI over seeds, the difference to the best row with a CI "
-        "that is simultaneous for all pairs of rows, and whether no row is significantly better."
+    frames = {"methods": info.table, "method_properties": info.properties}
+    own = (
+        make_table(
+            frame.assign(method=[info.name(method) for method in frame.get("method", ())]),
+            caption=_CAPTIONS[name],
+            csv=name,
+        )
+        for name, frame in frames.items()
     )
-    return (
-        make_table(named, caption=caption, csv="methods"),
-        *_show_properties(info),
-        *_show_published(),
+    papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
+    published = (
+        make_table(
+            rows.assign(model="published: " + rows["model"]),
+            caption=f"Reference rows. {kind} × 100: {_REFERENCE}.",
+        )
+        for kind, rows in papers.items()
     )
-
-
-def _show_properties(info: Methods) -> Iterator[Table]:
-    if info.properties.empty:
-        return
-    named = info.properties.assign(
-        method=[info.name(method) for method in info.properties["method"]]
-    )
-    caption = (
-        "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
-        "memory of the trial's process, with the loaded packages and what earlier trials left in "
-        "it, or allocated on its GPU. "
-        f"Mean with its {PERCENT} CI over seeds, and the difference to the row with the highest "
-        "mean score, its CI simultaneous for all pairs of rows. Durations are "
-        "comparable where trials ran on one machine without other load."
-    )
-    yield make_table(named, caption=caption, csv="method_properties")
-
-
-def _show_published() -> Iterator[Table]:
-    note = (
-        "values from the papers, not of this study: other training text, encoders and seeds, and "
-        "test sets that the study may not have scored"
-    )
-    kinds = (("STS, Spearman", published_sts()), ("Transfer, accuracy", published_transfer()))
-    for kind, rows in kinds:
-        marked = rows.assign(model="published: " + rows["model"])
-        yield make_table(marked, caption=f"Reference rows. {kind} × 100: {note}.")
+    return (*own, *published)
 
 
 def draw(info: Methods) -> Drawing:
     """Score against MTD for each method; by row where none has an MTD or they are many."""
-    has_distance = info.table["mtd"].notna()
-    traced = bool(has_distance.any()) and info.table["method"].nunique() <= MOST_CURVES
+    table, names, score = info.table, info.context.study.methods, info.context.score_label
+    has_distance = table["mtd"].notna()
+    traced = bool(has_distance.any()) and table["method"].nunique() <= MOST_CURVES
+    distance = info.runs["mtd"].where(has_mtd(info.runs), 0.0).astype("float64")
+    runs = info.runs.assign(mtd=distance.round(MTD_DECIMALS))
+    labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
+    labels["text"] = [
+        f"{info.name(method)}. {text}"
+        for method, text in zip(table["method"], labels["text"], strict=True)
+    ]
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         if traced:
-            table = info.table.join(info.labels)
-            figures.draw_methods(table, ax, names=info.names, name=info.label)
+            figures.draw_methods(table.join(labels), ax, names=names, name=score)
         else:
-            names = [_name_row(info, row) for _, row in info.table.iterrows()]
-            figures.draw_rows(
-                info.table, ax, names=names, label="method", name=info.label, labels=info.labels
-            )
+            rows = [_name_row(info, row) for _, row in table.iterrows()]
+            figures.draw_rows(table, ax, names=rows, label="method", name=score, labels=labels)
 
     caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
     if traced and not has_distance.all():
@@ -178,7 +155,7 @@ def draw(info: Methods) -> Drawing:
     return Drawing(
         "Score by method",
         [("", panel)],
-        height=4.2 if traced else 1.3 + 0.5 * len(info.table),
+        height=4.2 if traced else 1.3 + 0.5 * len(table),
         rigid=not traced,
         caption=caption,
         alt=" ".join(describe(info)),

@@ -2,31 +2,24 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
-from analysis.report.cells import BAND, PERCENT, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import BAND, PERCENT, make_table
+from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
 class Robustness:
-    """conditions: `compute_conditions`; label: of scores."""
+    """conditions: `compute_conditions`."""
 
+    context: StudyContext
     conditions: tuple[Condition, ...]
-    label: str
 
 
 def compute(context: StudyContext) -> Robustness | None:
@@ -38,19 +31,24 @@ def compute(context: StudyContext) -> Robustness | None:
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
     )
-    return Robustness(found, context.score_label) if found else None
+    return Robustness(context, found) if found else None
 
 
 def tabulate(info: Robustness) -> pd.DataFrame:
     """A row per condition: its verdict, and where its score is best, in steps."""
-    rows = []
-    for each in info.conditions:
-        found = each.verdict
-        optimal = found.optimal_range or (math.nan,)
-        row = (each.name, found.seeds, found.verdict, found.peak_mtd, optimal[0], optimal[-1])
-        rows.append((*row, each.half_life))
-    names = ["condition", "seeds", "verdict", "best_mtd", "best_low", "best_high", "half_life"]
-    return pd.DataFrame(rows, columns=names)
+    rows = [
+        {
+            "condition": each.name,
+            "seeds": each.verdict.seeds,
+            "verdict": each.verdict.verdict,
+            "best_mtd": each.verdict.peak_mtd,
+            "best_low": min(each.verdict.optimal_range, default=math.nan),
+            "best_high": max(each.verdict.optimal_range, default=math.nan),
+            "half_life": each.half_life,
+        }
+        for each in info.conditions
+    ]
+    return pd.DataFrame(rows)
 
 
 def tabulate_curves(info: Robustness) -> pd.DataFrame:
@@ -72,47 +70,44 @@ def describe(info: Robustness) -> tuple[str, ...]:
 
 def _place(each: Condition) -> str:
     best_mtd, optimal = each.verdict.peak_mtd, each.verdict.optimal_range
-    interval = ""
+    best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
-        first, last = format_mtd(optimal[0]), format_mtd(optimal[-1])
-        interval = (
-            f" (levels indistinguishable from it with {PERCENT} confidence: {first} to {last})"
-        )
-    half_life = ""
+        levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
+        best += f" (levels indistinguishable from it with {PERCENT} confidence: {levels})"
     if math.isfinite(each.half_life):
         ratio = best_mtd / each.half_life
-        half_life = f", {ratio:.2g} times the measured half-life of a key ({each.half_life:.3g})"
-    stated = each.stated[:1].upper() + each.stated[1:]
-    best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
-    return f"{stated}, {best}{interval}{half_life}; verdict: {each.verdict.verdict}"
+        best += f", {ratio:.2g} times the measured half-life of a key ({each.half_life:.3g})"
+    return f"{each.stated[:1].upper()}{each.stated[1:]}, {best}; verdict: {each.verdict.verdict}"
 
 
 def show(info: Robustness) -> tuple[Table, ...]:
     """The rows of `tabulate`, without a half-life where none was measured."""
-    table = tabulate(info)
     distances = ("best_mtd", "best_low", "best_high")
-    shown = table.assign(
-        **{name: [format_mtd(value) for value in table[name]] for name in distances}
-    )
-    rows, remark = thin_rows(shown.dropna(axis="columns", how="all"), "conditions")
+    table = tabulate(info)
+    shown = table.assign(**{name: table[name].map(format_mtd) for name in distances})
     names = {
         "best_mtd": "best MTD",
         "best_low": f"its {PERCENT} low",
         "best_high": f"its {PERCENT} high",
         "half_life": "half-life of a key there, steps",
     }
-    caption = f"The best level of MTD in each condition, in steps.{remark}"
-    return (make_table(rows.rename(columns=names), caption=caption, csv="robustness"),)
+    known = shown.dropna(axis="columns", how="all").rename(columns=names)
+    caption = "The best level of MTD in each condition, in steps."
+    return (make_table(known, caption=caption, csv="robustness", many="conditions"),)
 
 
 def draw(info: Robustness) -> Drawing:
-    """The score over MTD in each condition, and less each seed's mean over its levels."""
-    curves = {each.name: _describe(each, each.curve) for each in info.conditions}
-    panels: list[tuple[str, Draw]] = [("mean score", _panel(curves, info.label))]
-    paired = {each.name: each.paired for each in info.conditions if len(each.paired) > 1}
+    curves, paired = {}, {}
+    for each in info.conditions:
+        labels = describe_means(each.curve, each.runs)
+        labels["text"] = f"{each.name[:1].upper()}{each.name[1:]}. " + labels["text"]
+        curves[each.name] = each.curve.join(labels)
+        if len(each.paired) > 1:
+            paired[each.name] = each.paired
+    panels = [("mean score", _panel(curves, info.context.score_label))]
     if paired:
         title = "deviation from the mean over levels"
-        panels.append((title, _panel(paired, "deviation from the\nmean over levels")))
+        panels.append((title, _panel(paired, title.replace("the ", "the\n"))))
     return Drawing(
         "Score against MTD by condition",
         panels,
@@ -121,13 +116,6 @@ def draw(info: Robustness) -> Drawing:
         caption=f"One curve per learning rate and number of steps. {BAND}",
         alt=" ".join(describe(info)),
     )
-
-
-def _describe(each: Condition, curve: pd.DataFrame) -> pd.DataFrame:
-    """The curve with what its points state."""
-    labels = describe_means(curve, each.runs)
-    name = each.name[:1].upper() + each.name[1:]
-    return curve.join(labels.assign(text=f"{name}. " + labels["text"]))
 
 
 def _panel(curves: dict[str, pd.DataFrame], name: str) -> Draw:

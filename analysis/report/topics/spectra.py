@@ -1,21 +1,14 @@
 """Topic: singular values before and after training, and effective rank (MoCoSE, figure 7)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from analysis import figures
 from analysis.data.runs import choose_evenly
-from analysis.report.cells import describe_curve, make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import describe_curve, make_table
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.curves import compute_effective_ranks, compute_spectra
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_LINES = 24
 
@@ -42,21 +35,19 @@ def compute(context: StudyContext) -> Spectra | None:
 
 
 def show(info: Spectra) -> tuple[Table, ...]:
-    """The effective rank before and after training by MTD."""
     before = info.moment("before").set_index("mtd")["mean"]
     after = info.moment("after").drop(columns="moment").reset_index(drop=True)
     after.insert(3, "before", after["mtd"].map(before))
-    rows, remark = thin_rows(after.rename(columns={"mean": "after"}), "levels")
     caption = (
         "Effective rank: the number of equally large singular values that would spread as "
         "much as these do (the exponential of their entropy). The interval is that of the "
-        f"rank after training.{remark}"
+        "rank after training."
     )
-    return (make_table(rows, caption=caption, csv="effective_rank"),)
+    shown = after.rename(columns={"mean": "after"})
+    return (make_table(shown, caption=caption, csv="effective_rank", many="levels"),)
 
 
 def describe(info: Spectra) -> tuple[str, ...]:
-    """The effective rank before and after training."""
     before, after = info.moment("before")["mean"], info.moment("after")
     text = "The effective rank before training was not recorded."
     if len(before):
@@ -67,7 +58,6 @@ def describe(info: Spectra) -> tuple[str, ...]:
 
 
 def draw(info: Spectra) -> Drawing:
-    """Singular values before and after training."""
     caption = (
         "Singular values of the evaluation sentences' embeddings, each divided by the largest, "
         "as the mean over trials. A flatter line means that more dimensions are used."
@@ -76,7 +66,7 @@ def draw(info: Spectra) -> Drawing:
     if drawn < levels:
         caption += f" Drawn: {drawn} of {levels} levels of MTD, evenly chosen."
 
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         before = info.spectra[info.spectra.index.get_level_values("moment") == "before"]
         figures.draw_spectra(before, _drawn(info), ax)
 

@@ -1,7 +1,5 @@
 """Topic: how similar random negatives can be, where a study mixed negatives (MixCSE)."""
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from analysis import figures
@@ -12,15 +10,15 @@ from analysis.measures.spherical_cap import (
     describe_spherical_cap,
 )
 from analysis.report.cells import make_table
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
-
-if TYPE_CHECKING:
-    pass
+from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 
 MIXING = "mixing_weight"
+_MODEL = (
+    "A model of the study's methods, not a result of its trials: sentence vectors drawn uniformly "
+    "from a spherical cap of angle ω, which is wide before training and narrow for a group of "
+    "similar sentences. In many dimensions the cosines of random pairs hardly vary, so a random "
+    "negative is almost never a hard one."
+)
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
@@ -28,25 +26,11 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
     runs = completed_runs(context.trials)
     if MIXING not in runs or not runs[MIXING].notna().any():
         return None
-    width = context.width
-    known = {width} if width is not None and width >= min(DIMENSIONS) else set()
-    return compute_spherical_cap(sorted({*DIMENSIONS, *known}))
-
-
-def describe(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Why mixed negatives are harder than random ones."""
-    return (
-        "A model of the study's methods, not a result of its trials: sentence vectors drawn "
-        "uniformly from a spherical cap of angle ω, which is wide before training and narrow for "
-        "a group of similar sentences. In many dimensions the cosines of random pairs hardly vary, "
-        "so a random negative is almost never a hard one.",
-        describe_spherical_cap(frame),
-    )
+    width = context.width or 0
+    return compute_spherical_cap(sorted({*DIMENSIONS, max(width, min(DIMENSIONS))}))
 
 
 def draw(frame: pd.DataFrame) -> Drawing:
-    """Mean and standard deviation of the cosine by dimension and angle."""
-
     return Drawing(
         "Cosine of random pairs on a spherical cap",
         [("", lambda ax: figures.draw_spherical_cap(frame, ax))],
@@ -60,7 +44,6 @@ def draw(frame: pd.DataFrame) -> Drawing:
 
 
 def show(frame: pd.DataFrame) -> tuple[Table, ...]:
-    """A row for each angle and dimension."""
     caption = "Cosine of random pairs by angle (degrees) and dimension; and of a mixed negative."
     return (make_table(frame, caption=caption, csv="spherical_cap"),)
 
@@ -72,6 +55,6 @@ TOPIC = Topic(
     compute=compute,
     csv={"spherical_cap": lambda frame: frame},
     figures={"spherical_cap": draw},
-    text=describe,
+    text=lambda frame: (_MODEL, describe_spherical_cap(frame)),
     tables=show,
 )

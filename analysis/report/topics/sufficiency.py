@@ -1,7 +1,6 @@
 """Topic: whether the score depends on the EMA decay and the queue size through MTD alone."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,16 +12,9 @@ from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
 from analysis.inference.verdict import format_p
 from analysis.report.cells import PERCENT, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.sufficiency import NEAR, Sufficiency
 
-if TYPE_CHECKING:
-    pass
-
-_TITLE = "Does MTD alone determine the score?"
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
 _NAMES = {
@@ -55,75 +47,59 @@ def compute(context: StudyContext) -> Sufficiency | None:
     return replace(found, cells=found.cells.join(describe_means(cells, runs, by=_CELL)))
 
 
-def tabulate_cells(info: Sufficiency) -> pd.DataFrame:
-    """The configurations, without what their cells state in the figure."""
-    return info.cells.drop(columns=["text", "trial"], errors="ignore")
-
-
 def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
     if info.answer == "cannot be tested":
-        return (_cannot(info),)
+        return (f"Whether MTD alone determines the score cannot be tested here: {info.reason}.",)
     basis = (
         f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
         f"{count(info.seeds, 'seed')}, {count(info.trials, 'trial')}"
     )
+    found = (
+        "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
+        "beyond MTD was found, which does not show that there is none"
+    )
     if info.answer == "rejected":
-        first = (
+        found = (
             "MTD alone does not determine the score here: at equal MTD the score also depends on "
-            f"how the history is divided between the EMA, 1/(1 − η), and the queue, K/N ({basis})."
+            "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
         )
-    else:
-        first = (
-            "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
-            f"beyond MTD was found, which does not show that there is none ({basis})."
-        )
-    return (first, f"{_describe_models(info)}{_describe_pair(info)}.")
-
-
-def _cannot(info: Sufficiency) -> str:
-    return f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+    return (f"{found} ({basis}).", f"{_describe_models(info)}; {_describe_pair(info)}.")
 
 
 def describe_missing(info: Sufficiency) -> str:
     """Why there is no test, where there are no configurations to show either."""
-    return "" if info.answer != "cannot be tested" or len(info.cells) else _cannot(info)
+    return "" if info.answer != "cannot be tested" or len(info.cells) else describe(info)[0]
 
 
 def _describe_models(info: Sufficiency) -> str:
     interaction = ""
     if np.isfinite(info.interaction_p):
         interaction = f" (interaction beyond that: {format_p(info.interaction_p)})"
-    return (
-        f"A curve over MTD explains {_share(info, 'mtd')} of the variance between configuration "
-        f"means, curves over 1/(1 − η) and K/N that add up {_share(info, 'additive')}{interaction}"
+    alone, additive = (
+        f"{100 * info.explained[model]:.0f} % ({info.freedom[model]} degrees of freedom)"
+        for model in ("mtd", "additive")
     )
-
-
-def _share(info: Sufficiency, model: str) -> str:
-    return f"{100 * info.explained[model]:.0f} % ({info.freedom[model]} degrees of freedom)"
+    return (
+        f"A curve over MTD explains {alone} of the variance between configuration means, curves "
+        f"over 1/(1 − η) and K/N that add up {additive}{interaction}"
+    )
 
 
 def _describe_pair(info: Sufficiency) -> str:
     pair = info.pair
     if pair is None:
-        return f"; no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
-    high, low = info.cells.iloc[pair.high_row], info.cells.iloc[pair.low_row]
+        return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
+    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
     return (
-        f"; the largest difference at nearly equal MTD is {pair.difference:.2f} points, of "
-        f"{name_cell(high)} over {name_cell(low)} (simultaneous {PERCENT} CI "
-        f"{pair.low:.2f} to {pair.high:.2f})"
+        f"the largest difference at nearly equal MTD is {pair.difference:.2f} points, of {high} "
+        f"over {low} (simultaneous {PERCENT} CI {pair.low:.2f} to {pair.high:.2f})"
     )
 
 
 def name_cell(cell: pd.Series) -> str:
     """A configuration by its EMA decay and queue size, with its MTD."""
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
-
-
-def _describe_best(cells: pd.DataFrame) -> str:
-    best = cells.iloc[int(cells["mean"].argmax())]
-    return f"The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
@@ -138,8 +114,7 @@ def tabulate(info: Sufficiency) -> pd.DataFrame:
     """The tests of nested models, with the share of variance that the null model explains."""
     if not len(info.tests):
         return pd.DataFrame()
-    shares = [info.explained[base] for base in info.tests["base"]]
-    return info.tests.assign(explained=shares)
+    return info.tests.assign(explained=info.tests["base"].map(info.explained))
 
 
 def _round_p(p_value: float) -> str:
@@ -149,15 +124,14 @@ def _round_p(p_value: float) -> str:
 
 
 def show(info: Sufficiency) -> tuple[Table, ...]:
-    """A row per test."""
     tests = tabulate(info)
     if not len(tests):
         return ()
     shown = pd.DataFrame(
         {
-            "null model": [_NAMES[name] for name in tests["base"]],
+            "null model": tests["base"].map(_NAMES),
             "variance explained, %": (100 * tests["explained"]).round(1),
-            "does this add to it?": [_NAMES[name] for name in tests["added"]],
+            "does this add to it?": tests["added"].map(_NAMES),
             "degrees of freedom": tests["freedom"],
             "p": tests["p_value"].map(_round_p),
         }
@@ -172,46 +146,50 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
 
 def draw(info: Sufficiency) -> Drawing | None:
     """The mean of every configuration, the EMA decay down and K/N across."""
-    cells = info.cells
-    if not len(cells):
+    cells, decays = info.cells, sorted(info.cells.get("ema_decay", pd.Series()).unique())
+    if not decays or max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
         return None
-    decays = sorted(cells["ema_decay"].unique())
-    if max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
-        return None
-
     tested = info.answer != "cannot be tested"
     adjusted = ", adjusted for seeds that are missing" if tested else ""
+    best = cells.iloc[int(cells["mean"].argmax())]
+
+    def panel(ax: Axes) -> None:
+        figures.draw_grid(
+            cells,
+            ax,
+            by=("ema_decay", "ratio"),
+            value="mean",
+            labels=("EMA decay η", "queue size in batches, K/N"),
+            names=[f"{decay:g}" for decay in decays],
+            spots=cells if "text" in cells else None,
+        )
+
     return Drawing(
         "Score by EMA decay and queue size",
-        [
-            (
-                "",
-                lambda ax: figures.draw_grid(
-                    cells,
-                    ax,
-                    by=("ema_decay", "ratio"),
-                    value="mean",
-                    labels=("EMA decay η", "queue size in batches, K/N"),
-                    names=[f"{decay:g}" for decay in decays],
-                    spots=cells if "text" in cells else None,
-                ),
-            )
-        ],
+        [("", panel)],
         height=1.1 + 0.4 * len(decays),
         rigid=True,
         caption=(
             f"Mean score of each configuration{adjusted}. If MTD alone determined the score, "
             "cells of equal 1/(1 − η) + K/N would have equal scores."
         ),
-        alt=f"{' '.join(describe(info))} {_describe_best(cells)}",
+        alt=(
+            f"{' '.join(describe(info))} The highest mean is {best['mean']:.2f}, of "
+            f"{name_cell(best)}."
+        ),
     )
 
 
 TOPIC = Topic(
     name="sufficiency",
-    title=_TITLE,
+    title="Does MTD alone determine the score?",
     compute=compute,
-    csv={"sufficiency": tabulate, "sufficiency_means": tabulate_cells},
+    csv={
+        "sufficiency": tabulate,
+        "sufficiency_means": lambda info: info.cells.drop(
+            columns=["text", "trial"], errors="ignore"
+        ),
+    },
     figures={"sufficiency": draw},
     text=describe,
     warnings=warn,

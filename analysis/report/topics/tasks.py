@@ -3,10 +3,8 @@
 import pandas as pd
 
 from analysis.data.tasks import STS
-from analysis.report.cells import make_table, thin_rows
-from analysis.report.context import StudyContext
-from analysis.report.page import Table
-from analysis.report.topics.base import Topic
+from analysis.report.cells import make_table
+from analysis.report.topics.base import StudyContext, Table, Topic
 from analysis.statistics.curves import compute_tasks
 from analysis.statistics.methods import varies_method, with_methods
 
@@ -30,12 +28,11 @@ def show(info: pd.DataFrame) -> tuple[Table, ...]:
     else:
         wide.insert(7, "STS average", wide[list(STS)].mean(axis=1))
         average = "The average is that of the seven STS tasks."
-    rows, remark = thin_rows(wide.reset_index(), "levels")
     caption = (
         "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
-        f"tasks. {average} The CSV has trials, seeds and intervals.{remark}"
+        f"tasks. {average} The CSV has trials, seeds and intervals."
     )
-    return (make_table(rows, caption=caption, csv="tasks"),)
+    return (make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels"),)
 
 
 TOPIC = Topic(

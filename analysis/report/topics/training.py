@@ -1,7 +1,6 @@
 """Topic: training curves of the trials."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -9,9 +8,7 @@ from analysis import figures
 from analysis.data.points import describe_runs
 from analysis.data.runs import has_mtd
 from analysis.report.cells import clean, count
-from analysis.report.context import StudyContext
-from analysis.report.drawing import Draw, Drawing
-from analysis.report.topics.base import Topic
+from analysis.report.topics.base import Draw, Drawing, StudyContext, Topic
 from analysis.statistics.methods import with_methods
 from analysis.statistics.training import (
     MOST_POINTS,
@@ -21,9 +18,6 @@ from analysis.statistics.training import (
     count_best_at_end,
 )
 
-if TYPE_CHECKING:
-    pass
-
 
 @dataclass(frozen=True)
 class Training:
@@ -31,16 +25,11 @@ class Training:
 
     Attributes:
         chosen: whether trials were left out.
-        label: of scores.
-        program: whether a program of the user reported the scores.
-        at_end: `count_best_at_end` over all trials, not only those that are drawn.
     """
 
+    context: StudyContext
     curves: pd.DataFrame
     chosen: bool
-    label: str
-    program: bool
-    at_end: tuple[int, int]
 
 
 def compute(context: StudyContext) -> Training | None:
@@ -51,64 +40,52 @@ def compute(context: StudyContext) -> Training | None:
         return None
     trials = with_methods(context.trials, study.settings)
     methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
-    named = [clean(study.methods.get(str(name), str(name))) for name in methods]
     known = describe_runs(trials).assign(
         number=trials["number"],
         mtd=trials["mtd"].astype("float64").where(has_mtd(trials), 0.0),
-        method=named,
+        method=[clean(context.name_method(name)) for name in methods],
     )
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
-    chosen = ended > len(choose_curves(trials))
-    return Training(
-        curves.merge(known, on="number"),
-        chosen,
-        context.score_label if study.program else context.selection_label,
-        bool(study.program),
-        count_best_at_end(trials),
-    )
-
-
-def tabulate(info: Training) -> pd.DataFrame:
-    """The points that are drawn."""
-    return info.curves[["number", "step", "loss", "score"]]
+    return Training(context, curves.merge(known, on="number"), ended > len(choose_curves(trials)))
 
 
 def describe(info: Training) -> tuple[str, ...]:
-    """At which step the scores were highest."""
-    ends, trials = info.at_end
-    if trials:
-        return (f"Of {trials:,} trials, {ends:,} had their highest score at the last evaluation.",)
-    scored = info.curves[info.curves["score"].notna()]
-    if not len(scored):
-        return ("No trial was evaluated during training.",)
-    best = scored.loc[scored.groupby("number")["score"].idxmax()]
-    last = scored.groupby("number")["step"].max()
-    ends = int((best.set_index("number")["step"] == last).sum())
-    return (
-        f"Of {count(len(best), 'trial')} drawn, {ends:,} had their highest score at the last "
-        "evaluation.",
-    )
+    """At which step the scores of all trials were highest; of old studies, of those drawn."""
+    ends, trials = count_best_at_end(info.context.trials)
+    of = f"{trials:,} trials"
+    if not trials:
+        scored = info.curves[info.curves["score"].notna()]
+        if not len(scored):
+            return ("No trial was evaluated during training.",)
+        best = scored.loc[scored.groupby("number")["score"].idxmax()]
+        last = scored.groupby("number")["step"].max()
+        ends = int((best.set_index("number")["step"] == last).sum())
+        of = f"{count(len(best), 'trial')} drawn"
+    return (f"Of {of}, {ends:,} had their highest score at the last evaluation.",)
 
 
 def draw(info: Training) -> Drawing:
-    """Scores and loss over the steps."""
-    some = (
-        f" Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD." if info.chosen else ""
-    )
-    scores = ("score at each evaluation", _panel(info, "score", info.label))
-    loss = ("training loss", _panel(info, "loss", "loss"))
-    of_trainer = (
-        f"Scores: {info.label}, which choose the checkpoint; a point of the loss is the mean over "
-        f"a part of the steps, at most {MOST_POINTS} per trial."
-    )
+    context, study = info.context, info.context.study
+    panels = [("score at each evaluation", _panel(info, "score", context.score_label))]
+    caption = "A line per trial. Scores are those that the program reported."
+    if not study.program:
+        label = context.selection_label
+        panels = [
+            ("score at each evaluation", _panel(info, "score", label)),
+            ("training loss", _panel(info, "loss", "loss")),
+        ]
+        caption = (
+            f"A line per trial. Scores: {label}, which choose the checkpoint; a point of the loss "
+            f"is the mean over a part of the steps, at most {MOST_POINTS} per trial."
+        )
+    if info.chosen:
+        caption += f" Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD."
     return Drawing(
         "Training curves",
-        [scores] if info.program else [scores, loss],
+        panels,
         height=3.9,
-        columns=1 if info.program else 2,
-        caption="A line per trial. "
-        + ("Scores are those that the program reported." if info.program else of_trainer)
-        + some,
+        columns=len(panels),
+        caption=caption,
         alt=describe(info)[0],
     )
 
@@ -122,7 +99,7 @@ TOPIC = Topic(
     title="Training curves",
     group="Training",
     compute=compute,
-    csv={"training_curves": tabulate},
+    csv={"training_curves": lambda info: info.curves[["number", "step", "loss", "score"]]},
     figures={"training_curves": draw},
     text=describe,
 )

@@ -1,6 +1,5 @@
 """Topic: all trials, and why trials failed."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -8,9 +7,8 @@ import pandas as pd
 from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.runs import varied_settings
 from analysis.report.cells import clean, count, make_table
-from analysis.report.context import StudyContext
-from analysis.report.page import Table, trial_anchor
-from analysis.report.topics.base import Topic
+from analysis.report.page import trial_anchor
+from analysis.report.topics.base import StudyContext, Table, Topic
 from analysis.statistics.best_trial import DEV, find_scores
 
 FIRST_COLUMNS = (
@@ -34,30 +32,23 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Trials:
-    """table: `compute_trials_table`; labels: of the columns that are settings.
+    """`compute_trials_table`, its columns of scores beside the metric, and the one that ranks."""
 
-    Attributes:
-        ranking: the column of the score that ranks the trials.
-        columns: those on the page.
-    """
-
+    context: StudyContext
     table: pd.DataFrame
-    labels: Mapping[str, str]
+    scores: tuple[str, ...]
     ranking: str
-    columns: tuple[str, ...]
 
 
 def compute(context: StudyContext) -> Trials:
-    """The trials of any study, also an empty one, with their dev score and the one that ranks."""
-    study, trials, ranking = context.study, context.trials, "score"
+    """The trials of any study, also an empty one."""
+    study, trials = context.study, context.trials
     names = {DEV, study.select_by} - {"", study.metric}
-    added = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
-    trials = trials.assign(**{name: value for name, value in added.items() if value.notna().any()})
-    if study.select_by in trials and study.select_by in names:
-        ranking = study.select_by
-    varied = varied_settings(trials, study.settings)
-    columns = _choose_columns(trials, varied, [name for name in added if name in trials])
-    return Trials(compute_trials_table(trials), context.labels, ranking, columns)
+    found = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
+    known = {name: values for name, values in found.items() if values.notna().any()}
+    table = compute_trials_table(trials.assign(**known))
+    ranking = study.select_by if study.select_by in known else "score"
+    return Trials(context, table, tuple(known), ranking)
 
 
 def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
@@ -67,47 +58,39 @@ def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[[*FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)
 
 
-def _choose_columns(
-    trials: pd.DataFrame, varied: Sequence[str], scores: Sequence[str]
-) -> tuple[str, ...]:
-    """Score and state, every setting that varied, and what was measured where any trial has it."""
-    measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
-    known = [name for name in measured if name in trials and trials[name].notna().any()]
-    texts = [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
-    return ("number", "score", "state", "seed", *varied, *known, *texts)
-
-
-def describe(info: Trials) -> tuple[str, ...]:
-    """That there is none."""
-    return () if len(info.table) else ("No trial has been started.",)
-
-
 def show(info: Trials) -> tuple[Table, ...]:
-    """Why trials ended without a result, then the trials."""
-    trials = info.table
-    if not len(trials):
-        return ()
+    """Why trials ended without a result; then all trials: their scores and states, every setting
+    that varied, and what was measured where any trial has it."""
+    trials, study = info.table, info.context.study
+    measured = ["mtd", *info.scores, "best_step", "wall_seconds", "alignment", "uniformity"]
+    known = [name for name in measured if name in trials and trials[name].notna().any()]
+    known += [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
+    varied = varied_settings(trials, study.settings)
     chosen, caption = _choose(trials, info.ranking)
-    shown = chosen[list(info.columns)].rename(columns={"wall_seconds": "wall time, s"})
-    table = make_table(shown, caption=caption, csv="trials", sortable=True, labels=info.labels)
+    shown = chosen[["number", "score", "state", "seed", *varied, *known]]
+    table = make_table(
+        shown.rename(columns={"wall_seconds": "wall time, s"}),
+        caption=caption,
+        csv="trials",
+        sortable=True,
+        labels=info.context.labels,
+    )
     anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
-    return (*_reasons(trials), replace(table, anchors=anchors))
+    return _show_reasons(trials), replace(table, anchors=anchors)
 
 
-def _reasons(trials: pd.DataFrame) -> tuple[Table, ...]:
+def _show_reasons(trials: pd.DataFrame) -> Table:
     """Why trials failed or were stopped, the commonest reason first."""
     ended = trials[trials["state"].isin(["FAIL", "PRUNED"])]
-    if not len(ended):
-        return ()
     reasons = ended.assign(reason=ended["reason"].replace("", "not recorded"))
-    counts = reasons.groupby(["state", "reason"])["number"].agg(["size", "min"])
-    counts = counts.sort_values(["size", "min"], ascending=[False, True]).reset_index()
-    counts.columns = pd.Index(["state", "reason", "n", "first trial"])
+    counts = reasons.groupby(["state", "reason"], as_index=False)["number"].agg(["size", "min"])
+    counts = counts.sort_values(["size", "min"], ascending=[False, True])
     caption = "Why trials ended without a result."
     if len(counts) > _MOST_REASONS:
         caption += f" The {_MOST_REASONS} commonest of {len(counts):,} reasons."
-    shown = counts.head(_MOST_REASONS)[["n", "state", "reason", "first trial"]]
-    return (replace(make_table(shown, caption=caption, csv="trials"), name="failures"),)
+    shown = counts.head(_MOST_REASONS)[["size", "state", "reason", "min"]]
+    named = shown.rename(columns={"size": "n", "min": "first trial"})
+    return replace(make_table(named, caption=caption, csv="trials"), name="failures")
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
@@ -139,7 +122,7 @@ TOPIC = Topic(
     group="Trials",
     compute=compute,
     csv={"trials": lambda info: info.table},
-    text=describe,
+    text=lambda info: () if len(info.table) else ("No trial has been started.",),
     tables=show,
     keep_empty=True,
 )

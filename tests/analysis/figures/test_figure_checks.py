@@ -322,7 +322,8 @@ def test_a_link_to_a_trial_without_a_row_is_text_alone() -> None:
 
 def test_the_main_figure_names_what_makes_up_the_mtd() -> None:
     def entries(trials: pd.DataFrame) -> tuple[list[str], Axes]:
-        drawing = score_topic.draw(score_topic.compute(StudyContext(build_study(trials))))
+        drawing = score_topic.draw(StudyContext(build_study(trials)))
+        assert drawing is not None
         figure = _compose(drawing, "", narrow=False)
         figure.draw_without_rendering()
         legend = figure.axes[0].get_legend()

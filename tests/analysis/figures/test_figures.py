@@ -106,7 +106,8 @@ def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
     trials = make_trials(seeds=(0, 1), decays=decays, shape=lambda _: 70.0)
     without = trials.iloc[:2].assign(mtd=np.nan, score=score, method="simcse", number=[98, 99])
     trials = pd.concat([trials.assign(method="mocose"), without], ignore_index=True)
-    drawing = score_topic.draw(score_topic.compute(StudyContext(build_study(trials))))
+    drawing = score_topic.draw(StudyContext(build_study(trials)))
+    assert drawing is not None
     with figures.figure_style("plot"):
         figure, (ax,) = figures.new_figure(1, 1, width=7, height=3)
         drawing.panels[0][1](ax)
@@ -208,7 +209,7 @@ def test_ratios_of_spectra_are_to_their_geometric_mean(ax: Axes) -> None:
 
 def test_seed_differences_are_the_best_level_less_each_end(ax: Axes) -> None:
     trials = make_trials(decays=(0.85,), times=(1, 2, 8)).round({"mtd": 3})
-    info = score_topic.compute(StudyContext(build_study(trials)))
+    info = StudyContext(build_study(trials))
     differences = score_topic.compare_seeds(info)
     scores = trials.pivot_table(index="seed", columns="mtd", values="score")
     first, best, last = scores.columns

@@ -1,25 +1,20 @@
 """The answer in full sentences, the terms, and cells of tables."""
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import Setting
 from analysis.report.cells import clean, count, make_table, number
 from analysis.report.context import StudyContext
 from analysis.report.summary import list_terms, summarise_study
-
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
+from tests.analysis.conftest import build_study, make_trials
 
 
-def test_the_summary_is_three_sentences_with_their_numbers(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
-    verdict, runs, training = summarise_study(StudyContext(study_of(trials)))
+def test_the_summary_is_three_sentences_with_their_numbers() -> None:
+    trials = make_trials()
+    verdict, runs, training = summarise_study(StudyContext(build_study(trials)))
     assert verdict.startswith(
         "The score peaks inside the tested range, with the highest mean at MTD 8.67"
     )
@@ -28,14 +23,12 @@ def test_the_summary_is_three_sentences_with_their_numbers(
     )
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
-    unknown = study_of(trials.assign(score_before=np.nan))
+    unknown = build_study(trials.assign(score_before=np.nan))
     assert "was not recorded" in summarise_study(StudyContext(unknown))[2]
 
 
-def test_terms_are_settings_as_they_are_declared(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    study = study_of(trials_of().assign(augmentation=["none", "typos:0.1"] * 12, steps=9))
+def test_terms_are_settings_as_they_are_declared() -> None:
+    study = build_study(make_trials().assign(augmentation=["none", "typos:0.1"] * 12, steps=9))
     declared = {
         "augmentation": Setting("augmentation", description="joined with `+`"),
         "queue_size": Setting("queue_size", "K", description="keys of earlier batches"),

@@ -69,7 +69,7 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     assert found is not None
     [table] = interim_analysis.show(found)
     assert len(table.rows) == 1
-    assert "trials" not in found.table
+    assert "trials" not in interim_analysis.tabulate(found)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The page over several studies."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +16,8 @@ from analysis.statistics.multi_study import (
     compute_overview,
     find_best_setting,
 )
+from tests.analysis.conftest import build_study, make_trials
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
@@ -28,12 +26,14 @@ def write(studies: list[StudyFrames], out: Path, name: str = "all") -> MultiStud
 
 
 @pytest.fixture(scope="module")
-def three(trials_of: MakeTrials, study_of: MakeStudy) -> list[StudyFrames]:
+def three() -> list[StudyFrames]:
     # without alignment a study's own page is quicker made
-    first = study_of(trials_of(seeds=(0,), decays=(0.85,), times=(1, 8)).assign(alignment=np.nan))
-    simcse = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).assign(method="simcse", mtd=0.0)
-    second = dataclasses.replace(study_of(simcse), name="figure7-simcse")
-    none = dataclasses.replace(study_of(first.trials.iloc[:0], planned=9), name="later")
+    first = build_study(
+        make_trials(seeds=(0,), decays=(0.85,), times=(1, 8)).assign(alignment=np.nan)
+    )
+    simcse = make_trials(seeds=(0, 1), decays=(0.85,), times=(1,)).assign(method="simcse", mtd=0.0)
+    second = dataclasses.replace(build_study(simcse), name="figure7-simcse")
+    none = dataclasses.replace(build_study(first.trials.iloc[:0], planned=9), name="later")
     return [first, second, none]
 
 
@@ -130,8 +130,8 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
     assert find_best_setting(three[2].trials, three[2].settings).empty
 
 
-def test_settings_are_distinguished_by_value(trials_of: MakeTrials, settings: Settings) -> None:
-    trials = trials_of(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
+def test_settings_are_distinguished_by_value(settings: Settings) -> None:
+    trials = make_trials(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
     trials = trials.assign(
         learning_rate=[1e-5, 1.000001e-5] * 2,
         score=[10.0, 20.0, 10.0, 20.0],

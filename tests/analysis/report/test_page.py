@@ -5,38 +5,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from analysis import read_run_table
 from analysis.data.frames import StudyFrames
 from analysis.data.level_means import load_published_means
-from analysis.report import write_level_means, write_multi_study, write_report
+from analysis.report import write_level_means, write_multi_study
 from analysis.report.topics import comparison, score, trials
+from tests.analysis.conftest import OpenPage, build_study, make_trials
+from tests.analysis.report.test_report import fail, make_state, write
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 TOPICS = (score.TOPIC, comparison.TOPIC, trials.TOPIC)
+SWEEP = "mtdlab sweep studies/mtd.yaml"
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$"
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
-) -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A study with every kind of section and a failed trial."""
-    frame = trials_of()
-    frame.loc[5, "state"] = "FAIL"
-    frame.loc[5, "reason"] = "out of memory " * 30
-    frame.loc[5, "score"] = float("nan")
-    out = tmp_path_factory.mktemp("page")
-    report = write_report(study_of(frame), out, generated="now", version="0.1.0")
-    return report.page.as_uri()
+    frame = make_trials()
+    fail(frame, 5, "out of memory " * 30)
+    return write(build_study(frame), tmp_path_factory.mktemp("page")).page.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -48,81 +41,38 @@ def means_address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def write_small(study: StudyFrames, out: Path) -> str:
     """A page of few sections, for what does not depend on the others."""
-    report = write_report(study, out, generated="now", version="0.1.0", topics=TOPICS)
-    return report.page.as_uri()
+    return write(study, out, topics=TOPICS).page.as_uri()
 
 
-def make_state(state: str, trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
-    """A study of the kind that the name says."""
-    frame, planned = trials_of(), 24
-    if state == "running":
-        frame.loc[:1, "state"] = "RUNNING"
-        frame.loc[:1, "score"] = np.nan
-    elif state == "paused":
-        planned = 40
-    elif state == "failed":
-        frame = frame.assign(state="FAIL", score=np.nan)
-        frame["reason"] = [f"reason {number % 5} of some length " * 4 for number in range(24)]
-    elif state == "learning rates":
-        low = frame[frame["mtd"] == frame["mtd"].max()]
-        high = low.assign(learning_rate=1e-3, score=low["score"] + 2)
-        frame = pd.concat([low.assign(learning_rate=1e-4), high], ignore_index=True)
-        frame, planned = frame.assign(number=range(len(frame))), len(frame)
-    elif state == "NaN":
-        frame[["score", "alignment", "uniformity", "score_before"]] = np.nan
-    elif state in ("0", "1", "2"):
-        frame, planned = frame.iloc[: int(state)], max(int(state), 1)
-    return study_of(frame, planned=planned)
+def assert_on_the_first_screen(page: "Page", parts: list[str]) -> None:
+    for part in parts:
+        box = page.locator(part).bounding_box()
+        assert box is not None, part
+        assert box["width"] > 0, part
+        assert box["y"] + box["height"] <= 900, part
 
 
 @pytest.mark.parametrize(
     ("state", "status", "answer", "command"),
     [
         ("complete", "Complete", "The score peaks between MTD", "mtdlab confirm mtd"),
-        (
-            "running",
-            "Running",
-            "The score peaks between MTD",
-            "mtdlab sweep studies/mtd.yaml",
-        ),
-        (
-            "paused",
-            "Paused",
-            "The score peaks between MTD",
-            "mtdlab sweep studies/mtd.yaml",
-        ),
-        (
-            "failed",
-            "Failed",
-            "All 24 trials failed",
-            "mtdlab sweep studies/mtd.yaml --retry-failed",
-        ),
+        ("running", "Running", "The score peaks between MTD", SWEEP),
+        ("paused", "Paused", "The score peaks between MTD", SWEEP),
+        ("failed", "Failed", "All 24 trials failed", f"{SWEEP} --retry-failed"),
         ("learning rates", "Complete", "learning_rate 0.001 is best", ""),
         ("NaN", "Complete", "No result yet", ""),
-        ("0", "Planned", "No result yet", "mtdlab sweep studies/mtd.yaml"),
+        ("0", "Planned", "No result yet", SWEEP),
         ("1", "Complete", "The mean score is", ""),
         ("2", "Complete", "The mean score is", ""),
     ],
 )
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_answers(
-    browser: "Browser",
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    tmp_path: Path,
-    state: str,
-    status: str,
-    answer: str,
-    command: str,
+    open_page: OpenPage, tmp_path: Path, state: str, status: str, answer: str, command: str
 ) -> None:
-    study = make_state(state, trials_of, study_of)
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.set_default_timeout(5_000)
-    messages: list[str] = []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.goto(write_small(study, tmp_path))
-    assert messages == []
+    address, messages = write_small(make_state(state), tmp_path), []
+    page = open_page(address, 1440, 900, messages)
+    assert messages == [address]
     assert page.locator(".state").inner_text().endswith(status)
     assert page.locator("h1").inner_text().startswith(answer)
     parts = [".status", "#question", "h1", ".certainty"]
@@ -133,26 +83,16 @@ def test_the_first_screen_answers(
     if command:
         assert page.locator(".next pre").inner_text() == command
         parts.append(".next pre")
-    for part in parts:
-        box = page.locator(part).bounding_box()
-        assert box is not None, part
-        assert box["width"] > 0, part
-        assert box["y"] + box["height"] <= 900, part
+    assert_on_the_first_screen(page, parts)
     assert "NaN" not in page.locator("body").inner_text()
-    page.close()
 
 
 @pytest.mark.parametrize("kind", ["program", "table", "means", "studies"])
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_of_every_kind_of_page_has_its_facts(
-    browser: "Browser",
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    means_address: str,
-    tmp_path: Path,
-    kind: str,
+    open_page: OpenPage, means_address: str, tmp_path: Path, kind: str
 ) -> None:
-    study = study_of(trials_of(times=(1, 8)))
+    study = build_study(make_trials(times=(1, 8)))
     if kind == "program":
         address = write_small(
             dataclasses.replace(study, methods={"toy:train": "toy:train"}), tmp_path
@@ -166,35 +106,22 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
         both = [study, dataclasses.replace(study, name="other")]
         written = write_multi_study(both, tmp_path, name="all", generated="now", version="0")
         address = written.page.as_uri()
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.set_default_timeout(5_000)
-    page.goto(address)
-    for part in (".status", "#question", "h1", ".certainty", ".scope", ".settings", ".next"):
-        box = page.locator(part).bounding_box()
-        assert box is not None, part
-        assert box["y"] + box["height"] <= 900, part
+    page = open_page(address, 1440, 900)
+    parts = ("question", "certainty", "scope", "settings", "next", "facts")
+    assert_on_the_first_screen(page, [".status", "h1", *(f".{part}" for part in parts)])
     assert page.locator(".facts dt").all_inner_texts()[:2] == ["Varied", "Data and metric"]
     assert page.locator(".facts pre").inner_text().startswith("mtdlab ")
-    box = page.locator(".facts").bounding_box()
-    assert box is not None
-    assert box["y"] + box["height"] <= 900
-    page.close()
 
 
 @pytest.mark.parametrize("width", [320, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_and_complains_of_nothing(
-    browser: "Browser", address: str, width: int, scheme: Literal["light", "dark"]
+    open_page: OpenPage, address: str, width: int, scheme: Literal["light", "dark"]
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
     messages: list[str] = []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on("request", lambda request: messages.append(request.url))
-    page.goto(address)
+    page = open_page(address, width, messages=messages, color_scheme=scheme)
     assert messages == [address]
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    page.close()
 
 
 @pytest.fixture(scope="module")
@@ -214,56 +141,43 @@ def audit() -> Callable[..., str]:
 
 @pytest.mark.parametrize("width", [1280, 768, 390])
 def test_the_page_is_accessible(
-    browser: "Browser", audit: Callable[..., str], address: str, width: int
+    open_page: OpenPage, audit: Callable[..., str], address: str, width: int
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(address)
+    page = open_page(address, width)
     assert audit(page) == ""
     page.emulate_media(color_scheme="dark")
     assert audit(page) == ""
-    page.close()
 
 
 def test_the_page_of_level_means_is_accessible_and_fits(
-    browser: "Browser", audit: Callable[..., str], means_address: str
+    open_page: OpenPage, audit: Callable[..., str], means_address: str
 ) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    page.goto(means_address)
+    page = open_page(means_address, 390)
     assert audit(page) == ""
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 320
     assert page.locator("h1").inner_text() == (
         "The score falls overall with MTD; it is best between MTD 5 and 14.7"
     )
-    page.close()
 
 
-def test_the_page_is_whole_without_scripts(browser: "Browser", address: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address)
+def test_the_page_is_whole_without_scripts(open_page: OpenPage, address: str) -> None:
+    page = open_page(address, java_script_enabled=False)
     assert page.locator("tr[id^=trial-]").count() == 24
     assert page.locator("th button, .copy, .filter").count() == 0
     page.keyboard.press("Tab")
     assert page.locator("a.skip").is_visible()
-    context.close()
 
 
-def test_hostile_names_do_nothing(
-    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    frame = trials_of().assign(queue_slice=[ATTACK, "all"] * 12)
+def test_hostile_names_do_nothing(open_page: OpenPage, tmp_path: Path) -> None:
+    frame = make_trials().assign(queue_slice=[ATTACK, "all"] * 12)
     frame.loc[0, "state"], frame.loc[0, "reason"] = "FAIL", ATTACK
     study = dataclasses.replace(
-        study_of(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
+        build_study(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
     )
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    events: list[str] = []
-    page.on("dialog", lambda dialog: events.append(dialog.message))
-    page.on("console", lambda message: events.append(message.text))
-    page.goto(write_small(study, tmp_path))
-    assert events == []
+    address, messages = write_small(study, tmp_path), []
+    page = open_page(address, 390, messages=messages)
+    assert messages == [address]
     assert page.locator("img").count() == 0
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("#question").inner_text() == f"{ATTACK}?"
-    page.close()

@@ -1,47 +1,36 @@
 """The scripts of the page in a browser: sorting, filter, copy; and the printed page."""
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
 import pytest
 
 from analysis.data.frames import StudyFrames
-from analysis.report import write_report
 from analysis.report.topics import trials
+from tests.analysis.conftest import OpenPage, build_study, make_trials
+from tests.analysis.report.test_report import fail, write
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator, Page
+    from playwright.sync_api import Locator, Page
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
 def write_trials(study: StudyFrames, out: Path) -> str:
     """A page of the trials alone."""
-    report = write_report(study, out, generated="now", version="0.1.0", topics=(trials.TOPIC,))
-    return report.page.as_uri()
+    return write(study, out, topics=(trials.TOPIC,)).page.as_uri()
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path_factory: pytest.TempPathFactory
-) -> str:
-    frame = trials_of()
-    frame.loc[5, "state"], frame.loc[5, "reason"] = "FAIL", "out of memory"
-    frame.loc[5, "score"] = float("nan")
-    return write_trials(study_of(frame), tmp_path_factory.mktemp("scripts"))
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    frame = make_trials()
+    fail(frame, 5, "out of memory")
+    return write_trials(build_study(frame), tmp_path_factory.mktemp("scripts"))
 
 
 @pytest.fixture
-def page(browser: "Browser", address: str) -> "Iterator[Page]":
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    opened = context.new_page()
-    opened.goto(address)
-    yield opened
-    context.close()
+def page(open_page: OpenPage, address: str) -> "Page":
+    return open_page(address, permissions=["clipboard-read", "clipboard-write"])
 
 
 def shown(page: "Page") -> "Locator":
@@ -108,12 +97,9 @@ def test_the_printed_page_is_whole(page: "Page") -> None:
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
-def test_more_trials_than_are_shown_are_filtered(
-    browser: "Browser", trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    frame = trials_of(seeds=range(1_100), decays=(0.85,), times=(1,))
-    page = browser.new_page()
-    page.goto(write_trials(study_of(frame), tmp_path))
+def test_more_trials_than_are_shown_are_filtered(open_page: OpenPage, tmp_path: Path) -> None:
+    frame = make_trials(seeds=range(1_100), decays=(0.85,), times=(1,))
+    page = open_page(write_trials(build_study(frame), tmp_path))
     assert len(frame) == 1_100
     assert shown(page).count() == 1_000
     best = frame.loc[frame["score"].idxmax(), "seed"]
@@ -121,4 +107,3 @@ def test_more_trials_than_are_shown_are_filtered(
     assert page.locator(".filter [role=status]").inner_text() == "1 of 1000 rows"
     assert shown(page).get_attribute("id") == f"trial-{best}"
     assert "The page shows at most 1,000 rows; the CSV has all." in page.inner_text("#content")
-    page.close()

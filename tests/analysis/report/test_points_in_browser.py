@@ -1,44 +1,29 @@
 """Points of figures in a browser: values on hover and focus, links, widths, dark, no scripts."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.report import write_report
 from analysis.report.topics import TOPICS
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+from tests.analysis.conftest import OpenPage, build_study, make_trials
+from tests.analysis.report.test_report import write
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 
 @pytest.fixture(scope="module")
-def address(
-    trials_of: Callable[..., pd.DataFrame],
-    study_of: Callable[..., StudyFrames],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> str:
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     shown = [topic for topic in TOPICS if topic.name in ("score", "trials")]
-    trials = trials_of(decays=(0.75, 0.9, 0.97), times=(8,))
+    trials = make_trials(decays=(0.75, 0.9, 0.97), times=(8,))
     # apart, so that the points of the means do not cover those of the trials
     trials["score"] += 10 * trials["seed"]
-    study = study_of(trials)
     out = tmp_path_factory.mktemp("points")
-    return write_report(study, out, generated="now", version="0", topics=shown).page.as_uri()
+    return write(build_study(trials), out, topics=shown).page.as_uri()
 
 
 def test_a_point_states_its_values_on_hover_and_focus_and_leads_to_its_trial(
-    browser: "Browser", address: str
+    open_page: OpenPage, address: str
 ) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
     messages: list[str] = []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.goto(address)
+    page = open_page(address, messages=messages)
     tip = page.locator(".tip")
     points = page.locator("#figure-mtd_curve svg.wide .points a")
     assert tip.is_hidden()
@@ -65,15 +50,13 @@ def test_a_point_states_its_values_on_hover_and_focus_and_leads_to_its_trial(
     page.wait_for_url(f"**{target}")
     row = page.locator(f"tr{target}")
     assert row.count() == 1
-    assert messages == []
-    page.close()
+    assert messages == [address]
 
 
 def test_points_of_one_seed_are_marked_together_while_one_of_them_is_pointed_at(
-    browser: "Browser", address: str
+    open_page: OpenPage, address: str
 ) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(address)
+    page = open_page(address)
     marked = page.locator(".points a.same")
     points = page.locator('#figure-mtd_curve svg.wide .points a[data-seed="0"]')
     assert points.count() == 3
@@ -87,29 +70,24 @@ def test_points_of_one_seed_are_marked_together_while_one_of_them_is_pointed_at(
     assert set(marked.evaluate_all("all => all.map(each => each.dataset.seed)")) == {"0"}
     page.locator('#figure-mtd_curve svg.wide .points a[aria-label^="Mean of"]').first.focus()
     assert marked.count() == 0, "a mean is of no seed"
-    page.close()
 
 
 def test_without_scripts_each_point_is_a_link_with_a_title(
-    browser: "Browser", address: str
+    open_page: OpenPage, address: str
 ) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address)
+    page = open_page(address, java_script_enabled=False)
     links = page.locator("#figure-mtd_curve svg.wide .points a")
     # 9 runs and 3 means, and 3 levels of the paired curve
     assert links.count() == 15
     assert str(links.first.locator("title").text_content()).startswith("Trial 0: score ")
     assert page.locator(links.first.get_attribute("href") or "none").count() == 1
-    context.close()
 
 
 @pytest.mark.parametrize(("width", "layout"), [(390, "narrow"), (768, "wide")])
 def test_one_layout_is_shown_and_fits(
-    browser: "Browser", address: str, width: int, layout: str
+    open_page: OpenPage, address: str, width: int, layout: str
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme="dark")
-    page.goto(address)
+    page = open_page(address, width, color_scheme="dark")
     drawing = page.locator("#figure-mtd_curve .drawing")
     assert drawing.locator(f"svg.{layout}").is_visible()
     assert drawing.locator("svg:visible").count() == 1
@@ -123,4 +101,3 @@ def test_one_layout_is_shown_and_fits(
     assert "invert" in drawing.locator(f"svg.{layout}").evaluate(
         "svg => getComputedStyle(svg).filter"
     )
-    page.close()

@@ -2,9 +2,9 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,8 @@ import pytest
 import analysis.report
 from analysis.data.frames import Setting, StudyFrames
 from analysis.report import Report, write_report
+from tests.analysis.conftest import build_study, make_trials
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 PACKAGE = Path(str(analysis.report.__file__)).parent
 VOID = {"meta", "link", "br", "img", "hr", "input"}
@@ -51,8 +50,9 @@ class Outline(HTMLParser):
             self.wrong.append(tag)
 
 
-def write(study: StudyFrames, out: Path) -> Report:
-    return write_report(study, out, generated="2026-01-02 03:04 UTC", version="0.1.0")
+def write(study: StudyFrames, out: Path, **options: Any) -> Report:
+    made = {"generated": "2026-01-02 03:04 UTC", "version": "0.1.0"}
+    return write_report(study, out, **made | options)
 
 
 def outline_of(report: Report) -> Outline:
@@ -103,12 +103,12 @@ def fail(trials: pd.DataFrame, number: int, reason: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def full(trials_of: MakeTrials, study_of: MakeStudy) -> StudyFrames:
-    trials = trials_of(batches=(64, 128)).assign(select_on="dev")
+def full() -> StudyFrames:
+    trials = make_trials(batches=(64, 128)).assign(select_on="dev")
     trials.loc[trials["seed"] == 1, "initial_queue_size"] = 0
     trials["queue_slice"] = trials["number"].map(lambda number: ("all", "0-512")[number % 2])
     fail(trials, 5, "out of memory")
-    return study_of(trials)
+    return build_study(trials)
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +145,12 @@ def test_a_full_study_has_every_section(report: Report) -> None:
 
 
 def test_scores_chosen_on_test_are_marked_in_every_figure(
-    report: Report, full: StudyFrames, trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+    report: Report, full: StudyFrames, tmp_path: Path
 ) -> None:
     assert set(full.trials["select_on"]) == {"dev"}
     words = "checkpoints chosen on the TEST pairs"
     assert words not in report.page.read_text(encoding="utf-8")
-    marked = write(study_of(trials_of(times=(1, 8)).assign(select_on="test")), tmp_path)
+    marked = write(build_study(make_trials(times=(1, 8)).assign(select_on="test")), tmp_path)
     page = marked.page.read_text(encoding="utf-8")
     drawings = re.findall(r"<svg\b.*?</svg>", page, flags=re.DOTALL)
     assert len(drawings) == len(marked.figures)  # a wide and a narrow one for two files
@@ -250,99 +250,86 @@ def assert_names_are_text(report: Report) -> None:
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
-def test_text_in_tables_is_no_formula_of_a_spreadsheet(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of()
+def test_text_in_tables_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
+    trials = make_trials()
     formulas = ["=cmd|'/C calc'!A0", '=HYPERLINK("http://x")', "@SUM(1)", "+1+cmd|x", "\tx", "-2+3"]
     plain = ["-0.5", "+1e-3", "a=b"]
     text = [*formulas, *plain] + ["all"] * (len(trials) - 9)
-    write(study_of(trials.assign(queue_slice=text, **{"=setting": 1.0})), tmp_path)
+    write(build_study(trials.assign(queue_slice=text, **{"=setting": 1.0})), tmp_path)
     table = pd.read_csv(tmp_path / "tables" / "trials.csv", dtype=str)
     assert table["queue_slice"].tolist()[:9] == [f"'{each}" for each in formulas] + plain
     assert "'=setting" in table
     assert "=setting" not in table
 
 
-def test_hostile_names_are_text(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
-    trials = trials_of()
-    assert_names_are_text(write_hostile(study_of(trials), trials, tmp_path))
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    trials = make_trials()
+    assert_names_are_text(write_hostile(build_study(trials), trials, tmp_path))
 
 
-def test_an_empty_study_says_so(trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path) -> None:
-    study = dataclasses.replace(
-        study_of(trials_of().iloc[:0], planned=9), study_file="", command=""
-    )
+def make_state(state: str) -> StudyFrames:
+    """A study of the kind that the name says."""
+    frame, planned = make_trials(), 24
+    if state == "running":
+        frame.loc[:1, "state"] = "RUNNING"
+        frame.loc[:1, "score"] = np.nan
+    elif state == "paused":
+        planned = 40
+    elif state == "failed":
+        frame = frame.assign(state="FAIL", score=np.nan)
+        frame["reason"] = [f"reason {number % 5} of some length " * 4 for number in range(24)]
+        frame.loc[3, "reason"] = ""
+    elif state == "learning rates":
+        low = frame[frame["mtd"] == frame["mtd"].max()]
+        high = low.assign(learning_rate=1e-3, score=low["score"] + 2)
+        frame = pd.concat([low.assign(learning_rate=1e-4), high], ignore_index=True)
+        frame, planned = frame.assign(number=range(len(frame))), len(frame)
+    elif state == "NaN":
+        frame[["score", "alignment", "uniformity", "score_before"]] = np.nan
+    elif state in ("0", "1", "2"):
+        frame, planned = frame.iloc[: int(state)], max(int(state), 1)
+    return build_study(frame, planned=planned)
+
+
+@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.parametrize(
+    ("state", "figures", "sentences"),
+    [
+        ("0", 0, ["Planned 0 of 1 trial complete, 1 waiting", "Run it (1 trial). "]),
+        ("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
+        ("1", 5, ["All scored trials have the same MTD"]),
+        ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
+        ("running", 9, ["Running 22 of 24 trials complete, 2 running"]),
+        ("NaN", 1, ["24 completed trials excluded for lack of a score."]),
+    ],
+)
+def test_an_awkward_study_has_a_sound_page_that_says_so(
+    state: str, figures: int, sentences: list[str], tmp_path: Path
+) -> None:
+    study = dataclasses.replace(make_state(state), study_file="", command="")
     report = write(study, tmp_path)
     check_sound(report)
-    assert report.figures == ()
-    text = text_of(report)
-    assert "Planned 0 of 9 trials complete, 9 waiting" in text
-    assert "No trial is complete with a score." in text
-    assert "Run it (9 trials). " in text
-    assert "No trial has been started." in text
+    assert len(report.figures) == 2 * figures
+    for sentence in sentences:
+        assert sentence in text_of(report)
     header = (tmp_path / "tables" / "mtd_curve.csv").read_text(encoding="utf-8")
     assert header.startswith("mtd,n,mean,low,high")
 
 
-def test_one_trial_is_drawn_and_not_judged(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    report = write(study_of(trials_of().iloc[:1]), tmp_path)
-    check_sound(report)
-    assert report.verdict.verdict == "inconclusive"
-    assert "All scored trials have the same MTD" in text_of(report)
-
-
-def test_a_study_of_failures_says_why(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of().assign(state="FAIL", reason="out of memory", score=np.nan)
-    trials.loc[3, "reason"] = ""
-    report = write(study_of(trials), tmp_path)
-    check_sound(report)
-    text = text_of(report)
-    assert "All 24 trials failed" in text
-    assert re.search(r"23 FAIL out of memory 0", text)
-    assert "not recorded" in text
-
-
 @pytest.mark.usefixtures("figures_not_rendered")
-def test_a_running_study_shows_what_it_has(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of()
-    trials.loc[14:, "score"] = np.nan
-    trials.loc[14:15, "state"] = "RUNNING"
-    trials.loc[16:, "state"] = "WAITING"
-    trials.loc[2, ["score", "alignment"]] = np.nan
-    study = dataclasses.replace(study_of(trials, planned=30), spectra=pd.DataFrame())
-    report = write(study, tmp_path)
-    check_sound(report)
-    text = text_of(report)
-    assert "Running 14 of 30 trials complete, 2 running, 14 waiting" in text
-    assert "1 completed trial excluded for lack of a score." in text
-
-
-@pytest.mark.usefixtures("figures_not_rendered")
-def test_a_later_report_leaves_nothing_of_an_earlier_one(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    assert len(write(study_of(trials_of().iloc[:1]), tmp_path).figures) == 2 * 5
+def test_a_later_report_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    assert write(build_study(make_trials().iloc[:1]), tmp_path).figures
     own = tmp_path / "tables" / "my_notes.csv"
     own.write_text("kept", encoding="utf-8")
-    report = write(study_of(trials_of().iloc[:0]), tmp_path)
+    report = write(build_study(make_trials().iloc[:0]), tmp_path)
     assert list((tmp_path / "figures").iterdir()) == []
     assert set((tmp_path / "tables").iterdir()) == {own, *report.tables}
 
 
 def test_an_interrupted_report_leaves_the_old_page(
-    trials_of: MakeTrials,
-    study_of: MakeStudy,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = study_of(trials_of().iloc[:0])
+    study = build_study(make_trials().iloc[:0])
     before = write(study, tmp_path).page.read_bytes()
 
     def stop(*_: object) -> None:
@@ -350,21 +337,19 @@ def test_an_interrupted_report_leaves_the_old_page(
 
     monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        write_report(study, tmp_path, generated="later", version="0.1.0")
+        write(study, tmp_path, generated="later")
     assert (tmp_path / "index.html").read_bytes() == before
     assert not list(tmp_path.rglob("*.partial"))
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
 @pytest.mark.parametrize("count", [1_200, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_thousands_of_trials_fit_a_page(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path, count: int
-) -> None:
-    trials = trials_of(seeds=range(25), times=range(1, 1 + count // 100), batches=(64, 128))
+def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int) -> None:
+    trials = make_trials(seeds=range(25), times=range(1, 1 + count // 100), batches=(64, 128))
     for number in range(0, count, 50):
         fail(trials, number, "a reason of some length " * 40)
     assert len(trials) == count
-    report = write(study_of(trials), tmp_path)
+    report = write(build_study(trials), tmp_path)
     check_sound(report)
     assert (
         f"1,000 of {count:,} trials: the 500 best, best first by score, and the 500 last of the "

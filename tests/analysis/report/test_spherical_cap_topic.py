@@ -1,47 +1,27 @@
 """The topic on random and mixed negatives: on a page with mixed negatives, and on no other."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from analysis.report import write_report
 from analysis.report.topics import spherical_cap
-
-Make = Callable[..., Any]
-
-
-def mixed(trials: pd.DataFrame) -> pd.DataFrame:
-    return trials.assign(method="mixcse", mixing_weight=0.2)
+from tests.analysis.conftest import build_study, make_trials
 
 
-def test_a_study_with_mixed_negatives_has_the_section(
-    trials_of: Make, study_of: Make, tmp_path: Path
-) -> None:
-    report = write_report(
-        study_of(mixed(trials_of(seeds=(0, 1), decays=(0.85,), times=(1, 8)))),
-        tmp_path,
-        generated="now",
-        version="1",
-        topics=(spherical_cap.TOPIC,),
-    )
-    page = report.page.read_text(encoding="utf-8")
-    assert "Random and mixed negatives" in page
-    table = pd.read_csv(tmp_path / "tables" / "spherical_cap.csv")
-    # conftest's spectra have 24 dimensions
-    assert 24 in set(table["dimension"])
-    assert (table["mixed"] > table["mean"]).all()
-    assert (tmp_path / "figures" / "spherical_cap.png").exists()
-
-
-def test_other_studies_have_not(trials_of: Make, study_of: Make, tmp_path: Path) -> None:
-    report = write_report(
-        study_of(trials_of(seeds=(0, 1), decays=(0.85,), times=(1, 8))),
-        tmp_path,
-        generated="now",
-        version="1",
-        topics=(spherical_cap.TOPIC,),
-    )
-    assert "Random and mixed" not in report.page.read_text(encoding="utf-8")
+def test_a_study_with_mixed_negatives_has_the_section_and_no_other(tmp_path: Path) -> None:
+    trials = make_trials(seeds=(0, 1), decays=(0.85,), times=(1, 8))
+    mixed = trials.assign(method="mixcse", mixing_weight=0.2)
+    for runs, has_section in ((mixed, True), (trials, False)):
+        topics, made = (spherical_cap.TOPIC,), {"generated": "now", "version": "1"}
+        report = write_report(build_study(runs), tmp_path, **made, topics=topics)
+        page = report.page.read_text(encoding="utf-8")
+        assert ("Random and mixed negatives" in page) == has_section
+        figures = [tmp_path / "figures" / f"spherical_cap.{kind}" for kind in ("png", "svg")]
+        assert report.figures == tuple(figures if has_section else [])
+        if has_section:
+            table = pd.read_csv(tmp_path / "tables" / "spherical_cap.csv")
+            # conftest's spectra have 24 dimensions
+            assert 24 in set(table["dimension"])
+            assert (table["mixed"] > table["mean"]).all()
     assert not (tmp_path / "tables" / "spherical_cap.csv").exists()

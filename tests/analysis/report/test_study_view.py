@@ -2,23 +2,20 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from analysis.data.frames import StudyFrames
 from analysis.report.context import StudyContext
+from tests.analysis.conftest import build_study, make_trials
 
 
 @pytest.fixture
-def study(
-    trials_of: Callable[..., pd.DataFrame], study_of: Callable[..., StudyFrames]
-) -> StudyFrames:
-    return study_of(trials_of(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16)))
+def study() -> StudyFrames:
+    return build_study(make_trials(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16)))
 
 
 def test_the_verdict_and_the_summary_are_the_pages(study: StudyFrames) -> None:

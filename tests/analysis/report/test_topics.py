@@ -5,9 +5,8 @@ import pickle
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,38 +16,23 @@ from analysis.inference.pairing import LevelScores, level_scores
 from analysis.report import write_report
 from analysis.report.cells import make_table
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing
-from analysis.report.page import Table
 from analysis.report.reference import example_studies
 from analysis.report.topics import TOPICS, Topic, score
+from analysis.report.topics.base import Axes, Drawing
 from analysis.report.warnings import list_warnings
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
+from tests.analysis.conftest import build_study, make_trials
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """The best score of each seed."""
     runs = context.traced
     return runs.groupby("seed", as_index=False)["score"].max() if len(runs) else None
 
 
-def describe(best: pd.DataFrame) -> tuple[str, ...]:
-    return (f"The best score of any seed is {best['score'].max():.2f}.",)
-
-
 def draw(best: pd.DataFrame) -> Drawing:
-    def panel(ax: "Axes") -> None:
+    def panel(ax: Axes) -> None:
         ax.plot(best["seed"], best["score"], "o")
 
-    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", describe(best)[0])
-
-
-def show(best: pd.DataFrame) -> tuple[Table, ...]:
-    return (make_table(best, caption="The best run of each seed.", csv="best_by_seed"),)
+    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", f"{len(best)} seeds")
 
 
 TOY = Topic(
@@ -57,8 +41,10 @@ TOY = Topic(
     compute=compute,
     csv={"best_by_seed": lambda best: best},
     figures={"best_by_seed": draw},
-    text=describe,
-    tables=show,
+    text=lambda best: (f"The best score of any seed is {best['score'].max():.2f}.",),
+    tables=lambda best: (
+        make_table(best, caption="The best run of each seed.", csv="best_by_seed"),
+    ),
     warnings=lambda best: ("One seed only.",) if len(best) < 2 else (),
 )
 
@@ -88,9 +74,7 @@ def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections()
             assert "runs" not in found or topic.name == "looks"
 
 
-def test_scores_by_level_are_tabulated_once_for_a_page(
-    trials_of: MakeTrials, study_of: MakeStudy, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     tabulated: list[LevelScores] = []
 
     def tabulate(*arguments: Any) -> LevelScores:
@@ -98,18 +82,15 @@ def test_scores_by_level_are_tabulated_once_for_a_page(
         return tabulated[-1]
 
     monkeypatch.setattr("analysis.report.context.level_scores", tabulate)
-    context = StudyContext(study_of(trials_of()))
-    found = score.compute(context)
+    context = StudyContext(build_study(make_trials()))
+    assert len(score.tabulate(context)) == 8
     assert "two groups" not in " ".join(list_warnings(context))
     assert (context.seeds_for_verdict, len(tabulated)) == (None, 1)
-    assert found.table is tabulated[0].table
 
 
-def test_a_topic_in_one_file_is_on_the_page(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    trials = trials_of(times=(1, 8))
-    page = write(study_of(trials), tmp_path)
+def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:
+    trials = make_trials(times=(1, 8))
+    page = write(build_study(trials), tmp_path)
     assert '<h2 id="toy">Best seeds</h2>' in page
     assert '<a href="#toy">Best seeds</a>' in page
     assert f"<p>The best score of any seed is {trials['score'].max():.2f}.</p>" in page
@@ -121,27 +102,23 @@ def test_a_topic_in_one_file_is_on_the_page(
     assert table["score"].tolist() == trials.groupby("seed")["score"].max().tolist()
 
 
-def test_a_topic_that_does_not_apply_leaves_no_section_and_no_file(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    write(study_of(trials_of(times=(1, 8))), tmp_path)
-    page = write(study_of(trials_of().iloc[:0]), tmp_path)
+def test_a_topic_that_does_not_apply_leaves_no_section_and_no_file(tmp_path: Path) -> None:
+    write(build_study(make_trials(times=(1, 8))), tmp_path)
+    page = write(build_study(make_trials().iloc[:0]), tmp_path)
     assert 'id="toy"' not in page
     assert not (tmp_path / "figures" / "best_by_seed.png").exists()
     assert not (tmp_path / "tables" / "best_by_seed.csv").exists()
 
 
-def test_warnings_of_a_topic_stand_in_its_section(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
-) -> None:
-    page = write(study_of(trials_of(seeds=(0,), times=(1,))), tmp_path)
+def test_warnings_of_a_topic_stand_in_its_section(tmp_path: Path) -> None:
+    page = write(build_study(make_trials(seeds=(0,), times=(1,))), tmp_path)
     assert '<p class="warning"><strong>Note.</strong> One seed only.</p>' in page
 
 
 def test_a_question_is_printed_once_and_the_rest_of_the_description_in_what_was_run(
-    trials_of: MakeTrials, study_of: MakeStudy, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
-    study = study_of(trials_of(seeds=(0,), times=(1,)))
+    study = build_study(make_trials(seeds=(0,), times=(1,)))
     assert "Does K" not in write(study, tmp_path)
     page = write(dataclasses.replace(study, description="Does K < N? A grid."), tmp_path)
     assert '<p class="question" id="question">Does K &lt; N?</p>' in page
@@ -181,8 +158,8 @@ print(found, "matplotlib" in sys.modules, "seaborn" in sys.modules)
 """
 
 
-def test_nothing_but_drawing_imports_matplotlib(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    study = study_of(trials_of(batches=(64, 128), times=(1, 8)))
+def test_nothing_but_drawing_imports_matplotlib() -> None:
+    study = build_study(make_trials(batches=(64, 128), times=(1, 8)))
     ran = subprocess.run(
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )

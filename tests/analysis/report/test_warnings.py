@@ -1,179 +1,139 @@
 """What a page warns of, each warning with a study that has it and one that has not."""
 
 import dataclasses
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
 from analysis.report.context import StudyContext, describe_selection
 from analysis.report.topics import score
 from analysis.report.warnings import (
-    count_collapsed,
     list_warnings,
     warn_of_environment,
     warn_of_failures,
-    warn_of_few_runs,
-    warn_of_pruner,
     warn_of_queue,
-    warn_of_seeds,
-    warn_of_selection,
-    warn_of_short_training,
 )
+from tests.analysis.conftest import build_study, make_trials
 
-MakeTrials = Callable[..., pd.DataFrame]
-MakeStudy = Callable[..., StudyFrames]
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-SYNTHETIC = "The training text and the evaluation pairs are synthetic (the built-in data set)."
+ALONE = "MTD is varied by {} alone in this study, so the two effects cannot be separated here."
+GROUPS, PRUNED, EXCLUDED = make_trials(seeds=range(8)), make_trials(), make_trials()
+GROUPS.loc[(GROUPS["mtd"] == GROUPS["mtd"].max()) & GROUPS["seed"].isin([1, 4]), "score"] -= 10
+PRUNED.loc[[3, 9], "state"] = "PRUNED"
+HERE = EXCLUDED["mtd"].eq(EXCLUDED.loc[4, "mtd"])
+EXCLUDED.loc[HERE & EXCLUDED["seed"].ne(EXCLUDED.loc[4, "seed"]), "state"] = "FAIL"
+ENDS = make_trials().assign(steps=160, best_step=160.0)
 
 
-def warnings_of(study: StudyFrames) -> str:
-    return " ".join(list_warnings(StudyContext(study)))
-
-
-def test_an_adaptive_sampler_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    study = study_of(trials_of())
-    for sampler in ("grid", "random", "qmc"):
-        assert warnings_of(dataclasses.replace(study, sampler=sampler)) == SYNTHETIC
-    adaptive = dataclasses.replace(study, sampler="tpe")
-    assert "adaptive sampler (tpe)" in warnings_of(adaptive)
-
-
-def test_batch_sizes_that_differ_between_levels_are_warned_of(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(batches=(64, 128))
-    assert warnings_of(study_of(trials)) == SYNTHETIC
-    uneven = trials[(trials["batch_size"] == 64) | (trials["ema_decay"] == 0.75)]
-    assert "The batch sizes differ between levels of MTD" in warnings_of(study_of(uneven))
-
-
-def test_a_level_whose_scores_fall_into_two_groups_is_named(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(seeds=range(8))
-    assert "two groups" not in warnings_of(study_of(trials))
-    last = trials["mtd"] == trials["mtd"].max()
-    trials.loc[last & trials["seed"].isin([1, 4]), "score"] -= 10
-    assert "Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie" in (
-        warnings_of(study_of(trials))
-    )
-
-
-def test_collapsed_trials_are_counted_at_their_level(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
-    failed = trials["mtd"].eq(trials["mtd"].max()) & trials["seed"].eq(1)
-    trials.loc[failed, ["state", "reason"]] = ["FAIL", "collapsed at step 10"]
-    trials.loc[failed, "score"] = np.nan
-    study = study_of(trials)
-    assert "Trials collapsed: at least 1 of 3 trials at MTD 14.7." in warnings_of(study)
-    assert count_collapsed(StudyContext(study))["share"].isna().all(), "no curve was read"
-    curves = pd.DataFrame(
-        {"number": trials["number"], "step": 10, "score": trials["score"], "uniformity": -2.0}
-    ).assign(mean_cosine=0.1)
-    read = dataclasses.replace(study, curves=curves)
-    assert "Trials collapsed: 1 of 3 trials at MTD 14.7." in warnings_of(read)
-    shares = count_collapsed(StudyContext(read))["share"]
-    assert shares.iloc[-1] == pytest.approx(100 / 3)
-    assert shares.iloc[:-1].tolist() == [0] * (len(shares) - 1)
-    info = score.TOPIC.compute(StudyContext(study_of(trials_of())))
-    assert info is not None
-    assert "collapse" not in " ".join(score.TOPIC.text(info)), "without curves it is not known"
-
-
-def test_trials_without_a_curve_do_not_count_as_not_collapsed(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(seeds=range(4), times=(8,))
-    last = trials["mtd"].eq(trials["mtd"].max())
-    cosine = np.where(last & trials["seed"].eq(0), 1.0, 0.1)
-    curves = pd.DataFrame({"number": trials["number"], "step": 10, "score": trials["score"]})
-    curves = curves.assign(uniformity=-2.0, mean_cosine=cosine)
-    study = dataclasses.replace(study_of(trials), curves=curves[trials["seed"] < 2])
-    found = count_collapsed(StudyContext(study)).iloc[-1]
-    assert found.tolist() == [4, 2, 1, 50]
-    assert "at least 1 of 4 trials" in warnings_of(study)
-
-
-def test_levels_excluded_from_the_verdict_are_counted(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
-    here = trials["mtd"].eq(trials.loc[4, "mtd"])
-    trials.loc[here & trials["seed"].ne(trials.loc[4, "seed"]), "state"] = "FAIL"
-    assert "1 level of MTD with a score excluded" in warnings_of(study_of(trials))
-
-
-def test_levels_that_are_merged_for_the_verdict_are_counted(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of(times=range(1, 21))
-    assert trials["mtd"].nunique() > 30
-    said = warnings_of(study_of(trials))
-    assert f"The {trials['mtd'].nunique()} levels of MTD are merged" in said
-    assert "excluded from the verdict" not in said
+def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
+    """Of trials on data of one's own."""
+    study = dataclasses.replace(build_study(trials), **{"facts": {}, **changed})
+    return list(list_warnings(StudyContext(study)))
 
 
 @pytest.mark.parametrize(
-    ("grid", "name"),
+    ("trials", "beginnings"),
     [
-        ({"decays": (0.85,)}, "queue_size"),
-        ({"times": (1,)}, "ema_decay"),
-        ({}, ""),
-        ({"decays": (0.85,), "batches": (64, 128)}, ""),
-        ({"decays": (0.85,), "times": (1,)}, ""),
+        (make_trials(), []),
+        (make_trials(batches=(64, 128)), []),
+        (
+            make_trials(batches=(64, 128)).query("batch_size == 64 or ema_decay == 0.75"),
+            ["The batch sizes differ between levels of MTD"],
+        ),
+        (make_trials(seeds=range(8)), []),
+        (GROUPS, ["Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie"]),
+        (EXCLUDED, ["1 level of MTD with a score excluded"]),
+        (make_trials(times=range(1, 21)), ["The 40 levels of MTD are merged"]),
+        (make_trials(decays=(0.85,)), [ALONE.format("queue_size")]),
+        (make_trials(times=(1,)), [ALONE.format("ema_decay")]),
+        (make_trials(decays=(0.85,), batches=(64, 128)), []),
+        (make_trials(decays=(0.85,), times=(1,)), ["Only 3 trials completed"]),
+        (PRUNED, ["A pruner stopped 2 trials"]),
+        (make_trials(seeds=(0, 1)), []),
+        (make_trials(seeds=(4,)), ["All trials have the same seed."]),
+        (make_trials(seeds=(4,), decays=(0.75,), times=(1,)), ["Only 1 trial completed"]),
+        (make_trials().iloc[:0], []),
+        (make_trials().iloc[:4], ["Only 4 trials completed", ALONE.format("queue_size")]),
+        (make_trials().iloc[:5], [ALONE.format("queue_size")]),
+        (
+            ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 0, 80)),
+            ["23 of 24 trials had their highest score at the last evaluation"],
+        ),
+        (ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 11, 80)), []),
+        (ENDS.drop(columns="steps"), []),
     ],
 )
-def test_a_single_varied_setting_is_not_separated_from_mtd(
-    trials_of: MakeTrials, study_of: MakeStudy, grid: dict[str, tuple[float, ...]], name: str
+def test_trials_have_these_warnings_and_no_others(
+    trials: pd.DataFrame, beginnings: list[str]
 ) -> None:
-    said = warnings_of(study_of(trials_of(**grid)))
-    sentence = f"MTD is varied by {name} alone in this study, so the two effects cannot be"
-    assert (sentence in said) if name else ("varies in this study" not in said)
+    found = warnings_of(trials)
+    assert len(found) == len(beginnings)
+    for text, beginning in zip(found, beginnings, strict=True):
+        assert text.startswith(beginning)
 
 
-def test_synthetic_data_are_named(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    study = study_of(trials_of())
-    facts = {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}
-    real_pairs = warnings_of(dataclasses.replace(study, facts=facts))
-    assert real_pairs == "The training text is synthetic (the built-in data set)."
-    own = {"corpus": "wiki.txt", "evaluation": "builtin"}
-    assert warnings_of(dataclasses.replace(study, facts=own)) == ""
+@pytest.mark.parametrize(
+    ("changed", "warnings"),
+    [
+        *(({"sampler": sampler}, []) for sampler in ("grid", "random", "qmc")),
+        ({"sampler": "tpe"}, ["The settings were chosen by an adaptive sampler (tpe)"]),
+        ({"facts": {"corpus": "wiki.txt", "evaluation": "builtin"}}, []),
+        (
+            {"facts": {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}},
+            ["The training text is synthetic (the built-in data set)."],
+        ),
+        (
+            {"facts": {"corpus": "builtin"}},
+            ["The training text and the evaluation pairs are synthetic (the built-in data set)."],
+        ),
+    ],
+)
+def test_samplers_and_data_that_limit_conclusions_are_named(
+    changed: dict[str, Any], warnings: list[str]
+) -> None:
+    assert [
+        text.partition(", which")[0] for text in warnings_of(make_trials(), **changed)
+    ] == warnings
 
 
-def test_a_pruner_is_warned_of(trials_of: MakeTrials, study_of: MakeStudy) -> None:
-    trials = trials_of()
-    assert warn_of_pruner(trials) == ""
-    trials.loc[[3, 9], "state"] = "PRUNED"
-    assert warn_of_pruner(trials).startswith("A pruner stopped 2 trials")
-    assert "A pruner stopped 2 trials" in warnings_of(study_of(trials))
+def test_collapsed_trials_are_counted_at_their_level() -> None:
+    trials = make_trials()
+    failed = trials["mtd"].eq(trials["mtd"].max()) & trials["seed"].eq(1)
+    trials.loc[failed, ["state", "reason"]] = ["FAIL", "collapsed at step 10"]
+    trials.loc[failed, "score"] = np.nan
+    study = build_study(trials)
+    said = " ".join(list_warnings(StudyContext(study)))
+    assert "Trials collapsed: at least 1 of 3 trials at MTD 14.7." in said
+    assert StudyContext(study).collapsed["share"].isna().all(), "no curve was read"
+    curves = trials[["number", "score"]].assign(step=10, uniformity=-2.0, mean_cosine=0.1)
+    read = StudyContext(dataclasses.replace(study, curves=curves))
+    assert "Trials collapsed: 1 of 3 trials at MTD 14.7." in " ".join(list_warnings(read))
+    shares = read.collapsed["share"]
+    assert shares.iloc[-1] == pytest.approx(100 / 3)
+    assert shares.iloc[:-1].tolist() == [0] * (len(shares) - 1)
+    text = " ".join(score.describe(StudyContext(build_study(make_trials()))))
+    assert "collapse" not in text, "without curves it is not known"
 
 
-def test_one_seed_is_warned_of_once_there_are_levels(trials_of: MakeTrials) -> None:
-    assert warn_of_seeds(trials_of(seeds=(0, 1))) == ""
-    assert warn_of_seeds(trials_of(seeds=(4,), decays=(0.75,), times=(1,))) == ""
-    assert warn_of_seeds(trials_of(seeds=(4,))).startswith("All trials have the same seed.")
-
-
-@pytest.mark.parametrize(("runs", "warned"), [(0, False), (1, True), (4, True), (5, False)])
-def test_fewer_than_five_runs_are_warned_of(trials_of: MakeTrials, runs: int, warned: bool) -> None:
-    text = warn_of_few_runs(trials_of().iloc[:runs])
-    assert text.startswith(f"Only {runs} trial") is warned
+def test_trials_without_a_curve_do_not_count_as_not_collapsed() -> None:
+    trials = make_trials(seeds=range(4), times=(8,))
+    last = trials["mtd"].eq(trials["mtd"].max())
+    cosine = np.where(last & trials["seed"].eq(0), 1.0, 0.1)
+    curves = trials[["number", "score"]].assign(step=10, uniformity=-2.0, mean_cosine=cosine)
+    study = dataclasses.replace(build_study(trials), curves=curves[trials["seed"] < 2])
+    assert StudyContext(study).collapsed.iloc[-1].tolist() == [4, 2, 1, 50]
+    assert "at least 1 of 4 trials" in " ".join(list_warnings(StudyContext(study)))
 
 
 def failures(trials: pd.DataFrame, numbers: list[int]) -> pd.DataFrame:
     return trials.assign(state=trials["state"].mask(trials["number"].isin(numbers), "FAIL"))
 
 
-def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not(
-    trials_of: MakeTrials,
-) -> None:
-    trials = trials_of(seeds=range(5))
+def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not() -> None:
+    trials = make_trials(seeds=range(5))
     assert warn_of_failures(trials) == ""
     # trials of one level follow each other: 0 to 4 are at MTD 5
     text = warn_of_failures(failures(trials, [0, 1, 2, 4]))
@@ -184,8 +144,8 @@ def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not(
     assert warn_of_failures(failures(trials, list(range(40)))) == ""
 
 
-def test_the_test_of_failures_rarely_warns_of_chance(trials_of: MakeTrials) -> None:
-    trials = trials_of(seeds=range(10))
+def test_the_test_of_failures_rarely_warns_of_chance() -> None:
+    trials = make_trials(seeds=range(10))
     rng = np.random.default_rng(1)
     warned = [
         warn_of_failures(failures(trials, rng.choice(80, size=12, replace=False).tolist())) != ""
@@ -194,9 +154,9 @@ def test_the_test_of_failures_rarely_warns_of_chance(trials_of: MakeTrials) -> N
     assert sum(warned) <= 14
 
 
-def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) -> None:
+def test_a_queue_that_fills_late_or_never_is_warned_of() -> None:
     # K/N 1, 2, 4, 8 at N 64 with 32 random keys: full after 1, 2, 4, 8 steps
-    trials = trials_of()
+    trials = make_trials()
     assert warn_of_queue(trials) == ""
     assert warn_of_queue(trials.assign(steps=80)) == ""
     late = warn_of_queue(trials.assign(steps=20))
@@ -206,45 +166,25 @@ def test_a_queue_that_fills_late_or_never_is_warned_of(trials_of: MakeTrials) ->
     )
     never = warn_of_queue(trials.assign(steps=7))
     assert never.startswith("The queue is never full at MTD 12, 14.7.")
-
-
-def test_the_long_queue_of_the_former_default_study_is_warned_of(trials_of: MakeTrials) -> None:
-    trials = trials_of(times=(1, 8, 64)).assign(steps=120)
+    # as in the former default study
+    trials = make_trials(times=(1, 8, 64)).assign(steps=120)
     trials["initial_queue_size"] = trials["queue_size"] // 4
     text = warn_of_queue(trials)
     assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
     assert "10 % of the steps at MTD 68, 70.7." in text
-
-
-def test_the_queue_of_a_table_without_an_initial_size_starts_empty(trials_of: MakeTrials) -> None:
-    trials = trials_of(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
+    # of a table without an initial size
+    trials = make_trials(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
     assert "filling during 8 of 8 steps" in warn_of_queue(trials)
     assert "never full" in warn_of_queue(trials.assign(steps=7))
 
 
-def environment_of(trials: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "number": trials["number"],
-            "precision": "bfloat16",
-            "threads": "1",
-            "versions": "Python 3.11.2, torch 2.13.0",
-        }
+def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
+    trials = make_trials()
+    environment = trials[["number"]].assign(
+        precision="bfloat16", threads="1", versions="Python 3.11.2, torch 2.13.0"
     )
-
-
-def test_runs_that_computed_alike_are_not_warned_of(trials_of: MakeTrials) -> None:
-    trials = trials_of()
-    environment = environment_of(trials)
     assert warn_of_environment(environment, trials) == ""
     assert warn_of_environment(environment.assign(processor=""), trials) == ""
-
-
-def test_runs_that_computed_differently_are_named_with_their_levels(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of()
-    environment = environment_of(trials)
     low = trials["mtd"] < 7
     environment["precision"] = np.where(low, "float32", "bfloat16")
     environment["versions"] = np.where(low, "Python 3.11.2, torch 2.14.0", environment["versions"])
@@ -253,8 +193,7 @@ def test_runs_that_computed_differently_are_named_with_their_levels(
     assert "torch 2.14.0 at MTD 5, 6" in text
     assert "Python" not in text
     assert "threads" not in text
-    study = dataclasses.replace(study_of(trials), environment=environment)
-    assert text in list_warnings(StudyContext(study))
+    assert warnings_of(trials, environment=environment) == [text]
 
 
 @pytest.mark.parametrize(
@@ -268,17 +207,7 @@ def test_runs_that_computed_differently_are_named_with_their_levels(
 )
 def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str) -> None:
     assert describe_selection(pd.DataFrame({"select_on": chosen})) == note
-    warning = warn_of_selection(note)
-    assert warning.partition(", as")[0] == note.replace("checkpoints", "Checkpoints were")
-
-
-def test_most_trials_best_at_their_last_evaluation_are_a_limitation(
-    trials_of: MakeTrials, study_of: MakeStudy
-) -> None:
-    trials = trials_of().assign(steps=160, best_step=160.0)
-    trials.loc[0, "best_step"] = 80.0
-    [text] = [each for each in list_warnings(StudyContext(study_of(trials))) if "last eval" in each]
-    assert text.startswith("23 of 24 trials had their highest score at the last evaluation")
-    trials.loc[:11, "best_step"] = 80.0
-    assert warn_of_short_training(trials) == ""
-    assert warn_of_short_training(trials.drop(columns="steps")) == ""
+    trials = make_trials(times=(1, 8))
+    warned = warnings_of(trials.assign(select_on=(chosen * 12)[: len(trials)]))
+    stated = [note.replace("checkpoints", "Checkpoints were")] if note else []
+    assert [text.partition(", as")[0] for text in warned] == stated

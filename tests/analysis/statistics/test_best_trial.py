@@ -162,7 +162,8 @@ def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: St
     assert "Chosen by sts_test it is trial" in text
     # also one whose dev scores were not recorded
     bare = best_trial.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
-    _, run, _ = best_trial.describe(bare)
+    assert bare is not None
+    _, run, *_ = best_trial.describe(bare)
     assert run == "It took 12.5 s; its model is in models/mtd on the machine that ran it."
 
 
