@@ -233,8 +233,9 @@ def check_pruner(spec: StudySpec, mistakes: Mistakes) -> None:
 
     A pruner sees the scores of the pairs on which the checkpoint is chosen.
     """
-    on_test = spec.selections() & {"test", "sts_average"}
-    if spec.pruner != "none" and on_test and spec.select_by == "sts_dev":
+    if spec.pruner == "none" or spec.select_by != "sts_dev" or "select_on" not in spec.known:
+        return
+    if {"test", "sts_average"}.intersection(spec.possible_values("select_on")):
         mistakes.add(
             ("pruner",),
             "a pruner compares scores on the pairs that select_on names, here the test pairs; "

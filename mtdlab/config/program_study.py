@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from mtdlab.config.checks import check_sampler, check_strata
-from mtdlab.config.search import STRATA, Dimension, Partial, read_dimension, read_strata, resolve
+from mtdlab.config.search import STRATA, resolve
 from mtdlab.config.source import KeyPath, Mistakes, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
@@ -39,10 +39,6 @@ class ProgramSpec(StudySpec):
         """Every setting of the study, by name."""
         return self.named
 
-    def selections(self) -> set[str]:
-        """None: which data a program selects on is not known."""
-        return set()
-
     def settings(self, parameters: dict[str, Any], seed: int) -> ProgramSettings:
         """The settings of one trial."""
         # a multiple is one of a setting that the file names
@@ -68,15 +64,7 @@ class ProgramSpec(StudySpec):
 
     def described_methods(self) -> dict[str, Any]:
         """The program and its settings, as a study records methods."""
-        settings = {
-            name: {
-                "symbol": setting.symbol,
-                "unit": setting.unit,
-                "description": setting.description,
-                "default": None,
-            }
-            for name, setting in self.named.items()
-        }
+        settings = {name: setting.describe() for name, setting in self.named.items()}
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
 
@@ -84,9 +72,6 @@ class ProgramSpec(StudySpec):
         del method
         return {name: value for name, value in self.trainer.items() if name not in self.search}
 
-
-Sections = tuple[dict[str, Setting], dict[str, Dimension], tuple[Partial, ...]]
-"""The settings by name, the dimensions of the search, and the points that they leave out."""
 
 _SCORE_NAME = r"[A-Za-z0-9][\w.@/-]{0,99}"
 _OF_QUEUE = {
@@ -118,8 +103,8 @@ def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
         mistakes.add(("tracking",), message)
 
 
-def read_program_sections(top: StudyFile, mistakes: Mistakes) -> Sections:
-    """Check the sections trainer and search."""
+def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setting]:
+    """Check the sections trainer and search; the settings that they name."""
     known: dict[str, Setting] = {}
     for name, value in top.trainer.items():
         path: KeyPath = ("trainer", name)
@@ -135,47 +120,20 @@ def read_program_sections(top: StudyFile, mistakes: Mistakes) -> Sections:
         known[name] = _setting(name, _searched_kind(entry) or str)
     for name, entry in search.items():
         if mistakes.sound(("search", name)):
-            known[name] = (
-                mistakes.attempt(
-                    partial(_with_base, mistakes.source, known[name], entry, known, search)
-                )
-                or known[name]
-            )
-    _check_numbers(known, top, mistakes)
-    return known, *_read_search(top, known, mistakes)
-
-
-def _read_search(
-    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    found: dict[str, Dimension] = {}
-    left_out: tuple[Partial, ...] = ()
+            read = partial(_with_base, mistakes.source, known[name], entry, known, search)
+            known[name] = mistakes.attempt(read) or known[name]
+    for name in _NUMBERS:
+        if name in known and not known[name].is_number:
+            section = "search" if name in top.search else "trainer"
+            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
     if STRATA in top.search:
-        found, left_out = _add_strata(top, known, mistakes)
-    for name, entry in top.search.items():
-        if name != STRATA and mistakes.sound(("search", name)):
-            read = partial(read_dimension, mistakes.source, known[name], entry)
-            if (dimension := mistakes.attempt(read)) is not None:
-                found[name] = dimension
-    return found, left_out
-
-
-def _add_strata(
-    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The EMA decays and queue sizes of strata of MTD, which become settings."""
-    where: KeyPath = ("search", STRATA)
-    if "batch_size" not in known:
-        message = "strata need a batch_size, under trainer or search"
-        mistakes.add(where, message)
-    drawn = {"ema_decay": float, "queue_size": int}
-    of_strata = {name: _setting(name, kind) for name, kind in drawn.items()}
-    check_strata(top, known | of_strata, mistakes)
-    if not mistakes.sound(where):
-        return {}, ()
-    known.update(of_strata)
-    read = partial(read_strata, mistakes.source, top.search[STRATA])
-    return mistakes.attempt(read) or ({}, ())
+        if "batch_size" not in known:
+            message = "strata need a batch_size, under trainer or search"
+            mistakes.add(("search", STRATA), message)
+        for name, kind in (("ema_decay", float), ("queue_size", int)):
+            known[name] = _setting(name, kind)
+        check_strata(top, known, mistakes)
+    return known
 
 
 def _setting(name: str, kind: type, base: str = "") -> Setting:
@@ -233,13 +191,6 @@ def _check_searched_name(name: str, top: StudyFile, mistakes: Mistakes) -> None:
         listed = entry.get("values", entry.get("choices"))
     if isinstance(listed, list) and listed and _searched_kind(entry) is None:
         mistakes.add(where, f"values of several kinds; write {_KINDS}")
-
-
-def _check_numbers(known: Mapping[str, Setting], top: StudyFile, mistakes: Mistakes) -> None:
-    for name in _NUMBERS:
-        if name in known and not known[name].is_number:
-            section = "search" if name in top.search else "trainer"
-            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
 
 
 def _with_base(

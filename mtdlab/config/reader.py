@@ -5,7 +5,6 @@ A profile is a partial study that is laid over the file under a name of its own.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_sections
+from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_settings
 from mtdlab.config.search import (
     STRATA,
     Choices,
@@ -38,12 +37,11 @@ from mtdlab.config.search import (
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, parse, read
 from mtdlab.config.study import (
     StudySpec,
-    Until,
     UntilSection,
     VerdictSection,
     extend_seeds,
     known_settings,
-    read_until,
+    read_looks,
     with_pooling,
 )
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
@@ -51,7 +49,7 @@ from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.methods.registry import BUILTIN, DEFAULT, is_builtin, settings_class
 from mtdlab.programs import Program
-from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
 
@@ -67,13 +65,8 @@ READ_BY_TRIALS: tuple[KeyPath, ...] = (
 """The keys that decide which trials there are."""
 
 
-@dataclass(frozen=True)
-class _Sections:
-    """The dimensions of a search, the points they leave out, and what makes the study of them."""
-
-    search: dict[str, Dimension]
-    left_out: tuple[Partial, ...]
-    make: Callable[..., StudySpec]
+_Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
+"""What makes the study, the dimensions of its search, and the points that they leave out."""
 
 
 def build_study(
@@ -98,26 +91,27 @@ def build_study(
     verdict = mistakes.attempt(
         lambda: check_section(source, ("verdict",), VerdictSection, top.verdict)
     )
-    until = _read_until(top, mistakes)
+    until, seeds = _read_until(top, mistakes), tuple(dict.fromkeys(top.seeds))
     sections = None
     if mistakes.readable(("trainer",), ("search",)):
         sections = _read_sections(top, modules, program, places, mistakes)
     if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
-        skip = mistakes.attempt(lambda: read_skip(source, top.skip, sections.search, top.sampler))
-        spec = sections.make(
+        make, search, left_out = sections
+        skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
+        spec = make(
             name=top.study,
             metric=top.metric,
             # a program has no dev pairs of its own
             select_by=top.select_by if given or program is None else top.metric,
             select_by_given=given,
             trainer=top.trainer,
-            search=sections.search,
-            seeds=_seeds(top, until),
+            search=search,
+            seeds=extend_seeds(seeds, until[-1]) if until else seeds,
             sampler=top.sampler,
             pruner=top.pruner,
             trials=top.trials,
             text=source.text,
-            skip=sections.left_out + (skip or ()),
+            skip=left_out + (skip or ()),
             description=top.description,
             until=until,
             margin=verdict.margin,
@@ -132,7 +126,7 @@ def build_study(
     return spec
 
 
-def _read_until(top: StudyFile, mistakes: Mistakes) -> Until | None:
+def _read_until(top: StudyFile, mistakes: Mistakes) -> tuple[int, ...] | None:
     if top.until is None:
         return None
     section = mistakes.attempt(
@@ -140,13 +134,7 @@ def _read_until(top: StudyFile, mistakes: Mistakes) -> Until | None:
     )
     if section is None or not mistakes.sound(("seeds",)):
         return None
-    seeds = tuple(dict.fromkeys(top.seeds))
-    return mistakes.attempt(lambda: read_until(mistakes.source, section, seeds))
-
-
-def _seeds(top: StudyFile, until: Until | None) -> tuple[int, ...]:
-    seeds = tuple(dict.fromkeys(top.seeds))
-    return extend_seeds(seeds, until.max_seeds) if until else seeds
+    return mistakes.attempt(lambda: read_looks(mistakes.source, section, len({*top.seeds})))
 
 
 def _read_sections(
@@ -158,32 +146,36 @@ def _read_sections(
 ) -> _Sections | None:
     """Check the sections trainer and search; None where no method of the study is known."""
     if program is not None:
-        named, search, left_out = read_program_sections(top, mistakes)
-        return _Sections(search, left_out, partial(ProgramSpec, program=program, named=named))
+        known = read_program_settings(top, mistakes)
+        found = read_search(top, known, mistakes)
+        return partial(ProgramSpec, program=program, named=known), *found
     methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
     if methods is None:
         return None
-    search, left_out = _read_method_sections(top, methods, mistakes)
+    known = known_settings(methods)
+    check_trainer(top, methods, known, mistakes)
+    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
+        check_tasks(top, methods, mistakes)
+    for name in top.search:
+        check_searched(name, top, known, mistakes)
+    search, left_out = read_search(top, known, mistakes)
+    for name, dimension in search.items():
+        check_values(known[name], dimension, methods, mistakes)
     used: tuple[UserModule, ...] = () if all(map(is_builtin, methods)) else tuple(modules)
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)
     make = partial(StudySpec, user_modules=used, encoder_pooling=pooling)
-    return _Sections(search, left_out, make)
+    return make, search, left_out
 
 
-def _read_method_sections(
-    top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes
+def read_search(
+    top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The dimensions, and the points they leave out."""
-    known = known_settings(methods)
-    check_trainer(top, methods, known, mistakes)
-    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
-        check_tasks(top, methods, mistakes)
+    """The dimensions of the entries without a mistake, and the points that they leave out."""
     search: dict[str, Dimension] = {}
     left_out: tuple[Partial, ...] = ()
     for name, written in top.search.items():
-        check_searched(name, top, known, mistakes)
         if not mistakes.sound(("search", name)):
             continue
         if name == STRATA:
@@ -193,8 +185,6 @@ def _read_method_sections(
             read = partial(read_dimension, mistakes.source, known[name], written)
             if (dimension := mistakes.attempt(read)) is not None:
                 search[name] = dimension
-    for name, dimension in search.items():
-        check_values(known[name], dimension, methods, mistakes)
     return search, left_out
 
 
@@ -379,14 +369,16 @@ def defined_study(
     modules: Sequence[UserModule] = (),
     folder: Path | None = None,
     program: Program | None = None,
+    overrides: Sequence[str] = (),
 ) -> StudySpec:
     """The study of a recorded `StudySpec.definition`, which was read from `text`.
 
     Raises:
         SpecError: where this version refuses it.
     """
-    name = str(definition.get("study"))
-    return build_study(Source(f"study {name}", text, dict(definition)), modules, folder, program)
+    values = copy.deepcopy(dict(definition))
+    source = Source(f"study {values.get('study')}", text, values)
+    return build_study(_over(source, overrides), modules, folder, program)
 
 
 def read_settings(

@@ -10,12 +10,10 @@ import hashlib
 import itertools
 import json
 import math
-from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Any, TypeGuard
 
@@ -271,34 +269,23 @@ def read_skip(
     """
     if entries and sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
-    columns: dict[str, _Column] = {}
+
+    @cache
+    def column(setting: str) -> dict[Any, Any]:
+        values = grid_values(setting, search[setting])
+        return {_same_number(value): value for value in values}
+
     return tuple(
-        _read_partial(source, ("skip", index), entry, search, columns)
+        _read_partial(source, ("skip", index), entry, search, column)
         for index, entry in enumerate(entries)
     )
 
 
-class _Column:
-    """The values of a grid along one setting, found in time that does not grow with their number.
-
-    0.3 finds 0.30000000000000004, to which steps of 0.1 add up.
+def _same_number(value: Any) -> Any:
+    """One key for numbers that differ in their last bits: 0.3 is 0.30000000000000004, to which
+    steps of 0.1 add up.
     """
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
-        self._exact = {value: value for value in values}
-        self._numbers = sorted(value for value in values if isinstance(value, int | float))
-
-    def find(self, given: Any) -> Any:
-        """The grid's own value. Raises KeyError where it has none."""
-        if given in self._exact:
-            return self._exact[given]
-        if isinstance(given, int | float):
-            at = bisect(self._numbers, given)
-            for value in self._numbers[max(0, at - 1) : at + 1]:
-                if math.isclose(value, given, rel_tol=1e-9):
-                    return value
-        raise KeyError(given)
+    return float(f"{value:.9g}") if isinstance(value, int | float) else value
 
 
 def _read_partial(
@@ -306,7 +293,7 @@ def _read_partial(
     path: KeyPath,
     entry: Any,
     search: Mapping[str, Dimension],
-    columns: dict[str, _Column],
+    column: Callable[[str], dict[Any, Any]],
 ) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
@@ -317,20 +304,15 @@ def _read_partial(
         values = given if isinstance(given, list) else [given]
         if not values:
             raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        if setting not in columns:
-            columns[setting] = _Column(grid_values(setting, search[setting]))
-        partial[parameter_name(setting, search[setting])] = tuple(
-            _along(source, (*path, setting), value, columns[setting]) for value in values
-        )
+        known = column(setting)
+        for value in values:
+            if not isinstance(value, str | int | float | None) or _same_number(value) not in known:
+                listed = ", ".join(map(str, [*known.values()][:20]))
+                message = f"{value!r} matches no point of the grid; search has {listed}"
+                raise source.error((*path, setting), message)
+        name = parameter_name(setting, search[setting])
+        partial[name] = tuple(known[_same_number(value)] for value in values)
     return partial
-
-
-def _along(source: Source, path: KeyPath, given: Any, column: _Column) -> Any:
-    if isinstance(given, str | int | float | None):
-        with suppress(KeyError):
-            return column.find(given)
-    listed = ", ".join(map(str, column.values[:20]))
-    raise source.error(path, f"{given!r} matches no point of the grid; search has {listed}")
 
 
 STRATA = "mtd"

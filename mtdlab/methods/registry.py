@@ -129,15 +129,7 @@ def describe_method(name: str) -> dict[str, Any]:
     titled: Any = settings if name in SETTINGS else find_method(name)
     return {
         "title": titled.title,
-        "settings": {
-            setting.name: {
-                "symbol": setting.symbol,
-                "unit": setting.unit,
-                "description": setting.description,
-                "default": setting.default,
-            }
-            for setting in settings_of(settings).values()
-        },
+        "settings": {name: each.describe() for name, each in settings_of(settings).items()},
     }
 
 

@@ -50,6 +50,10 @@ class Setting:
         """Whether its values are integers."""
         return self.annotation is int
 
+    def describe(self) -> dict[str, Any]:
+        """What a study records of it."""
+        return {name: getattr(self, name) for name in ("symbol", "unit", "description", "default")}
+
 
 def setting(
     default: Any,

@@ -363,55 +363,40 @@ class TrainerSettings(BaseModel):
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
-            self._check_probes()
-            self._check_warmup()
-            self._check_augmentation_draw()
-            self._check_decay()
-            self._check_selection()
+            self._check_values()
             self.representation.check()
             self.training_representation.check()
-            self._check_last_token()
             self.check()
         return self
 
-    def _check_probes(self) -> None:
+    def _check_values(self) -> None:
         if self.probe_every >= self.steps:
             raise ValueError(
                 f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "
                 "steps; it must be below steps, or 0 for none"
             )
-
-    def _check_warmup(self) -> None:
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
                 f"{self.steps} steps; it must be below steps"
             )
-
-    def _check_augmentation_draw(self) -> None:
         if self.augmentation_draw != "tokens" and self.segment_length:
             raise ValueError(
                 f"augmentation_draw {self.augmentation_draw} needs segment_length 0: it "
                 "permutes the positions of whole sentences"
             )
-
-    def _check_decay(self) -> None:
         transformers = self.adam_formula == "transformers"
         if transformers and self.learning_rate * self.weight_decay >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate:g} times weight_decay {self.weight_decay:g} is "
                 "what a step takes of each weight; it must be below 1"
             )
-
-    def _check_selection(self) -> None:
         names = [score_name(task) for task in external_tasks(self.tasks)]
         if self.select_on.endswith(DEV) and task_of(self.select_on) not in names:
             raise ValueError(
                 f"select_on {self.select_on} needs the task {task_of(self.select_on)}, which "
                 f"tasks lacks; it has {', '.join(names) or 'none of this kind'}"
             )
-
-    def _check_last_token(self) -> None:
         pooling = self.training_representation.pooling
         if pooling == "last-token" and "position-shuffle" in self.augmentation:
             raise ValueError(

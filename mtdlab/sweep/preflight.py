@@ -57,14 +57,14 @@ def check_training(job: Job) -> dict[str, str]:
     check_tracking(spec.tracking)
     check_model_folder(job.model)
     check_writable(job.models)
-    augmentations = locate_augmentations(spec.augmentations(), spec.places)
+    augmentations = locate_augmentations(spec.possible_values("augmentation"), spec.places)
     trials, digests = _trials(spec), dict[str, str]()
     check_present(resolve_paths(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):
         found = check_inputs(
             resolve_paths(settings, spec.places),
             augmentations,
-            spec.smallest_batch(),
+            int(min(spec.possible_values("batch_size"))),
             trials.get(_inputs_of(settings), []),
             (spec.metric, spec.select_by),
         )
@@ -125,7 +125,7 @@ def selection_warnings(spec: StudySpec) -> list[str]:
     # it imports transformers
     from mtdlab.training.selection import warn_of_missing_sets
 
-    if "sts_average" not in spec.selections():
+    if "sts_average" not in spec.possible_values("select_on"):
         return []
     sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in _inputs(spec))
     return [warning for source in sources if (warning := warn_of_missing_sets(source))]
