@@ -1,9 +1,9 @@
 """`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.api.given import Given, Overrides, Study, assign
@@ -76,15 +76,7 @@ def plan(
     from mtdlab.cost.estimate import estimate
     from mtdlab.sweep.preflight import setting_warnings
 
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
     rows = list_configurations(spec)
     return StudyPlan(
@@ -137,10 +129,10 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
 
 
 def mtd_value(mtd: float | None) -> float | None:
-    """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
+    """An MTD as it is printed: 14, not 14.000000000000002; None for one that is not known."""
     from analysis.data.runs import round_mtd
 
-    if mtd is None:
+    if mtd is None or not math.isfinite(mtd):
         return None
     rounded = round_mtd(mtd)
     return int(rounded) if rounded == int(rounded) else rounded
@@ -155,27 +147,6 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ratios = [row["queue_size"] / row["batch_size"] for row in traced]
     text = describe_confounding(decays, ratios)
     return [text] if text else []
-
-
-def begin_design(
-    spec: "StudySpec",
-    storage: str | None,
-    *,
-    effect: float,
-    sd: float | None,
-    record: bool,
-    in_copy: bool,
-) -> Callable[[], dict[str, Any]]:
-    """A function that returns what `find_design` finds, and raises what it raises.
-
-    Args:
-        in_copy: compute it meanwhile, in a copy of this process if that is possible: it takes
-            seconds.
-    """
-    from mtdlab.cost.copies import begin_in_copy, can_copy
-
-    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
-    return begin_in_copy(find) if in_copy and can_copy() else cache(find)
 
 
 def find_design(
@@ -259,7 +230,7 @@ def find_costs(
     jobs: int | None,
     jobs_per_gpu: int,
     done: Collection[tuple[str, int]],
-    before_timing: Callable[[], object],
+    before_timing: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """The fields of the estimate of the trials that are not done; only `reason` where it failed,
     and `exit_code` where a sweep would be refused for that reason.

@@ -2,15 +2,15 @@
 
 import shlex
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
-    begin_design,
     find_costs,
+    find_design,
     find_ended,
     list_configurations,
     read_begun,
@@ -31,12 +31,7 @@ def plan(
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
-        ),
-    ] = True,
+    measure: opt.Measure = True,
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
     effect: Annotated[
@@ -46,7 +41,6 @@ def plan(
         float | None,
         typer.Option(
             min=0.001,
-            show_default=False,
             help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5.",
         ),
     ] = None,
@@ -64,21 +58,16 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
+    from mtdlab.cost.copies import begin_in_copy, can_copy
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.preflight import setting_warnings
 
-    given = Given(
-        study=file,
-        profile=profile,
-        set_=set_,
-        import_=import_,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
-    design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
+    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
+    # it takes seconds, in which a copy of this process finds it
+    design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
     warnings = warn_of_confounding(rows) + setting_warnings(spec)
     ended = find_ended(spec, storage_url(storage))

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,6 @@ def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
     wait = copies.begin_in_copy(os.getpid)
     assert wait() != os.getpid()
     assert wait() == wait()
-    failing = copies.begin_in_copy(int, "many")
+    failing = copies.begin_in_copy(partial(int, "many"))
     with pytest.raises(ValueError, match="many"):
         failing()

@@ -22,7 +22,7 @@ from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
 from mtdlab.cost.estimate import smaller_studies, trials_of
 from mtdlab.cost.measure import Measured, _line, family_of, kind_of, measure, operations
-from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.sample import Sample, Scored, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
@@ -71,7 +71,14 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 
 
 SAMPLE = Sample(
-    Path(), "", [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
+    Path(),
+    "",
+    [],
+    dev=Scored(100, 2.0),
+    test=Scored(200, 2.0),
+    tasks=Scored(1000, 7.0),
+    load=10.0,
+    tokenise=50.0,
 )
 
 
@@ -102,7 +109,7 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
 def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
-    sample = dataclasses.replace(SAMPLE, average=500, evaluate_average=3.0)
+    sample = dataclasses.replace(SAMPLE, average=Scored(500, 3.0))
     found = estimates._Clock([trial], sample, [seen(4.0)], 2.0)
     assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
 
@@ -113,9 +120,9 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
     shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
     settings = tiny.model_copy(update={"evaluation": str(folder)})
     found = take_sample([settings.model_copy(update={"select_on": "sts_average"})], sample)
-    assert found.average == found.test > 0
-    assert found.evaluate_average > 0
-    assert take_sample([settings], sample).average == 0
+    assert found.average.tokens == found.test.tokens > 0
+    assert found.average.seconds > 0
+    assert take_sample([settings], sample).average == Scored()
 
 
 def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_path: Path) -> None:
@@ -293,9 +300,9 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     check_inputs(tiny)
     sample = take_sample([tiny], tmp_path)
     inputs = load_inputs(tiny)
-    assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))
-    assert sample.test == sum(map(len, inputs.test.sentences.tokens))
-    assert (sample.suite, sample.tokenise) == (0, 0.0)
+    assert sample.dev.tokens == sum(map(len, inputs.dev.sentences.tokens))
+    assert sample.test.tokens == sum(map(len, inputs.test.sentences.tokens))
+    assert (sample.tasks.tokens, sample.tokenise) == (0, 0.0)
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
 
 
