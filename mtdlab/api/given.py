@@ -23,7 +23,7 @@ Overrides = Mapping[str, Any]
 """Values in the place of the study file's, by key: {"trainer.steps": 50}."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Given:
     """A study, what replaces parts of it, and the code of the user.
 

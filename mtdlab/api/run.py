@@ -56,15 +56,7 @@ def run_study(
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import sweep
 
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     return sweep(
         given.read(),
         storage_url(storage),
@@ -98,13 +90,7 @@ def train(
         MtdlabError: where settings or data are wrong.
         TrialError: where training fails.
     """
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator)
     return run_once(given.settings(), None if out is None else Path(out))
 
 

@@ -8,7 +8,6 @@ import typer
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     count_noun,
-    finite,
     format_value,
     print_json,
     print_table,
@@ -35,10 +34,7 @@ def compare(
     second: Annotated[
         int | None,
         typer.Argument(
-            metavar="TRIAL",
-            min=0,
-            show_default=False,
-            help="The number of the trial that it is compared with.",
+            metavar="TRIAL", min=0, help="The number of the trial that it is compared with."
         ),
     ] = None,
     storage: opt.Storage = None,
@@ -141,7 +137,6 @@ def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
 def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
     """The comparison as it is printed with --json: first less second, in points."""
     what = found.difference
-    rows = found.table.astype(object).where(found.table.notna(), None)
     return {
         "study": study.name,
         "first": names[0],
@@ -150,6 +145,6 @@ def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> 
         "settings": {name: list(values) for name, values in found.settings.items()},
         "shared_seeds": found.seeds,
         "shared_configurations": found.configurations,
-        "difference": {name: finite(getattr(what, name)) for name in ("mean", "low", "high")},
-        "scores": rows.to_dict("records"),
+        "difference": {"mean": what.mean, "low": what.low, "high": what.high},
+        "scores": found.table.to_dict("records"),
     }

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +11,6 @@ from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
-
-if TYPE_CHECKING:
-    pass
-
-STUDY_SUFFIXES = (".yaml", ".yml")
 
 
 def corpus(
@@ -29,24 +24,16 @@ def corpus(
     ],
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help="Encoder whose tokenizer is used. Default: the study's, or builtin.",
-            show_default=False,
-        ),
+        typer.Option(help="Encoder whose tokenizer is used. Default: the study's, or builtin."),
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            min=3,
-            help="Tokens per sentence in training. Default: the study's, or 32.",
-            show_default=False,
-        ),
+        typer.Option(min=3, help="Tokens per sentence in training. Default: the study's, or 32."),
     ] = None,
     evaluation: Annotated[
         str | None,
         typer.Option(
-            help="Evaluation whose sentences are looked for in the text. Default: the study's.",
-            show_default=False,
+            help="Evaluation whose sentences are looked for in the text. Default: the study's."
         ),
     ] = None,
     profile: opt.Profile = None,
@@ -60,11 +47,11 @@ def corpus(
     """
     from mtdlab.corpus.survey import survey
 
-    is_study = name.endswith(STUDY_SUFFIXES)
+    is_study = name.endswith((".yaml", ".yml"))
     if not is_study and (profile or set_):
         raise MtdlabError(f"corpus {name}: --profile and --set need a study file, such as a.yaml")
     study = Path(name) if is_study else None
-    settings = Given(study=study, profile=profile, set_=set_, import_=import_).settings()
+    settings = Given(study, profile, set_, import_).settings()
     text = settings.corpus if is_study else name
     evaluation = evaluation or (settings.evaluation if is_study else None)
     limit = max_length or settings.max_length

@@ -24,7 +24,6 @@ def doctor(
         typer.Argument(
             metavar="STUDY",
             autocompletion=opt.complete_study,
-            show_default=False,
             help="Name of a study. Default: all of the database.",
         ),
     ] = None,

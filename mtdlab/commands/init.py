@@ -160,7 +160,6 @@ def init(
         typer.Argument(
             metavar="NAME",
             autocompletion=opt.complete_packaged,
-            show_default=False,
             help="Name of the new study, or of a packaged study to copy. Default: my-study.",
         ),
     ] = None,
@@ -168,34 +167,24 @@ def init(
         bool, typer.Option("--list", help="List the studies that come with mtdlab.")
     ] = False,
     encoder: Annotated[
-        str | None,
-        typer.Option(help="builtin, a folder, or a Hugging Face name.", show_default=False),
+        str | None, typer.Option(help="builtin, a folder, or a Hugging Face name.")
     ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option(
-            help="Training text: builtin, a file, a folder, or dataset:NAME#COLUMN.",
-            show_default=False,
-        ),
+        typer.Option(help="Training text: builtin, a file, a folder, or dataset:NAME#COLUMN."),
     ] = None,
     evaluation: Annotated[
-        str | None,
-        typer.Option(help="builtin, or a folder with graded sentence pairs.", show_default=False),
+        str | None, typer.Option(help="builtin, or a folder with graded sentence pairs.")
     ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[=VALUE,...]",
-            show_default=False,
             help=f"Setting to vary (repeatable); values may be left out for {', '.join(VALUES)}.",
         ),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Number of seeds.", show_default=False)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: NAME.yaml.", show_default=False)
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="Number of seeds.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: NAME.yaml.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a study file: a new one from options or a few questions, or a copy of a packaged study.

@@ -20,10 +20,7 @@ def reproduce(
     storage: opt.Storage = None,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the model, as SentenceTransformer opens it."),
-    ] = None,
+    out: opt.ModelFolder = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Run a trial again as it is recorded, and compare the scores. The database is not changed.

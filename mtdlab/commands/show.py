@@ -90,8 +90,7 @@ _LARGEST_WHOLE = 1e9
 def show(
     study: opt.StudyName,
     trial: Annotated[
-        int | None,
-        typer.Argument(min=0, metavar="TRIAL", show_default=False, help="Number of a trial."),
+        int | None, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")
     ] = None,
     storage: opt.Storage = None,
     models: opt.Models = Path("models"),

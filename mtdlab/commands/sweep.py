@@ -17,7 +17,6 @@ def sweep(
         int | None,
         typer.Option(
             min=0,
-            show_default=False,
             help="Worker processes. Default: one a core, or GPU. 0: record the trials and run "
             "none, for mtdlab worker.",
         ),
@@ -45,7 +44,6 @@ def sweep(
         str | None,
         typer.Option(
             metavar="URL",
-            show_default=False,
             help="Scheduler of the dask cluster, tcp://HOST:PORT. Also: DASK_SCHEDULER_ADDRESS.",
         ),
     ] = None,
@@ -63,14 +61,7 @@ def sweep(
     from mtdlab.sweep.signals import ended_by_signals
 
     command = opt.this_command()
-    given = Given(
-        study=file,
-        profile=profile,
-        set_=set_,
-        import_=import_,
-        evaluator=evaluator,
-        objective=objective,
-    )
+    given = Given(file, profile, set_, import_, evaluator, objective)
     with ended_by_signals():
         spec = given.read()
         result = run(
