@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.api.given import find_code
+from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
@@ -38,7 +38,7 @@ def confirm(
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    code = find_code(import_, evaluator, objective)
+    code = Given(import_=import_, evaluator=evaluator, objective=objective).code()
     planned = plan_confirmation(study, url, seeds, *code)
     result = sweep(
         planned.spec,

@@ -129,52 +129,33 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
     if "reason" in found:
         return [f"no estimate: {found['reason']}"]
     workers, trials = count_noun(found["workers"], "worker"), count_noun(found["trials"], "trial")
-    shortest, longest = map(clock, found["trial"])
-    duration = shortest if shortest == longest else f"{shortest} to {longest}"
-    return [
+    duration = " to ".join(dict.fromkeys(map(clock, found["trial"])))
+    lines = [
         f"time    about {clock(found['seconds'])}: {trials} of {duration} "
         f"on {workers} with {count_noun(found['threads'], 'thread')} each, "
         f"after {clock(found['start'])} to start",
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
-        *_gpu_lines(found),
+    ]
+    if found["gpu_memory"]:
+        fit = f"up to {found['gpu_workers']} fit on each GPU (--jobs-per-gpu)"
+        fit = fit if found["gpu_workers"] else "more than the smallest GPU has"
+        lines.append(f"GPU     {decimal(found['gpu_memory'])} for each worker: {fit}")
+    scaled = "; the slow ones scaled from smaller batches"
+    lines += [
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
         *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
-        _basis(found),
-        *_smaller_lines(found["smaller"], command),
-        *(f"warning {warning}" for warning in found["warnings"]),
+        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine"
+        + (scaled if found["measured"] != found["kinds"] else ""),
     ]
-
-
-def _basis(found: dict[str, Any]) -> str:
-    measured, kinds = found["measured"], found["kinds"]
-    text = f"basis   {measured} of {kinds} kinds of step were timed on this machine"
-    return text if measured == kinds else f"{text}; the slow ones scaled from smaller batches"
-
-
-def _smaller_lines(smaller: dict[str, Any] | None, command: str) -> list[str]:
-    from mtdlab.sweep.progress import clock
-
-    if smaller is None:
-        return []
-    changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
-    trials = count_noun(smaller["trials"], "trial")
-    return [
-        f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
-        f"  {command} {changed}",
-    ]
-
-
-def _gpu_lines(found: dict[str, Any]) -> list[str]:
-    """What a worker needs of a GPU, and how many of them fit on one; none without a GPU."""
-    from rich.filesize import decimal
-
-    if not found["gpu_memory"]:
-        return []
-    fit, needed = found["gpu_workers"], decimal(found["gpu_memory"])
-    if not fit:
-        return [f"GPU     {needed} for each worker: more than the smallest GPU has"]
-    return [f"GPU     {needed} for each worker: up to {fit} fit on each GPU (--jobs-per-gpu)"]
+    if smaller := found["smaller"]:
+        changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
+        trials = count_noun(smaller["trials"], "trial")
+        lines += [
+            f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
+            f"  {command} {changed}",
+        ]
+    return lines + [f"warning {warning}" for warning in found["warnings"]]
 
 
 def describe_design(design: dict[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.api.given import Given, find_code
+from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
 
@@ -114,8 +114,8 @@ def worker(
 
     url = storage_url(storage)
     with ended_by_signals():
-        code = find_code(import_, evaluator, objective)
-        spec, recorded_command = read_defined(study, url, *code)
+        given = Given(import_=import_, evaluator=evaluator, objective=objective)
+        spec, recorded_command = read_defined(study, url, *given.code())
         result = sweep(
             spec,
             url,

@@ -373,8 +373,7 @@ def defined_study(
 ) -> StudySpec:
     """The study of a recorded `StudySpec.definition`, which was read from `text`.
 
-    Raises:
-        SpecError: where this version refuses it.
+    Raises SpecError where this version refuses it.
     """
     values = copy.deepcopy(dict(definition))
     source = Source(f"study {values.get('study')}", text, values)

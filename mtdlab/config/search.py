@@ -89,11 +89,8 @@ def resolve(
 def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Iterator[dict[str, Any]]:
     """Every point of a search over choices that no partial point of `skip` matches.
 
-    The last setting moves fastest.
-
-    Raises:
-        ValueError: for a range without a step, which has no grid, naming the setting, and for a
-            grid of more than POINTS points.
+    The last setting moves fastest. Raises ValueError for a range without a step, which has no grid,
+    naming the setting, and for a grid of more than POINTS points.
     """
     names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
@@ -263,9 +260,8 @@ def read_skip(
 ) -> tuple[Partial, ...]:
     """The `skip:` section: mappings of searched settings to a value or a list of values.
 
-    Raises:
-        SpecError: at its place, for an entry that no point of the grid can match, and for a sampler
-            that has no grid.
+    Raises SpecError at its place, for an entry that no point of the grid can match, and for a
+    sampler that has no grid.
     """
     if entries and sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")

@@ -269,8 +269,7 @@ class Mistakes:
     def collect(self, errors: Iterable[SpecError]) -> None:
         """Add what a check yields; one that is known at the same place is left out.
 
-        Raises:
-            SpecError: once there are `MISTAKES`, since each of them takes time to describe.
+        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
         """
         known = {(each.place, each.sentence) for each in self._found}
         for error in errors:

@@ -268,8 +268,7 @@ class StudySpec:
     def ensure_imported(self) -> None:
         """Import the code of the user that the study needs, in this process.
 
-        Raises:
-            MtdlabError: where it has changed since the study file was read.
+        Raises MtdlabError where it has changed since the study file was read.
         """
         ensure_imported(self.user_modules)
 
@@ -284,8 +283,7 @@ class StudySpec:
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
     """Every setting that any of the methods has, by name.
 
-    Raises:
-        MtdlabError: for a method that is not known.
+    Raises MtdlabError for a method that is not known.
     """
     known: dict[str, Setting] = {}
     for method in methods:
@@ -298,8 +296,7 @@ def section(
 ) -> TrainerSettings:
     """A method's settings from a trainer section; with several methods, those that it has.
 
-    Raises:
-        pydantic.ValidationError: where a value is wrong.
+    Raises pydantic.ValidationError where a value is wrong.
     """
     kind, given = settings_class(method), dict(trainer)
     if len(among) > 1:

@@ -88,10 +88,8 @@ class Sample:
 def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     """Load what the first trial's settings name and write a sample of it to `folder`.
 
-    Tokenised are the views that the methods of all trials read.
-
-    Raises:
-        MtdlabError: where encoder, corpus or evaluation files are missing or do not fit.
+    Tokenised are the views that the methods of all trials read. Raises MtdlabError where encoder,
+    corpus or evaluation files are missing or do not fit.
     """
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)

@@ -44,8 +44,7 @@ class Augmentation:
 def parse_augmentation(text: str) -> list[Augmentation]:
     """The augmentations in the order in which they apply; none for "none".
 
-    Raises:
-        ValueError: for invalid syntax, or an augmentation that occurs twice.
+    Raises ValueError for invalid syntax, or an augmentation that occurs twice.
     """
     if text.strip() == "none":
         return []

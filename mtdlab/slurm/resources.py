@@ -22,8 +22,7 @@ ANSWER_SECONDS = 20
 def max_array_size(given: int | None) -> int:
     """The most tasks of one array: as given, as this cluster says, or Slurm's default.
 
-    Raises:
-        MtdlabError: where the cluster allows no arrays.
+    Raises MtdlabError where the cluster allows no arrays.
     """
     size = _configured() if given is None else given
     size = DEFAULT_SIZE if size is None else size
