@@ -1,13 +1,10 @@
 """Settings that depend on each other: multiples, and what cannot run together."""
 
-from collections.abc import Callable
-
 import pytest
 
 from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 
 def resolved(spec: StudySpec) -> list[tuple[int, int, int]]:

@@ -1,14 +1,10 @@
 """The section search: spellings of a dimension, and what is refused."""
 
-from collections.abc import Callable
-
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Range
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 
 @pytest.mark.parametrize(

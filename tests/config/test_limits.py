@@ -1,8 +1,6 @@
 """Study files that are too large are refused in one sentence, at a line, without much work."""
 
 import tracemalloc
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,15 +9,14 @@ import numpy as np
 import pytest
 
 from analysis.measures.trace import d_trace
-from mtdlab.config import StudySpec, make_settings
+from mtdlab.config import make_settings
 from mtdlab.config.search import Choices, grid
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
 from mtdlab.settings import limits
 from mtdlab.settings.schedules import ema_decay_at
+from tests.config.conftest import AtMostCalls, Read
 
-Read = Callable[..., StudySpec]
-AtMostCalls = Callable[[int], AbstractContextManager[None]]
 STUDY = "study: a\n"
 CALLS = 5_000_000
 """Of functions: a second or two. The files below need up to half of them."""

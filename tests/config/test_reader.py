@@ -1,18 +1,16 @@
 """A study file: what is read, and where each mistake is pointed at."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec, read_settings, read_study
+from mtdlab.config import read_settings, read_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import make_settings
 from mtdlab.settings.limits import FILE_BYTES
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 GOOD = """\
 # a comment

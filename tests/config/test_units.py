@@ -1,15 +1,12 @@
 """The trials of a study, and the methods that they use."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 
 def test_a_study_may_vary_its_method(read: Read) -> None:

@@ -7,14 +7,12 @@ import shlex
 import sqlite3
 import stat
 import sys
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mtdlab.cli import main
+from tests.commands.conftest import Command, command, folder
 
 PROGRAM = """
 def train(settings, *, seed, checkpoints, report):
@@ -30,38 +28,15 @@ seeds: [0, 1]
 SECRET = "postgresql+psycopg://me:s3cret@127.0.0.1:1/db"
 
 
-@dataclass(frozen=True)
-class Printed:
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
+__all__ = ["command", "folder"]
 
 
-Command = Callable[..., Printed]
-
-
-@pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Runs a command in a folder with a program and its study, on a machine without Slurm."""
-    (tmp_path / "own.py").write_text(PROGRAM)
-    (tmp_path / "own.yaml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def study(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with its study in the working folder of a machine without Slurm."""
+    (folder / "own.py").write_text(PROGRAM)
+    (folder / "own.yaml").write_text(STUDY)
     monkeypatch.setenv("PATH", "")
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA", "MTDLAB_IMPORT"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(line: str, code: int = 0) -> Printed:
-        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(line)])
-        with pytest.raises(SystemExit, match=r"^\w*$") as ended:
-            main()
-        done = Printed(*capsys.readouterr())
-        assert (ended.value.code or 0) == code, done.stdout + done.stderr
-        return done
-
-    return call
 
 
 def query(statement: str, database: str = "mtdlab.db") -> list[tuple[str, ...]]:
