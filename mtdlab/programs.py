@@ -178,11 +178,6 @@ def _check(function: Any, option: str) -> None:
             f"{option}: it cannot be called as expected ({error}); its signature is {signature}, "
             f"expected {SIGNATURE}"
         ) from None
-    _check_annotation(function, option)
-
-
-def _check_annotation(function: Any, option: str) -> None:
-    """Raise MtdlabError where the annotated return type is a class that is no mapping."""
     returned: Any = Any
     # names that only type checkers import
     with suppress(Exception):

@@ -320,14 +320,6 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(
     assert code == 2 or not list(place.glob("*.db"))
 
 
-def test_an_unknown_study_names_the_nearest(run: Command, tiny: str) -> None:
-    run(f"sweep studies/mtd.yaml {tiny} --set search.ema_decay=[0.75]")
-    assert (
-        "no study mdt in sqlite:///mtdlab.db; did you mean mtd?"
-        in run("report --study mdt", 5).stderr
-    )
-
-
 def test_a_password_is_never_printed(run: Command) -> None:
     done = run("studies --storage postgresql+psycopg://me:s3cret@127.0.0.1:1/db", 4)
     assert "s3cret" not in done.stdout + done.stderr

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,6 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.data.frames import StudyFrames
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -178,6 +178,7 @@ def find_design(
 def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
     """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
     from analysis.inference import design
+    from mtdlab.store import load_study
 
     known = {
         spec.settings(unit.parameters, unit.seed).mtd
@@ -187,7 +188,9 @@ def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict
     levels = sorted(level for level in known if level is not None)
     if len(levels) < 2:
         return None
-    frames = _load_recorded(spec.name, url)
+    frames = None
+    with suppress(StorageError, NothingToReport):
+        frames = load_study(spec.name, url, curves=False)
     measured = design.residual_deviation(frames.trials, frames.settings) if frames else None
     deviation, basis = design.ASSUMED_DEVIATION, "assumed"
     if sd:
@@ -215,16 +218,6 @@ def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict
     }
 
 
-def _load_recorded(study: str, url: str) -> "StudyFrames | None":
-    """The study's recorded trials; None where there are none."""
-    from mtdlab.store import load_study
-
-    try:
-        return load_study(study, url, curves=False)
-    except (StorageError, NothingToReport):
-        return None
-
-
 def find_costs(
     spec: "StudySpec",
     jobs: int | None,
@@ -239,6 +232,8 @@ def find_costs(
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
     from mtdlab.config.program_study import ProgramSpec
+    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
+    from mtdlab.sweep.progress import clock
 
     if isinstance(spec, ProgramSpec):
         return {"reason": "how long a program takes is known once its trials have run"}
@@ -263,18 +258,11 @@ def find_costs(
         except Exception as error:
             # out of memory, a killed worker, a GPU error: the rest of the plan is shown
             return {"reason": one_line(error)[:200]}
-    return asdict(found) | {"warnings": _warn_of_costs(spec, found)}
-
-
-def _warn_of_costs(spec: "StudySpec", found: "Estimate") -> list[str]:
-    """Evaluations that dwarf training, a selection or files that differ from published ones."""
-    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
-    from mtdlab.sweep.progress import clock
-
     warnings = []
     if found.evaluation > DWARFS * found.training:
         warnings.append(
             f"a trial evaluates for {clock(found.evaluation)} and trains for "
             f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"
         )
-    return warnings + selection_warnings(spec) + shortfall_warnings(spec)
+    warnings += selection_warnings(spec) + shortfall_warnings(spec)
+    return asdict(found) | {"warnings": warnings}

@@ -57,7 +57,12 @@ def compare(
             other = load_study(first, storage, curves=False)
             found, names = compare_studies(frames, other), (study, first)
         else:
-            numbers = (_trial_number(first), second)
+            if not first.isdecimal():
+                raise MtdlabError(
+                    "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
+                    f"{first!r} is none. Two studies are compared by compare STUDY STUDY"
+                )
+            numbers = (int(first), second)
             found = compare_trials(frames, *numbers)
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
     except ValueError as error:
@@ -66,15 +71,6 @@ def compare(
         print_json(_fields(frames, found, names))
     else:
         _print(frames, found, names)
-
-
-def _trial_number(text: str) -> int:
-    if not text.isdecimal():
-        raise MtdlabError(
-            f"compare STUDY TRIAL TRIAL needs the numbers of two trials; {text!r} is none. Two "
-            "studies are compared by compare STUDY STUDY"
-        )
-    return int(text)
 
 
 def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> None:

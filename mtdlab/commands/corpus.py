@@ -46,6 +46,7 @@ def corpus(
     With an evaluation it also counts the evaluation's sentences that stand in the text.
     """
     from mtdlab.corpus.survey import survey
+    from mtdlab.evaluation.pairs import Split, load_pairs
 
     is_study = name.endswith((".yaml", ".yml"))
     if not is_study and (profile or set_):
@@ -55,21 +56,16 @@ def corpus(
     text = settings.corpus if is_study else name
     evaluation = evaluation or (settings.evaluation if is_study else None)
     limit = max_length or settings.max_length
-    evaluated = _sentences(evaluation) if evaluation else {}
+    evaluated: dict[str, list[str]] = {}
+    if evaluation:
+        splits: tuple[Split, ...] = ("dev", "test")
+        pairs = {split: load_pairs(evaluation, split) for split in splits}
+        evaluated = {f"{evaluation} {split}": [*p.first, *p.second] for split, p in pairs.items()}
     found = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
     if as_json:
         print_json(found)
     else:
         _print(found, limit)
-
-
-def _sentences(evaluation: str) -> dict[str, list[str]]:
-    """The sentences of the dev and of the test pairs."""
-    from mtdlab.evaluation.pairs import Split, load_pairs
-
-    splits: tuple[Split, ...] = ("dev", "test")
-    pairs = {split: load_pairs(evaluation, split) for split in splits}
-    return {f"{evaluation} {split}": [*each.first, *each.second] for split, each in pairs.items()}
 
 
 def _print(found: dict[str, Any], limit: int) -> None:

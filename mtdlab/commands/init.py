@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -19,9 +19,6 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry
 from mtdlab.packaged import packaged_studies
 from mtdlab.terminal import print_text, printable
-
-if TYPE_CHECKING:
-    from mtdlab.config import StudySpec
 
 BUILTIN = "builtin"
 VALUES: Mapping[str, list[Any]] = {
@@ -91,16 +88,24 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 def write_study(new: NewStudy) -> str:
     """The text of the study file, with a comment beside what is likely to be changed."""
-    builtin = new.encoder == BUILTIN
-    trainer: dict[str, Any] = {"encoder": new.encoder} | _pooling(new)
-    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation}
-    trainer |= {"batch_size": 64} | ({} if "method" in new.vary else {"queue_size": 512})
+    builtin, varies_method = new.encoder == BUILTIN, "method" in new.vary
+    trainer: dict[str, Any] = {"encoder": new.encoder}
+    if not (builtin or varies_method):
+        # here, as in parse_varied; methods have poolings of their own
+        from mtdlab.encoders.folders import declared_pooling
+
+        trainer["pooling"] = declared_pooling(new.encoder) or "cls"
+    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation, "batch_size": 64}
+    trainer |= {} if varies_method else {"queue_size": 512}
     trainer |= SETTINGS[builtin]
+    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
+    encoder = "the built-in encoder" if builtin else new.encoder
+    question = f"How does the score depend on {' and '.join(new.vary)}, for {encoder} trained on "
     kept = {name: value for name, value in trainer.items() if name not in new.vary}
     lines = [
         "# Written by mtdlab init. Next: mtdlab plan, then mtdlab sweep, with this file.",
         f"study: {new.name}",
-        f"description: {_scalar(describe(new))}",
+        f"description: {_scalar(f'{question}{data}?')}",
         "metric: sts_test  # reported; sts_dev ranks the trials",
         "trainer:  # the same for every trial",
         *(line for name, value in kept.items() for line in _lines(name, value)),
@@ -110,24 +115,6 @@ def write_study(new: NewStudy) -> str:
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _pooling(new: NewStudy) -> dict[str, Any]:
-    """The pooling that the encoder was made with; methods that are varied have their own."""
-    if new.encoder == BUILTIN or "method" in new.vary:
-        return {}
-    # here, as in read_varied
-    from mtdlab.encoders.folders import declared_pooling
-
-    return {"pooling": declared_pooling(new.encoder) or "cls"}
-
-
-def describe(new: NewStudy) -> str:
-    """The study's question, for its page."""
-    varied = " and ".join(new.vary)
-    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
-    encoder = "the built-in encoder" if new.encoder == BUILTIN else new.encoder
-    return f"How does the score depend on {varied}, for {encoder} trained on {data}?"
 
 
 def _lines(name: str, value: Any) -> list[str]:
@@ -261,16 +248,13 @@ def _write(path: Path, text: str, as_json: bool) -> None:
         print_json({"file": str(path), "study": spec.name, "trials": trials})
         return
     most = "at most " if spec.until else ""
-    print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({_describe(spec)})")
+    varied = f"{', '.join(spec.search) or 'nothing'} varied"
+    seeds = count_noun(len(spec.seeds), "seed")
+    print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
     file = shlex.quote(str(path))
     print_text("next, to estimate time and number of seeds, to run it, and to write its page:")
     for command in (f"plan {file}", f"sweep {file}", f"report --study {spec.name}"):
         print_text(f"  mtdlab {command}")
-
-
-def _describe(spec: "StudySpec") -> str:
-    varied = ", ".join(spec.search) or "nothing"
-    return f"{varied} varied, {count_noun(len(spec.seeds), 'seed')}"
 
 
 def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
@@ -365,7 +349,9 @@ def _list(as_json: bool) -> None:
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")
         values = yaml.safe_load(text)
-        question = _question(str(values.get("description") or _first_comment(text)))
+        described = str(values.get("description") or _first_comment(text))
+        # its first sentence
+        question = re.split(r"(?<=[.?])\s", " ".join(described.split()))[0]
         profiles = list(values.get("profiles", {}))
         rows.append({"name": name, "question": question, "profiles": profiles})
     if as_json:
@@ -376,11 +362,6 @@ def _list(as_json: bool) -> None:
         variants = f" Profiles: {', '.join(row['profiles'])}." if row["profiles"] else ""
         print_text(wrap_text(row["question"] + variants, f"{row['name']:{width}}"))
     print_text("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
-
-
-def _question(text: str) -> str:
-    """The first sentence."""
-    return re.split(r"(?<=[.?])\s", " ".join(text.split()))[0]
 
 
 def _first_comment(text: str) -> str:

@@ -197,21 +197,16 @@ def _describe_power(power: dict[str, Any]) -> list[str]:
             f"        {power['planned_seeds']} seeds show a flat score to be flat within "
             f"{power['flat_margin']:.2g} points"
         )
-    return lines + _describe_precision(power["precision"])
-
-
-def _describe_precision(precision: dict[str, Any] | None) -> list[str]:
-    """Whether more seeds or more evaluation items would help; nothing where it is not known."""
-    if precision is None:
-        return []
-    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
-    return [
-        f"items   standard error of a difference between two levels: {precision['of_seeds']:.2g} "
-        f"points from {precision['seeds']} seeds,",
-        f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; more "
-        f"{more} help more",
-        f"        no number of seeds shows less than {precision['least']:.2g} points with them",
-    ]
+    if precision := power["precision"]:
+        more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+        lines += [
+            "items   standard error of a difference between two levels: "
+            f"{precision['of_seeds']:.2g} points from {precision['seeds']} seeds,",
+            f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; "
+            f"more {more} help more",
+            f"        no number of seeds shows less than {precision['least']:.2g} points with them",
+        ]
+    return lines
 
 
 def _seeds(need: dict[str, Any]) -> str:

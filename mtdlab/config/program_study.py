@@ -155,7 +155,7 @@ def _searched_kind(entry: Any) -> type | None:
         return _kind_of(entry)
     if not isinstance(entry, dict):
         return None
-    if "times" in entry or "share_of" in entry:
+    if _keyword(entry):
         return int
     for key in ("values", "choices"):
         if isinstance(entry.get(key), list):
@@ -201,15 +201,11 @@ def _with_base(
     search: Mapping[str, Any],
 ) -> Setting:
     """The setting with that of which it is searched as a multiple, if it is."""
-    keyword = next((each for each in ("times", "share_of") if _has(entry, each)), None)
-    if keyword is None:
+    if (keyword := _keyword(entry)) is None:
         return setting
     base = entry[keyword]
-    plain = [
-        name
-        for name, each in known.items()
-        if each.is_integer and not any(_has(search.get(name), key) for key in ("times", "share_of"))
-    ]
+    numbers = [name for name, each in known.items() if each.is_integer]
+    plain = [name for name in numbers if _keyword(search.get(name)) is None]
     if base not in plain:
         allowed = ", ".join(plain) or "none that this file has"
         message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
@@ -217,5 +213,7 @@ def _with_base(
     return _setting(setting.name, int, base)
 
 
-def _has(entry: Any, key: str) -> bool:
-    return isinstance(entry, dict) and key in entry
+def _keyword(entry: Any) -> str | None:
+    """What an entry has that is searched in multiples of another setting."""
+    keys = entry if isinstance(entry, dict) else ()
+    return next((each for each in ("times", "share_of") if each in keys), None)

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config.checks import (
+    READ_BY_TRIALS,
     add_metric_task,
-    check_points,
-    check_pruner,
     check_searched,
-    check_strata_kept,
+    check_study,
     check_tasks,
     check_top_level,
     check_trainer,
-    check_trials,
-    check_until,
     check_values,
     with_evaluator,
 )
@@ -52,18 +49,6 @@ from mtdlab.programs import Program
 from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
-
-READ_BY_TRIALS: tuple[KeyPath, ...] = (
-    ("trainer",),
-    ("search",),
-    ("seeds",),
-    ("sampler",),
-    ("trials",),
-    ("skip",),
-    ("until",),
-)
-"""The keys that decide which trials there are."""
-
 
 _Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
 """What makes the study, the dimensions of its search, and the points that they leave out."""
@@ -120,7 +105,11 @@ def build_study(
             tracking=top.tracking,
             definition=source.values,
         )
-        _check_rules(top, spec, mistakes)
+        try:
+            check_study(top, spec, mistakes)
+        except ValueError as error:
+            # a search that has no grid
+            mistakes.add(("search",), str(error))
     mistakes.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
@@ -186,24 +175,6 @@ def read_search(
             if (dimension := mistakes.attempt(read)) is not None:
                 search[name] = dimension
     return search, left_out
-
-
-def _check_rules(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
-    """The rules of the whole study, as far as what they read is sound."""
-    try:
-        if mistakes.sound(("pruner",), ("select_by",)):
-            check_pruner(spec, mistakes)
-        if mistakes.sound(("skip",)):
-            check_points(spec, mistakes)
-            check_trials(spec, mistakes)
-        if mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
-            check_until(spec, mistakes)
-        if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
-            mtds = top.search[STRATA]["strata"]
-            check_strata_kept(spec, mtds, mistakes)
-    except ValueError as error:
-        # a search that has no grid
-        mistakes.add(("search",), str(error))
 
 
 def places_of(source: Source, folder: Path | None) -> Places:

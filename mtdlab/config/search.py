@@ -152,9 +152,25 @@ def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
         raise source.error(path, f"{value!r}: write a list, or values:, or low: and high:")
     if "times" in value or "share_of" in value:
         return _read_multiples(source, path, setting, value)
-    if "distribution" in value:
-        value = _wandb(source, path, value, value["distribution"])
-    return _read_choices_or_range(source, path, setting, value)
+    plain: dict[Any, Any] = {_SPELLINGS.get(key, key): item for key, item in value.items()}
+    if "distribution" in plain:
+        name = plain.pop("distribution")
+        if name == "log_uniform":
+            message = "log_uniform takes exponents; use log_uniform_values, whose bounds are values"
+            raise source.error((*path, "distribution"), message)
+        if not isinstance(name, str) or name not in _WANDB:
+            message = f"{name!r}; choose from {', '.join(_WANDB)}"
+            raise source.error((*path, "distribution"), message)
+        plain |= {} if _WANDB[name] is None else {"log": _WANDB[name]}
+    for key in plain.keys() - set(_DIMENSION_KEYS):
+        raise source.unknown((*path, key), _DIMENSION_KEYS)
+    for only in ("value", "values"):
+        if only in plain:
+            for key in plain.keys() - {only}:
+                raise source.error((*path, key), f"does not go with {only}; keep one of the two")
+            listed = [plain[only]] if only == "value" else plain[only]
+            return Choices(_read_list(source, path, listed))
+    return _read_range(source, path, setting, plain)
 
 
 def _read_list(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
@@ -185,58 +201,20 @@ def _read_multiples(
 
 
 _WANDB = {
-    "uniform": {"log": False},
-    "q_uniform": {"log": False},
-    "int_uniform": {"log": False},
-    "log_uniform_values": {"log": True},
-    "categorical": {},
-    "constant": {},
+    **dict.fromkeys(("uniform", "q_uniform", "int_uniform"), False),
+    "log_uniform_values": True,
+    **dict.fromkeys(("categorical", "constant")),
 }
-
-
-def _wandb(source: Source, path: KeyPath, value: dict[str, Any], name: Any) -> dict[str, Any]:
-    if name == "log_uniform":
-        raise source.error(
-            (*path, "distribution"),
-            "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
-        )
-    if not isinstance(name, str) or name not in _WANDB:
-        raise source.error((*path, "distribution"), f"{name!r}; choose from {', '.join(_WANDB)}")
-    return {key: item for key, item in value.items() if key != "distribution"} | _WANDB[name]
-
-
+"""Whether a distribution of W&B is logarithmic; None where it is no range."""
 _SPELLINGS = {"min": "low", "max": "high", "q": "step", "choices": "values"}
 _DIMENSION_KEYS = [
-    "values",
-    "value",
-    "low",
-    "high",
-    "log",
-    "step",
-    "distribution",
-    "times",
-    "share_of",
+    *("values", "value", "low", "high", "log", "step", "distribution", "times", "share_of"),
     *_SPELLINGS,
 ]
 
 
 def _numeric(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _read_choices_or_range(
-    source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]
-) -> Dimension:
-    plain = {_SPELLINGS.get(key, key): item for key, item in value.items()}
-    for key in plain.keys() - set(_DIMENSION_KEYS):
-        raise source.unknown((*path, key), _DIMENSION_KEYS)
-    for only in ("value", "values"):
-        if only in plain:
-            for key in plain.keys() - {only}:
-                raise source.error((*path, key), f"does not go with {only}; keep one of the two")
-            listed = [plain[only]] if only == "value" else plain[only]
-            return Choices(_read_list(source, path, listed))
-    return _read_range(source, path, setting, plain)
 
 
 def _read_range(source: Source, path: KeyPath, setting: Setting, plain: dict[str, Any]) -> Range:
@@ -319,8 +297,6 @@ LEAST_DECAY = 0.5
 _LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2
 STRATA_TOLERANCE = 2e-4
 MOST_PER_STRATUM = 1000
-_STRATA_KEYS = ["strata", "per_stratum"]
-_STRATA_PATH: KeyPath = ("search", STRATA)
 
 
 def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
@@ -354,45 +330,34 @@ def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple
     Raises:
         SpecError: at its place.
     """
+    path: KeyPath = ("search", STRATA)
     if not isinstance(value, dict):
-        message = (
-            f"{value!r}: write strata and per_stratum, as in {{strata: [5, 15], per_stratum: 4}}"
-        )
-        raise source.error(_STRATA_PATH, message)
-    for key in value.keys() - set(_STRATA_KEYS):
-        raise source.unknown((*_STRATA_PATH, key), _STRATA_KEYS)
-    count = value.get("per_stratum")
+        example = "{strata: [5, 15], per_stratum: 4}"
+        raise source.error(path, f"{value!r}: write strata and per_stratum, as in {example}")
+    for key in value.keys() - {"strata", "per_stratum"}:
+        raise source.unknown((*path, key), ["strata", "per_stratum"])
+    strata, count = value.get("strata"), value.get("per_stratum")
     if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_PER_STRATUM:
         rule = f"write a whole number from 2 to {MOST_PER_STRATUM}"
-        raise source.error((*_STRATA_PATH, "per_stratum"), f"{count!r}: {rule}")
-    strata = value.get("strata")
+        raise source.error((*path, "per_stratum"), f"{count!r}: {rule}")
     if not isinstance(strata, list) or not strata:
-        raise source.error(
-            (*_STRATA_PATH, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]"
-        )
+        raise source.error((*path, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]")
     for index, mtd in enumerate(strata):
-        if not isinstance(mtd, int | float) or isinstance(mtd, bool) or not mtd >= _LEAST_MTD:
+        if not _numeric(mtd) or not mtd >= _LEAST_MTD:
             rule = f"an MTD of {_LEAST_MTD:g} or more has several configurations"
-            raise source.error((*_STRATA_PATH, "strata", index), f"{mtd!r}: {rule}")
+            raise source.error((*path, "strata", index), f"{mtd!r}: {rule}")
     if len(strata) * count > POINTS:
         message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"
-        raise source.error(_STRATA_PATH, message)
-    pairs = [pair for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)]
+        raise source.error(path, message)
+    pairs = {pair: None for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)}
     ratios = tuple(sorted({ratio for _, ratio in pairs}))
     decays = tuple(dict.fromkeys(eta for eta, _ in pairs))
-    if (count := len(ratios) * len(decays)) > POINTS:
-        raise source.error(_STRATA_PATH, f"gives a grid of {count} points; it may have {POINTS}")
-    return _strata_grid(ratios, decays, set(pairs))
-
-
-def _strata_grid(
-    ratios: tuple[int, ...], decays: tuple[float, ...], pairs: set[tuple[float, int]]
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """A grid of every eta and K/N, and what has to be left out of it to keep the pairs."""
+    if (points := len(ratios) * len(decays)) > POINTS:
+        raise source.error(path, f"gives a grid of {points} points; it may have {POINTS}")
     queue = Choices(ratios, relative_to="batch_size")
-    search: dict[str, Dimension] = {"ema_decay": Choices(decays), "queue_size": queue}
-    name = parameter_name("queue_size", queue)
     skipped = {eta: tuple(ratio for ratio in ratios if (eta, ratio) not in pairs) for eta in decays}
-    return search, tuple(
-        {"ema_decay": (eta,), name: others} for eta, others in skipped.items() if others
+    return {"ema_decay": Choices(decays), "queue_size": queue}, tuple(
+        {"ema_decay": (eta,), parameter_name("queue_size", queue): others}
+        for eta, others in skipped.items()
+        if others
     )

@@ -175,6 +175,8 @@ class StudySpec:
     def possible_values(self, name: str) -> tuple[Any, ...]:
         """Every value that a setting may have in a trial; of a range its ends."""
         searched = self.search.get(name)
+        if searched is None and name in self.trainer:
+            return (self.trainer[name],)
         if searched is None:
             return tuple({getattr(self.fixed(method), name): None for method in self.methods})
         return searched.values if isinstance(searched, Choices) else (searched.low, searched.high)

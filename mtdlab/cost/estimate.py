@@ -50,11 +50,11 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
     if spec.until is not None or spec.sampler != "grid":
         return
     for share in SHARES:
-        changed = {
-            "study": f"{spec.name}-small",
-            **_outer_levels(spec),
-            **_fewer_steps(spec, share),
-        }
+        changed = {"study": f"{spec.name}-small", **_outer_levels(spec)}
+        if {"steps", "evaluate_every"}.isdisjoint(spec.search):
+            steps = max(spec.fixed().steps // share, LEAST_STEPS)
+            changed["trainer.steps"] = steps
+            changed["trainer.evaluate_every"] = max(1, steps // EVALUATIONS)
         if len(spec.seeds) > FEWEST_SEEDS:
             changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
         overrides = [
@@ -80,13 +80,6 @@ def _outer_levels(spec: StudySpec) -> dict[str, Any]:
         and None not in found.values
         and isinstance(spec.definition["search"].get(name), list)
     }
-
-
-def _fewer_steps(spec: StudySpec, share: int) -> dict[str, Any]:
-    if not {"steps", "evaluate_every"}.isdisjoint(spec.search):
-        return {}
-    steps = max(spec.fixed().steps // share, LEAST_STEPS)
-    return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
 
 
 LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0

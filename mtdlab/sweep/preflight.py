@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import INPUTS, locate_augmentations, resolve_paths
+from mtdlab.config.paths import INPUTS, locate_augmentation, resolve_paths
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.search import Choices
 from mtdlab.config.study import has_own_pooling
@@ -57,7 +57,9 @@ def check_training(job: Job) -> dict[str, str]:
     check_tracking(spec.tracking)
     check_model_folder(job.model)
     check_writable(job.models)
-    augmentations = locate_augmentations(spec.possible_values("augmentation"), spec.places)
+    augmentations = tuple(
+        locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
+    )
     trials, digests = _trials(spec), dict[str, str]()
     check_present(resolve_paths(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):

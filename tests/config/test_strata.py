@@ -21,10 +21,8 @@ def test_every_configuration_has_its_stratums_mtd_to_three_decimals(read: Read) 
     spec = read(STUDY)
     rows = [row for row in list_configurations(spec) if row["temperature"] == 0.05]
     assert sorted({row["mtd"] for row in rows}) == [5, 8.7, 14.7, 30, 500]
-    assert [sum(row["mtd"] == mtd for row in rows) for mtd in (5, 8.7, 14.7, 30, 500)] == [
-        3,
-        *[4] * 4,
-    ]
+    counts = [sum(row["mtd"] == mtd for row in rows) for mtd in (5, 8.7, 14.7, 30, 500)]
+    assert counts == [3, 4, 4, 4, 4]
     assert all(row["queue_size"] % 32 == 0 and row["queue_size"] >= 32 for row in rows)
     assert all(row["ema_decay"] >= 0.5 for row in rows)
     assert len(spec.units()) == 2 * 2 * len(rows)
@@ -46,12 +44,11 @@ def test_other_points_can_be_left_out_and_the_design_is_not_confounded(read: Rea
 def test_queues_are_multiples_of_each_searched_batch_size(read: Read) -> None:
     text = "study: a\nsearch:\n  mtd: {strata: [9], per_stratum: 2}\n  batch_size: [32, 64]\n"
     rows = list_configurations(read(text))
-    assert [(row["batch_size"], row["queue_size"]) for row in rows] == [
-        (32, 32),
-        (64, 64),
-        (32, 224),
-        (64, 448),
-    ]
+    sizes = [(row["batch_size"], row["queue_size"]) for row in rows]
+    assert sizes == [(32, 32), (64, 64), (32, 224), (64, 448)]
+
+
+FIVE = "mtd: {strata: [5], per_stratum: 2}"
 
 
 @pytest.mark.parametrize(
@@ -63,35 +60,14 @@ def test_queues_are_multiples_of_each_searched_batch_size(read: Read) -> None:
         ("mtd: {strata: [5], per_stratum: 1}", "search.mtd.per_stratum: 1: write a whole"),
         ("mtd: {strata: [], per_stratum: 2}", "search.mtd.strata: needs at least one MTD"),
         ("mtd: {strata: 5, per_stratum: 2}", "search.mtd.strata: needs at least one MTD"),
-        (
-            "mtd: {strata: [5, 3.9], per_stratum: 2}",
-            r":3:\d+: search.mtd.strata.1: 3.9: an MTD of 4 or more has several",
-        ),
+        ("mtd: {strata: [5, 3.9], per_stratum: 2}", r":3:\d+: search.mtd.strata.1: 3.9: an MTD of"),
         ("mtd: {strata: [x], per_stratum: 2}", "search.mtd.strata.0: 'x': an MTD of 4 or more"),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\n  ema_decay: [0.5]",
-            r":4:\d+: search.ema_decay: also given by the strata of search.mtd",
-        ),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\n  queue_size: [64]",
-            r":4:\d+: search.queue_size: also given by the strata of search.mtd",
-        ),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {queue_size: 64}",
-            r":4:\d+: trainer.queue_size: also given by the strata of search.mtd",
-        ),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\nsampler: random\ntrials: 3",
-            "search.mtd: strata are points of a grid, random has none",
-        ),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {method: simcse}",
-            "search.mtd: the study's method has no ema_decay, so it has no MTD",
-        ),
-        (
-            "mtd: {strata: [5], per_stratum: 2}\ntrainer: {ema_decay_end: 0.95}",
-            "search.mtd: .* strata need a constant EMA decay",
-        ),
+        (f"{FIVE}\n  ema_decay: [0.5]", r":4:\d+: search.ema_decay: also given by the strata of"),
+        (f"{FIVE}\n  queue_size: [64]", r":4:\d+: search.queue_size: also given by the strata of"),
+        (f"{FIVE}\ntrainer: {{queue_size: 64}}", r":4:\d+: trainer.queue_size: also given by the"),
+        (f"{FIVE}\nsampler: random\ntrials: 3", "strata are points of a grid, random has none"),
+        (f"{FIVE}\ntrainer: {{method: simcse}}", "method has no ema_decay, so it has no MTD"),
+        (f"{FIVE}\ntrainer: {{ema_decay_end: 0.95}}", "search.mtd: .* strata need a constant EMA"),
     ],
 )
 def test_what_strata_cannot_be_is_refused(read: Read, search: str, message: str) -> None:
