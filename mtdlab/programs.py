@@ -91,10 +91,6 @@ class Program:
         """How errors name it."""
         return f"--objective {self.reference}"
 
-    def ensure_imported(self) -> None:
-        """Import it in this process. Raises MtdlabError where its file has changed since."""
-        self.load()
-
     def load(self) -> Callable[..., Any]:
         """The function. Raises MtdlabError where its file has changed since it was named."""
         found: Callable[..., Any] = getattr(_import(self), self.function)

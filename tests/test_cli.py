@@ -320,11 +320,6 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(
     assert code == 2 or not list(place.glob("*.db"))
 
 
-def test_a_password_is_never_printed(run: Command) -> None:
-    done = run("studies --storage postgresql+psycopg://me:s3cret@127.0.0.1:1/db", 4)
-    assert "s3cret" not in done.stdout + done.stderr
-
-
 def owners() -> list[int]:
     """The processes that run trials of the study."""
     query = "SELECT owner FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"

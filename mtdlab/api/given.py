@@ -53,7 +53,10 @@ class Given:
                 raise MtdlabError(
                     "a study given as values takes no profile or overrides; change them"
                 )
-            text = write_values(self.study)
+            import yaml
+
+            plain = _plain(self.study, "study")
+            text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
             modules, program = self.code()
             return parse_study("study", text, modules, program=program)
         file = self._file()
@@ -111,13 +114,6 @@ def assign(overrides: Overrides | None) -> list[str]:
     """Overrides as --set takes them; JSON values are YAML."""
     plain = {key: _plain(value, key) for key, value in (overrides or {}).items()}
     return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
-
-
-def write_values(study: Mapping[str, Any]) -> str:
-    """A study given as values, as the text of a study file."""
-    import yaml
-
-    return yaml.safe_dump(_plain(study, "study"), sort_keys=False, allow_unicode=True)
 
 
 def _plain(value: Any, name: str) -> Any:

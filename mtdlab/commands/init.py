@@ -284,8 +284,19 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
     print_text(
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
-    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, partial(_varying, new))
-    new = _prompt("Seeds per configuration", str(new.seeds), partial(_with_seeds, new))
+
+    def vary(listed: str) -> NewStudy:
+        return _checked(new, vary=parse_varied(listed.split()))
+
+    def repeat(seeds: str) -> NewStudy:
+        if not seeds.isdecimal() or not int(seeds):
+            raise MtdlabError(
+                f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2"
+            )
+        return _checked(new, seeds=int(seeds))
+
+    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, vary)
+    new = _prompt("Seeds per configuration", str(new.seeds), repeat)
     return path, write_study(new)
 
 
@@ -319,21 +330,12 @@ def _present(setting: str, file: Path, name: str) -> str:
     return _absolute(name, file)
 
 
-def _varying(new: NewStudy, listed: str) -> NewStudy:
-    return _check(replace(new, vary=parse_varied(listed.split())))
-
-
-def _with_seeds(new: NewStudy, seeds: str) -> NewStudy:
-    if not seeds.isdecimal() or not int(seeds):
-        raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
-    return _check(replace(new, seeds=int(seeds)))
-
-
-def _check(new: NewStudy) -> NewStudy:
-    """The same study. Raises MtdlabError with its mistakes, without their places in the file."""
+def _checked(new: NewStudy, **changed: Any) -> NewStudy:
+    """A changed study. Raises MtdlabError with its mistakes, without their places in the file."""
     from mtdlab.config.reader import parse_study
     from mtdlab.config.source import SpecError
 
+    new = replace(new, **changed)
     try:
         parse_study("the new study", write_study(new))
     except SpecError as error:
@@ -343,8 +345,6 @@ def _check(new: NewStudy) -> NewStudy:
 
 def _list(as_json: bool) -> None:
     """The packaged studies with their questions."""
-    import yaml
-
     rows: list[dict[str, Any]] = []
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")

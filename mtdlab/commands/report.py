@@ -4,7 +4,7 @@ import math
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -130,7 +130,7 @@ def report(
         if studies:
             found: list[StudyFrames] | LevelMeans = [load_named(each, storage) for each in studies]
         elif table is not None:
-            found = _read_table(table, score, _parse_columns(column or []), scale, name)
+            found = _read_table(table, score, column or [], scale, name)
         else:
             found, generated = _read_stored(from_ or [], published)
         if isinstance(found, list):
@@ -171,30 +171,25 @@ def _name_folder(out: Path) -> Iterator[None]:
 
 
 def _read_table(
-    path: Path, score: str, columns: Mapping[str, str], scale: Scale | None, name: str | None
+    path: Path, score: str, columns: list[str], scale: Scale | None, name: str | None
 ) -> "list[StudyFrames] | LevelMeans":
     """Runs made elsewhere, as a study of that name, or level means."""
     from analysis.data.cells import TableError
     from analysis.data.frames import StudyFrames
     from analysis.data.run_tables import open_table
 
-    try:
-        found = open_table(path, score=score, columns=columns, scale=scale)
-    except TableError as error:
-        raise MtdlabError(str(error)) from None
-    check_name(name)
-    return [replace(found, name=name or found.name)] if isinstance(found, StudyFrames) else found
-
-
-def _parse_columns(given: list[str]) -> Mapping[str, str]:
-    """The pairs of --column NAME=COLUMN."""
     parsed = {}
-    for each in given:
+    for each in columns:
         ours, equals, theirs = each.partition("=")
         if not (ours and equals and theirs):
             raise MtdlabError(f"--column {each!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
         parsed[ours] = theirs
-    return parsed
+    try:
+        found = open_table(path, score=score, columns=parsed, scale=scale)
+    except TableError as error:
+        raise MtdlabError(str(error)) from None
+    check_name(name)
+    return [replace(found, name=name or found.name)] if isinstance(found, StudyFrames) else found
 
 
 def _read_stored(

@@ -120,7 +120,8 @@ def show(
     if as_json:
         print_json(_trial_fields(study, found, model))
     else:
-        print_text(f"trial {trial} of study {study} in {mask(url)}: {_state(found.state)}")
+        state = "failed" if found.state == "FAIL" else found.state.lower()
+        print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
         print_text(in_fields(_describe_trial(study, found, model)))
         if found.traceback:
             print_text(f"\n{found.traceback.rstrip()}")
@@ -204,7 +205,12 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     for name in varied_settings(trials, frames.settings):
         known = trials[name][~is_missing(trials[name])].unique().tolist()
         # a column of whole numbers holds fractions where a method lacks the setting
-        values = [int(each) if _is_whole(each) else each for each in known]
+        values = [
+            int(each)
+            if isinstance(each, float) and each.is_integer() and abs(each) < _LARGEST_WHOLE
+            else each
+            for each in known
+        ]
         # a changed database may hold both
         varied[name] = sorted(values, key=lambda each: (isinstance(each, str), each))
     return varied
@@ -215,10 +221,6 @@ def _list_values(values: list[Any]) -> str:
     if len(texts) > _MOST_VALUES:
         return f"{len(texts)} values from {texts[0]} to {texts[-1]}"
     return ", ".join(texts)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
@@ -278,7 +280,3 @@ def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
     """The settings beside those that are searched, without seed and MTD."""
     shown = {"seed", "mtd", *trial.parameters}
     return {name: value for name, value in trial.settings.items() if name not in shown}
-
-
-def _state(state: str) -> str:
-    return "failed" if state == "FAIL" else state.lower()

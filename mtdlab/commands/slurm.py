@@ -189,17 +189,30 @@ def _gpus(spec: "StudySpec") -> int:
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:
     """What was written, what each task asks for and why, and what to do next."""
+    from mtdlab.slurm.resources import format_time
     from mtdlab.slurm.script import submissions
     from mtdlab.store.urls import mask
 
-    trials = count_noun(job.trials, "trial")
-    near = Path(os.path.relpath(path))
-    commands = submissions(near, job.resources.tasks, job.size)
+    near, asked = Path(os.path.relpath(path)), job.resources
+    commands = submissions(near, asked.tasks, job.size)
     lines = [
-        f"study {job.study}: {trials} left, recorded in {mask(url)}",
+        f"study {job.study}: {count_noun(job.trials, 'trial')} left, recorded in {mask(url)}",
         f"script {near}, logs in {os.path.relpath(job.logs)}",
-        *_asked_lines(job),
     ]
+    values = {
+        "tasks": (str(asked.tasks), None),
+        "time": (format_time(asked.seconds), None),
+        "memory": (f"{asked.memory} M" if asked.memory else "not set", job.options.get("mem")),
+        "cores": (str(asked.cpus), job.options.get("cpus-per-task")),
+    }
+    for name, (value, given) in values.items():
+        shown = f"{value}: {asked.reasons[name]}" if given is None else f"{given}: as given"
+        lines.append(f"  {name:7} {shown}")
+    if asked.gpus:
+        lines.append(f"  GPUs    {asked.gpus}: a worker on each")
+    lines.append(
+        f"  signal  USR1 {asked.lead} s before the limit; at most {asked.timeouts} requeues at it"
+    )
     if job.url_is_secret:
         lines.append(
             "the script holds no password: export MTDLAB_STORAGE before sbatch, or leave the "
@@ -209,31 +222,3 @@ def _describe(job: "Script", path: Path, url: str) -> list[str]:
         lines.append(f"an array has at most {job.size} tasks (MaxArraySize): submit all of these")
     lines += [f"next: {command}" for command in commands]
     return [*lines, f"then: mtdlab report --study {job.study}"]
-
-
-def _asked_lines(job: "Script") -> list[str]:
-    """A line for each resource: its value, and how it was derived."""
-    from mtdlab.slurm.resources import format_time
-
-    asked = job.resources
-    values = {
-        "tasks": str(asked.tasks),
-        "time": format_time(asked.seconds),
-        "memory": f"{asked.memory} M" if asked.memory else "not set",
-        "cores": str(asked.cpus),
-    }
-    replaced = {"memory": "mem", "cores": "cpus-per-task"}
-    rows = []
-    for name, value in values.items():
-        option = job.options.get(replaced.get(name, ""))
-        rows.append(
-            f"  {name:7} {value}: {asked.reasons[name]}"
-            if option is None
-            else f"  {name:7} {option}: as given"
-        )
-    if asked.gpus:
-        rows.append(f"  GPUs    {asked.gpus}: a worker on each")
-    rows.append(
-        f"  signal  USR1 {asked.lead} s before the limit; at most {asked.timeouts} requeues at it"
-    )
-    return rows

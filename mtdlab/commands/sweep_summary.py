@@ -10,7 +10,6 @@ from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.config import StudySpec
-from mtdlab.store import FinishedTrial
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.progress import clock, describe_look
@@ -94,7 +93,11 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
         if result.keeps_models:
-            lines.append(f"model: {_model(result, models) or _absent(result, best, models)}")
+            reason = f"another machine ran trial {best.number}, or it could not be saved"
+            if result.model is not None and result.model.trial == best.number:
+                reason = str(result.model)
+            absent = f"not in {models / result.study} on this machine: {reason}"
+            lines.append(f"model: {_model(result, models) or absent}")
     reasons: dict[str, list[int]] = {}
     for row in result.failures:
         reasons.setdefault(row.reason, []).append(row.number)
@@ -116,13 +119,6 @@ def _model(result: SweepResult, models: Path) -> str | None:
     if saved is not None and saved.is_shared and saved.trial == best.number:
         return saved.path
     return None
-
-
-def _absent(result: SweepResult, best: FinishedTrial, models: Path) -> str:
-    here = f"not in {models / result.study} on this machine"
-    if result.model is not None and result.model.trial == best.number:
-        return f"{here}: {result.model}"
-    return f"{here}: another machine ran trial {best.number}, or it could not be saved"
 
 
 def _next(result: SweepResult, command: str) -> list[str]:

@@ -63,7 +63,8 @@ def add_metric_task(top: StudyFile) -> StudyFile:
         task = EVALUATOR if task_of(metric) == EVALUATOR else top.metric
         trainer["tasks"] = ",".join(filter(None, (listed, task)))
     updates: dict[str, Any] = {"metric": metric, "trainer": trainer}
-    if _has_dev(metric):
+    evaluator = present_evaluator() if task_of(metric) == EVALUATOR else None
+    if metric.startswith(BEIR) or (evaluator is not None and evaluator.has_dev):
         if "select_on" not in top.search:
             trainer.setdefault("select_on", metric + DEV)
         if "select_by" not in top.model_fields_set:
@@ -71,13 +72,6 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     if "select_by" in top.model_fields_set:
         updates["select_by"] = score_name(top.select_by)
     return top.model_copy(update=updates)
-
-
-def _has_dev(metric: str) -> bool:
-    if task_of(metric) == EVALUATOR:
-        evaluator = present_evaluator()
-        return evaluator is not None and evaluator.has_dev
-    return metric.startswith(BEIR)
 
 
 def with_evaluator(
@@ -95,23 +89,6 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
     return ",".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
-def check_external(key: str, name: str, mistakes: Mistakes) -> None:
-    """Whether an external score may be the metric or rank the trials: dev data never are reported.
-
-    Args:
-        key: metric or select_by.
-    """
-    if task_of(name) == EVALUATOR and present_evaluator() is None:
-        mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
-    if key == "metric" and name.endswith(DEV):
-        reported = score_name(name).removesuffix(DEV)
-        mistakes.add((key,), f"dev data select; report {reported}, on test data")
-    if key == "select_by" and not name.endswith(DEV):
-        mistakes.add(
-            (key,), f"{name} is what is reported; rank by sts_dev, or a score that ends in {DEV}"
-        )
-
-
 def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
     """The rules of keys at the top level, as far as the keys that they read are sound."""
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
@@ -121,7 +98,15 @@ def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
             mistakes.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if mistakes.sound((key,)) and is_external_score(name):
-            check_external(key, name, mistakes)
+            if task_of(name) == EVALUATOR and present_evaluator() is None:
+                mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
+            # dev data never are reported, and only they rank
+            if key == "metric" and name.endswith(DEV):
+                reported = score_name(name).removesuffix(DEV)
+                mistakes.add((key,), f"dev data select; report {reported}, on test data")
+            elif key == "select_by" and not name.endswith(DEV):
+                message = f"rank by sts_dev, or a score that ends in {DEV}"
+                mistakes.add((key,), f"{name} is what is reported; {message}")
         elif mistakes.sound((key,)) and name not in METRICS:
             message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
             mistakes.add((key,), message)

@@ -6,12 +6,11 @@ Names are free; the values of a setting tell what it is.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from mtdlab.config.checks import check_sampler, check_strata
 from mtdlab.config.search import STRATA, resolve
-from mtdlab.config.source import KeyPath, Mistakes, Source
+from mtdlab.config.source import KeyPath, Mistakes
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
@@ -60,7 +59,7 @@ class ProgramSpec(StudySpec):
 
     def ensure_imported(self) -> None:
         """Import the program. Raises MtdlabError where it has changed."""
-        self.program.ensure_imported()
+        self.program.load()
 
     def described_methods(self) -> dict[str, Any]:
         """The program and its settings, as a study records methods."""
@@ -84,7 +83,6 @@ _OF_QUEUE = {
 _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
 """Settings that mtdlab reads, so that they have to be numbers: for MTD, figures and progress."""
 _RANGE = ("low", "min", "high", "max", "step", "q")
-_KINDS = "numbers, or texts, or true and false"
 
 
 def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
@@ -116,12 +114,30 @@ def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setti
             known[name] = _setting(name, kind)
     search = {name: entry for name, entry in top.search.items() if name != STRATA}
     for name, entry in search.items():
-        _check_searched_name(name, top, mistakes)
-        known[name] = _setting(name, _searched_kind(entry) or str)
+        path = ("search", name)
+        _check_name(path, mistakes)
+        if name in top.trainer:
+            mistakes.add(path, "also fixed under trainer; keep one of the two")
+        listed = entry if isinstance(entry, list) else None
+        if isinstance(entry, dict):
+            listed = entry.get("values", entry.get("choices"))
+        kind = _searched_kind(entry)
+        if isinstance(listed, list) and listed and kind is None:
+            mistakes.add(
+                path, "values of several kinds; write numbers, or texts, or true and false"
+            )
+        known[name] = _setting(name, kind or str)
     for name, entry in search.items():
-        if mistakes.sound(("search", name)):
-            read = partial(_with_base, mistakes.source, known[name], entry, known, search)
-            known[name] = mistakes.attempt(read) or known[name]
+        if (keyword := _keyword(entry)) is None or not mistakes.sound(("search", name)):
+            continue
+        numbers = [each.name for each in known.values() if each.is_integer]
+        plain = [each for each in numbers if _keyword(search.get(each)) is None]
+        if (base := entry[keyword]) in plain:
+            known[name] = _setting(name, int, base)
+        else:
+            allowed = ", ".join(plain) or "none that this file has"
+            message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
+            mistakes.add(("search", name, keyword), message)
     for name in _NUMBERS:
         if name in known and not known[name].is_number:
             section = "search" if name in top.search else "trainer"
@@ -178,39 +194,6 @@ def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
         mistakes.add(path, "a study takes its seeds from seeds: [0, 1, 2]")
     elif name in {*TRIAL_COLUMNS, "method", "note"} - {*_NUMBERS, "queue_slice"}:
         mistakes.add(path, "mtdlab records something else under this name; choose another")
-
-
-def _check_searched_name(name: str, top: StudyFile, mistakes: Mistakes) -> None:
-    where: KeyPath = ("search", name)
-    _check_name(where, mistakes)
-    if name in top.trainer:
-        mistakes.add(where, "also fixed under trainer; keep one of the two")
-    entry = top.search[name]
-    listed = entry if isinstance(entry, list) else None
-    if isinstance(entry, dict):
-        listed = entry.get("values", entry.get("choices"))
-    if isinstance(listed, list) and listed and _searched_kind(entry) is None:
-        mistakes.add(where, f"values of several kinds; write {_KINDS}")
-
-
-def _with_base(
-    source: Source,
-    setting: Setting,
-    entry: Any,
-    known: Mapping[str, Setting],
-    search: Mapping[str, Any],
-) -> Setting:
-    """The setting with that of which it is searched as a multiple, if it is."""
-    if (keyword := _keyword(entry)) is None:
-        return setting
-    base = entry[keyword]
-    numbers = [name for name, each in known.items() if each.is_integer]
-    plain = [name for name in numbers if _keyword(search.get(name)) is None]
-    if base not in plain:
-        allowed = ", ".join(plain) or "none that this file has"
-        message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
-        raise source.error(("search", setting.name, keyword), message)
-    return _setting(setting.name, int, base)
 
 
 def _keyword(entry: Any) -> str | None:

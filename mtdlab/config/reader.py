@@ -36,7 +36,6 @@ from mtdlab.config.study import (
     StudySpec,
     UntilSection,
     VerdictSection,
-    extend_seeds,
     known_settings,
     read_looks,
     with_pooling,
@@ -77,6 +76,10 @@ def build_study(
         lambda: check_section(source, ("verdict",), VerdictSection, top.verdict)
     )
     until, seeds = _read_until(top, mistakes), tuple(dict.fromkeys(top.seeds))
+    if until:
+        # those that are added follow the largest
+        first = max(seeds) + 1
+        seeds += tuple(range(first, first + until[-1] - len(seeds)))
     sections = None
     if mistakes.readable(("trainer",), ("search",)):
         sections = _read_sections(top, modules, program, places, mistakes)
@@ -91,7 +94,7 @@ def build_study(
             select_by_given=given,
             trainer=top.trainer,
             search=search,
-            seeds=extend_seeds(seeds, until[-1]) if until else seeds,
+            seeds=seeds,
             sampler=top.sampler,
             pruner=top.pruner,
             trials=top.trials,

@@ -112,19 +112,17 @@ class Source:
             sentence = f"profile {self.profile}: {sentence}"
         while path and path not in self.places and path not in self.given:
             path = path[:-1]
-        if path in self.given:
-            text = f"--set {self.given[path]}: {sentence}"
-            return SpecError(text, path=key, sentence=bare)
-        if path not in self.places:
-            return SpecError(f"{self.name}: {sentence}", path=key, sentence=bare)
-        line, column = place = self.places[path]
-        # the end of a file that breaks off lies one line below its last
-        quoted = [*self.text.splitlines(), ""][line - 1]
-        # of a very long line only what stands around the place
-        first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
-        caret = " " * (column - 1 - first) + "^"
-        shown = quoted[first : first + 2 * QUOTED]
-        text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
+        place = None if path in self.given else self.places.get(path)
+        text = f"--set {self.given[path]}" if path in self.given else self.name
+        text = f"{text}: {sentence}"
+        if place is not None:
+            line, column = place
+            # the end of a file that breaks off lies one line below its last
+            quoted = [*self.text.splitlines(), ""][line - 1]
+            # of a very long line only what stands around the place
+            first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
+            shown, caret = quoted[first : first + 2 * QUOTED], " " * (column - 1 - first) + "^"
+            text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
         return SpecError(text, path=key, place=place, sentence=bare)
 
     def note(self, path: KeyPath, message: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -77,12 +77,6 @@ def read_looks(source: Source, section: UntilSection, listed: int) -> tuple[int,
             f"{section.looks[-1]}: the last look is at max_seeds, {section.max_seeds}",
         )
     return tuple(section.looks)
-
-
-def extend_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
-    """`count` seeds: the given ones, then whole numbers above the largest of them."""
-    first = max(seeds) + 1
-    return (*seeds, *range(first, first + count - len(seeds)))
 
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]

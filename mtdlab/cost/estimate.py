@@ -12,6 +12,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,18 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
     """
     if spec.until is not None or spec.sampler != "grid":
         return
+    # the lowest and the highest value of each setting that is searched as a list of values
+    levels = {
+        f"search.{name}": [min(found.values), max(found.values)]
+        for name, found in spec.search.items()
+        if isinstance(found, Choices)
+        and len(found.values) > 2
+        and spec.known[name].is_number
+        and None not in found.values
+        and isinstance(spec.definition["search"].get(name), list)
+    }
     for share in SHARES:
-        changed = {"study": f"{spec.name}-small", **_outer_levels(spec)}
+        changed: dict[str, Any] = {"study": f"{spec.name}-small", **levels}
         if {"steps", "evaluate_every"}.isdisjoint(spec.search):
             steps = max(spec.fixed().steps // share, LEAST_STEPS)
             changed["trainer.steps"] = steps
@@ -67,19 +78,6 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return
-
-
-def _outer_levels(spec: StudySpec) -> dict[str, Any]:
-    """The lowest and the highest value of each setting that is searched as a list of values."""
-    return {
-        f"search.{name}": [min(found.values), max(found.values)]
-        for name, found in spec.search.items()
-        if isinstance(found, Choices)
-        and len(found.values) > 2
-        and spec.known[name].is_number
-        and None not in found.values
-        and isinstance(spec.definition["search"].get(name), list)
-    }
 
 
 LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
@@ -230,25 +228,18 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     """
     if spec.sampler == "grid":
         left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
-        every = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
-    else:
-        every = _draw_trials(spec)
-    return [resolve_paths(settings, spec.places) for settings in every]
-
-
-def _draw_trials(spec: StudySpec) -> list[TrainerSettings]:
+        found = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
+        return [resolve_paths(settings, spec.places) for settings in found]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    found = []
+    study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
     for _ in range(SAMPLED_CONFIGURATIONS):
         parameters = draw(study, 0, study.sampler, spec)
-        try:
+        # some do not go together
+        with suppress(ValueError):
             found.append(spec.trainer_settings(parameters, spec.seeds[0]))
-        except ValueError:
-            continue
     if not found:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
-    return found
+    return [resolve_paths(settings, spec.places) for settings in found]
 
 
 class _Clock:

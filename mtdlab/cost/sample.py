@@ -112,13 +112,14 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
         for task in opened.external
         for split in (DEV_AND_TEST if task.has_dev else ("test",))
     )
+    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
     selection = 0
     if settings.select_on.endswith(DEV):
         selection = find_task(settings.select_on, opened.external).tokens("dev")
     return Sample(
         folder,
         sampled,
-        _draw_sentences(pairs),
+        sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len),
         dev=_score(opened.dev.evaluate, opened.dev.sentences, width),
         test=_score(opened.test.evaluate, opened.test.sentences, width),
         tasks=replace(tasks, tokens=tasks.tokens + external),
@@ -150,11 +151,6 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
         for row in rows
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _draw_sentences(pairs: dict[Any, Pairs]) -> list[str]:
-    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
-    return sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len)
 
 
 def _score(score: Callable[[Any], object], sentences: Sentences, width: int) -> Scored:

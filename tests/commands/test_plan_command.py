@@ -27,17 +27,9 @@ ESTIMATE = Estimate(
     training=60.0,
     evaluation=140.0,
     start=10.0,
-    memory=2_000_000_000,
-    worker_memory=800_000_000,
-    gpu_memory=0,
-    gpu_workers=0,
-    database=200_000,
-    model=90_000_000,
-    kinds=2,
-    measured=1,
+    **{"memory": 2_000_000_000, "worker_memory": 800_000_000, "gpu_memory": 0, "gpu_workers": 0},
+    **{"database": 200_000, "model": 90_000_000, "kinds": 2, "measured": 1},
 )
-
-NO_WARNING: dict[str, Any] = {"warnings": []}
 
 
 @pytest.fixture
@@ -121,7 +113,9 @@ def test_the_workers_that_fit_on_a_gpu_are_said(
 ) -> None:
     found = replace(ESTIMATE, gpu_memory=3_000_000_000, gpu_workers=fit)
     assert said in cost_lines(costs(spec, monkeypatch, found))
-    assert not any(line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | NO_WARNING))
+    assert not any(
+        line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | {"warnings": []})
+    )
 
 
 def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def test_a_module_that_changed_is_refused_in_another_process(folder: Path) -> No
     program = find_program("own:train")
     (folder / "own.py").write_text("changed = True\n")
     with pytest.raises(MtdlabError, match=r"own.py changed while the sweep was running"):
-        program.ensure_imported()
+        program.load()
 
 
 def test_the_packages_that_a_program_uses_are_known(folder: Path) -> None:

@@ -12,7 +12,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.sweep.reproduce import find_repeatable
 from mtdlab.sweep.signals import StopRequest
 from tests.commands.conftest import Command
-from tests.programs.conftest import PROGRAM, calls, query
+from tests.programs.conftest import PROGRAM, STUDY, calls, query
 from tests.store.test_stored_items import assert_same_items
 
 SWEEP = "sweep own.yaml --objective own:train --jobs 1"
@@ -85,11 +85,8 @@ def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Com
 
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: Command) -> None:
-    study = (folder / "own.yaml").read_text()
-    added = study.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")
-    (folder / "own.yaml").write_text(added + "search: {rate: [1.0], ema_decay: [0.5, 0.9]}\n")
-    text = (folder / "own.yaml").read_text().replace("search: {rate: [1.0, 2.5]}\n", "")
-    (folder / "own.yaml").write_text(text)
+    added = STUDY.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")
+    (folder / "own.yaml").write_text(added.replace("[1.0, 2.5]", "[1.0], ema_decay: [0.5, 0.9]"))
     (folder / "own.py").write_text(PROGRAM.replace("+ seed,", "+ seed + settings['ema_decay'],"))
     run(SWEEP)
     assert trials()["mtd"].tolist() == [10.0, 18.0, 10.0, 18.0]
@@ -182,9 +179,8 @@ def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Command) -> No
 
 
 def test_a_pruner_stops_trials_by_what_they_report(folder: Path, run: Command) -> None:
-    study = (folder / "own.yaml").read_text().replace("[1.0, 2.5]", "[9.0, 8.0, 1.0]")
-    text = study.replace("seeds: [0, 1]", "seeds: [0, 1, 2]\npruner: median")
-    (folder / "own.yaml").write_text(text)
+    text = STUDY.replace("[1.0, 2.5]", "[9.0, 8.0, 1.0]")
+    (folder / "own.yaml").write_text(text.replace("[0, 1]", "[0, 1, 2]\npruner: median"))
     run(SWEEP)
     states = trials().groupby("rate")["state"].agg(set)
     assert "PRUNED" in states[1.0]
@@ -241,11 +237,9 @@ def test_a_study_of_the_trainer_is_not_continued_by_a_program(
     folder: Path, run: Command, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
 ) -> None:
     """Nor the other way round, with a file that both can read."""
-    text = "study: both\nmetric: sts_test\ntrainer: {TRAINER}\n"
-    data = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
-    values = {**{name: str(path) for name, path in data.items()}, "steps": 1, "batch_size": 4}
-    listed = ", ".join(f"{name}: {value}" for name, value in values.items())
-    (folder / "both.yaml").write_text(text.replace("TRAINER", listed))
+    data = f"encoder: {tiny_encoder}, corpus: {tiny_corpus}, evaluation: {tiny_pairs}"
+    text = f"study: both\nmetric: sts_test\ntrainer: {{{data}, steps: 1, batch_size: 4}}\n"
+    (folder / "both.yaml").write_text(text)
     write(folder, "return {'sts_test': 1.0}")
     run("sweep both.yaml --objective own:train --jobs 1")
     printed = run("sweep both.yaml --jobs 1", code=2)
@@ -278,12 +272,8 @@ def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_python_interface_takes_a_program() -> None:
-    values = {
-        "study": "own",
-        "metric": "accuracy",
-        "trainer": {"steps": 2},
-        "search": {"rate": [1.0, 2.0]},
-    }
+    values = {"study": "own", "metric": "accuracy", "search": {"rate": [1.0, 2.0]}}
+    values["trainer"] = {"steps": 2}
     result = mtdlab.run_study(values, objective="own:train", jobs=1)
     assert result.counts == {"COMPLETE": 2}
     assert mtdlab.plan(values, objective="own:train").cost is None
