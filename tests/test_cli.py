@@ -10,12 +10,10 @@ import os
 import re
 import shlex
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ import pytest
 from forked_commands import ForkedCommand
 
 from analysis.data.runs import format_mtd
-from tests.commands.conftest import Command, Printed, command, folder
+from tests.commands.conftest import Command, Printed, command, folder, query
 
 ROOT = Path(__file__).parents[1]
 MTDLAB = str(Path(sys.executable).parent / "mtdlab")
@@ -42,20 +40,10 @@ __all__ = ["command", "folder"]
 Begin = Callable[[str], ForkedCommand]
 
 
-def cut_down(name: str) -> str:
-    """A study file with three steps, one seed and two EMA decays."""
-    text = (ROOT / "studies" / name).read_text()
-    for key, value in {"steps": "3", "seeds": "[0]", "ema_decay": "[0.5, 0.85]"}.items():
-        text = re.sub(rf"^( *{key}): .*", rf"\1: {value}", text, flags=re.MULTILINE)
-    return text
-
-
 @pytest.fixture(autouse=True)
 def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder with some studies of the repository, their trials of three steps."""
-    (folder / "studies" / "paper").mkdir(parents=True)
-    for name in ("methods.yaml", "paper/table3-ema-decay.yaml"):
-        (folder / "studies" / name).write_text(cut_down(name))
+    """The working folder with a study whose trials have three steps."""
+    (folder / "studies").mkdir()
     (folder / "studies" / "mtd.yaml").write_text(SMALL)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     return folder
@@ -180,12 +168,11 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(
 
 def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
     """Each trial's scores, by configuration, seed and task."""
-    query = (
+    scores = (
         "SELECT setting, seed, task, scores.score FROM mtdlab_trials AS trials "
         "JOIN mtdlab_scores AS scores ON trials.id = scores.trial_id"
     )
-    with closing(sqlite3.connect(database)) as opened:
-        return {tuple(key): score for *key, score in opened.execute(query)}
+    return {tuple(key): score for *key, score in query(Path(), scores, database)}
 
 
 def test_the_plan_shows_every_setting_by_its_mtd(run: Command) -> None:
@@ -322,12 +309,8 @@ def test_a_mistake_is_one_sentence_and_an_exit_code(
 
 def owners() -> list[int]:
     """The processes that run trials of the study."""
-    query = "SELECT owner FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"
-    try:
-        with closing(sqlite3.connect("file:mtdlab.db?mode=ro", uri=True)) as database:
-            return [json.loads(owner)["pid"] for (owner,) in database.execute(query)]
-    except sqlite3.OperationalError:
-        return []
+    running = "SELECT owner FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"
+    return [json.loads(owner)["pid"] for (owner,) in query(Path(), running)]
 
 
 def wait_for_trials(count: int, process: ForkedCommand) -> list[int]:

@@ -68,7 +68,7 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if _finite(value) is None:
         return "–"
     if not isinstance(value, float):
         return str(value)

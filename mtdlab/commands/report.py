@@ -5,7 +5,6 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -146,28 +145,22 @@ def report(
         if next(opens, False):
             webbrowser.open(page.resolve().as_uri())
 
-    with _name_folder(out):
+    try:
         if watch:
             _watch(studies, storage, write)
         else:
             write()
-
-
-Page = tuple[Path, dict[str, Any], list[str]]
-"""A page, and what is printed of it: fields with --json, else lines."""
-
-
-@contextmanager
-def _name_folder(out: Path) -> Iterator[None]:
-    """Raise MtdlabError for an OSError: studies and tables that cannot be read raise their own."""
-    try:
-        yield
     except OSError as error:
+        # studies and tables that cannot be read raise errors of their own
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(
             f"--out {out}: the page cannot be written ({reason}); name a folder that can be "
             "written to, with space left"
         ) from None
+
+
+Page = tuple[Path, dict[str, Any], list[str]]
+"""A page, and what is printed of it: fields with --json, else lines."""
 
 
 def _read_table(

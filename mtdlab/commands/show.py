@@ -147,6 +147,10 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     from analysis.report.summary import find_no_gain_of
 
     varied = [f"{name} {_list_values(values)}" for name, values in _varied_values(frames).items()]
+    failed = [
+        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
+        for reason, trials in frames.trials.query("state == 'FAIL'").groupby("reason", sort=False)
+    ]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
     return [
@@ -157,7 +161,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
         ("training", find_no_gain_of(frames)),
         ("finding", frames.summary()),
         ("best trial", _describe_best(study, model)),
-        ("failed", _describe_failures(frames)),
+        ("failed", "; ".join(failed)),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
         ("next", next_command(frames, study)),
     ]
@@ -176,15 +180,6 @@ def _describe_best(study: "StudyOverview", model: Path) -> str:
     elif study.model is not None and study.model.trial == best.number:
         path = f"; {study.model}"
     return f"{best.number}{mtd}: {in_scores(scores)}{path}"
-
-
-def _describe_failures(frames: "Study") -> str:
-    """The reasons, each with the numbers of its trials."""
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
-    return "; ".join(
-        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
-        for reason, trials in failed.groupby("reason", sort=False)
-    )
 
 
 def next_command(frames: "Study", study: "StudyOverview") -> str:

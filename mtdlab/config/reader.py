@@ -49,6 +49,7 @@ from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
 
+_AS_WRITTEN = ("metric", "trainer", "sampler", "pruner", "trials", "description", "tracking")
 _Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
 """What makes the study, the dimensions of its search, and the points that they leave out."""
 
@@ -87,25 +88,19 @@ def build_study(
         make, search, left_out = sections
         skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
         spec = make(
+            **{name: getattr(top, name) for name in _AS_WRITTEN},
             name=top.study,
-            metric=top.metric,
             # a program has no dev pairs of its own
             select_by=top.select_by if given or program is None else top.metric,
             select_by_given=given,
-            trainer=top.trainer,
             search=search,
             seeds=seeds,
-            sampler=top.sampler,
-            pruner=top.pruner,
-            trials=top.trials,
             text=source.text,
             skip=left_out + (skip or ()),
-            description=top.description,
             until=until,
             margin=verdict.margin,
             alpha=verdict.alpha,
             places=places,
-            tracking=top.tracking,
             definition=source.values,
         )
         try:

@@ -233,7 +233,16 @@ class StudySpec:
         """
         grid = self.sampler == "grid"
         sections = {method: self._dump(method) for method in self.methods}
-        return self._until_identity() | {
+        until = {}
+        if self.until:
+            # the design and the error rate are fixed: they decide when it ends
+            points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
+            until = {
+                "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
+                "verdict": {"margin": self.margin, "alpha": self.alpha},
+                "configurations": fingerprint({"settings": sorted(points)}),
+            }
+        return until | {
             "metric": self.metric,
             "select_by": self.select_by,
             "sampler": self.sampler,
@@ -243,17 +252,6 @@ class StudySpec:
                 setting: "searched" if grid and self.known[setting].is_number else str(dimension)
                 for setting, dimension in self.search.items()
             },
-        }
-
-    def _until_identity(self) -> dict[str, Any]:
-        """With `until` the design and the error rate are fixed: they decide when it ends."""
-        if self.until is None:
-            return {}
-        points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
-        return {
-            "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
-            "verdict": {"margin": self.margin, "alpha": self.alpha},
-            "configurations": fingerprint({"settings": sorted(points)}),
         }
 
     @property

@@ -36,11 +36,6 @@ from mtdlab.settings.tasks import (
 )
 
 
-def _join(names: Any) -> Any:
-    """A list of names joined by commas; other values unchanged."""
-    return ",".join(map(str, names)) if isinstance(names, list) else names
-
-
 def _check_fields(text: str) -> str:
     names = sorted({name.strip() for name in text.split(",")} - {""})
     if wrong := [name for name in names if not re.fullmatch(r"[A-Za-z_]\w*", name)]:
@@ -52,7 +47,9 @@ def _check_fields(text: str) -> str:
 
 
 _LIST_SCHEMA = WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}})
-Names = Annotated[str, BeforeValidator(_join), _LIST_SCHEMA]
+_JOINED = BeforeValidator(lambda text: ",".join(map(str, text)) if type(text) is list else text)
+Names = Annotated[str, _JOINED, _LIST_SCHEMA]
+"""Names separated by commas, or a list of them."""
 TaskNames = Annotated[Names, AfterValidator(lambda text: ",".join(parse_tasks(text)))]
 FieldNames = Annotated[Names, AfterValidator(_check_fields)]
 

@@ -2,8 +2,10 @@
 
 import os
 import shlex
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,6 +60,15 @@ def command(
         return done
 
     return call
+
+
+def query(folder: Path, statement: str, database: str = "mtdlab.db") -> list[Any]:
+    """The rows of a query; none before there are tables."""
+    try:
+        with closing(sqlite3.connect(f"file:{folder / database}?mode=ro", uri=True)) as opened:
+            return opened.execute(statement).fetchall()
+    except sqlite3.OperationalError:
+        return []
 
 
 @dataclass(frozen=True)

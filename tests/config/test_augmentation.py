@@ -18,18 +18,15 @@ from mtdlab.settings.augmentation import (
     ("text", "expected"),
     [
         ("none", []),
-        ("position-shuffle", [Augmentation("position-shuffle", None, ())]),
-        ("token-cutoff:0.2", [Augmentation("token-cutoff", 0.2, ())]),
-        ("repetition:.32", [Augmentation("repetition", 0.32, ())]),
+        ("position-shuffle", [Augmentation("position-shuffle")]),
+        ("token-cutoff:0.2", [Augmentation("token-cutoff", 0.2)]),
+        ("repetition:.32", [Augmentation("repetition", 0.32)]),
         ("synonyms:bert-base-uncased", [Augmentation("synonyms", None, ("bert-base-uncased",))]),
         ("paraphrase:/models/a:b", [Augmentation("paraphrase", None, ("/models/a:b",))]),
+        ("back-translation:a/b, c", [Augmentation("back-translation", None, ("a/b", "c"))]),
         (
-            "back-translation:a/en-de, a/de-en",
-            [Augmentation("back-translation", None, ("a/en-de", "a/de-en"))],
-        ),
-        (
-            "typos:0.1 + feature-cutoff:0.01",
-            [Augmentation("typos", 0.1, ()), Augmentation("feature-cutoff", 0.01, ())],
+            "typos:0.1 + token-cutoff:.1",
+            [Augmentation("typos", 0.1), Augmentation("token-cutoff", 0.1)],
         ),
     ],
 )

@@ -11,22 +11,9 @@ from tests.commands.conftest import Command, command, folder
 __all__ = ["command", "folder"]
 
 HOSTILE = [
-    "../x",
-    "..",
-    ".",
-    "/tmp/x",
-    "a/b",
-    "a\\b",
-    "a\0b",
-    "a\n",
-    "a" * 300,
-    "ä",
-    "é",  # composed and decomposed are two names of one look
-    "e\u0301",
-    "а",  # Cyrillic
-    "ａ",  # full width
-    "CON:",
-    "",
+    *("../x", "..", ".", "/tmp/x", "a/b", "a\\b", "a\0b", "a\n", "a" * 300, "CON:", ""),
+    # an umlaut; composed and decomposed, two names of one look; Cyrillic; full width
+    *("ä", "é", "e\u0301", "а", "ａ"),
 ]
 
 

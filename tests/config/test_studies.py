@@ -49,17 +49,9 @@ def test_the_default_study_varies_the_ema_decay_alone() -> None:
     assert len(fixed) == 1
     first = found[0].model_dump()
     expected = {
-        "preset": "intended",
-        "queue_size": 512,
-        "initial_queue_size": 128,
-        "batch_size": 64,
-        "steps": 160,
-        "learning_rate": 1e-3,
-        "evaluate_every": 40,
-        "in_batch_negatives": True,
-        "encoder": "builtin",
-        "corpus": "builtin",
-        "evaluation": "builtin",
+        **{"preset": "intended", "queue_size": 512, "initial_queue_size": 128, "batch_size": 64},
+        **{"steps": 160, "learning_rate": 1e-3, "evaluate_every": 40, "in_batch_negatives": True},
+        **dict.fromkeys(("encoder", "corpus", "evaluation"), "builtin"),
     }
     assert {name: first[name] for name in expected} == expected
     for stated in ("only the EMA decay", "synthetic", "no part in the choice"):
@@ -103,18 +95,11 @@ def test_every_built_in_method_is_compared(
 
 def test_the_study_of_sufficiency_has_near_mtds_from_different_settings() -> None:
     found = settings_of(read("sufficiency"))
-    assert {(each.queue_size, each.initial_queue_size) for each in found} == {
-        (64, 16),
-        (256, 64),
-        (1024, 256),
-        (4096, 1024),
-    }
+    queues = {(each.queue_size, each.initial_queue_size) for each in found}
+    assert queues == {(64, 16), (256, 64), (1024, 256), (4096, 1024)}
     near = [each for each in found if each.mtd is not None and 67 < each.mtd < 71]
-    assert {(each.ema_decay, each.queue_size) for each in near} == {
-        (0.75, 4096),
-        (0.985, 64),
-        (0.985, 256),
-    }
+    settings = {(each.ema_decay, each.queue_size) for each in near}
+    assert settings == {(0.75, 4096), (0.985, 64), (0.985, 256)}
 
 
 def test_the_study_of_robustness_repeats_the_default_study_in_four_conditions() -> None:
@@ -123,12 +108,6 @@ def test_the_study_of_robustness_repeats_the_default_study_in_four_conditions() 
     assert conditions == {(1e-3, 160), (3e-4, 160), (3e-3, 160), (1e-3, 640)}
     for rate, steps in conditions:
         there = [each for each in found if (each.learning_rate, each.steps) == (rate, steps)]
-        changed = {
-            "learning_rate": rate,
-            "steps": steps,
-            "probe_every": 4,
-            "evaluate_every": 80,
-            "seed": 0,
-        }
-        assert all(each.model_copy(update=changed) in there for each in default)
+        changed = {"learning_rate": rate, "steps": steps, "probe_every": 4, "evaluate_every": 80}
+        assert all(each.model_copy(update=changed | {"seed": 0}) in there for each in default)
         assert len(there) == 7

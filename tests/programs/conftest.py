@@ -1,12 +1,9 @@
 """A program, a study of it, and commands that are run in the test's process."""
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -80,16 +77,6 @@ def run(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Comm
         return command(line, code)
 
     return call
-
-
-def query(folder: Path, statement: str) -> list[Any]:
-    """The rows of a query; none before there are tables."""
-    try:
-        path = f"file:{folder / 'mtdlab.db'}?mode=ro"
-        with closing(sqlite3.connect(path, uri=True)) as database:
-            return database.execute(statement).fetchall()
-    except sqlite3.OperationalError:
-        return []
 
 
 def calls(folder: Path) -> list[list[str]]:

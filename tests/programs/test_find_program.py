@@ -135,15 +135,10 @@ MTD = {"ema_decay": 0.85, "queue_size": 512, "batch_size": 64}
         ({"ema_decay": "slow"}, None),
         ({"queue_size": True}, None),
         ({"batch_size": 0}, None),
+        *(({name: None}, None) for name in MTD),
     ],
 )
 def test_the_mtd_follows_from_its_three_settings(
     changed: dict[str, Any], mtd: float | None
 ) -> None:
     assert ProgramSettings("own:train", 0, MTD | changed).mtd == pytest.approx(mtd)
-
-
-@pytest.mark.parametrize("name", list(MTD))
-def test_there_is_no_mtd_without_one_of_them(name: str) -> None:
-    values = {key: value for key, value in MTD.items() if key != name}
-    assert ProgramSettings("own:train", 0, values).mtd is None

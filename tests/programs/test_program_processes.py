@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from forked_commands import ForkedCommand
 
-from tests.programs.conftest import STUDY, calls, query
+from tests.commands.conftest import query
+from tests.programs.conftest import STUDY, calls
 
 Start = Callable[..., ForkedCommand]
 

@@ -11,8 +11,8 @@ from mtdlab import load_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.reproduce import find_repeatable
 from mtdlab.sweep.signals import StopRequest
-from tests.commands.conftest import Command
-from tests.programs.conftest import PROGRAM, STUDY, calls, query
+from tests.commands.conftest import Command, query
+from tests.programs.conftest import PROGRAM, STUDY, calls
 from tests.store.test_stored_items import assert_same_items
 
 SWEEP = "sweep own.yaml --objective own:train --jobs 1"
