@@ -98,16 +98,20 @@ def main() -> None:
     as_json = "--json" in sys.argv[1:]
     try:
         source_date()
-        # a command line that cannot be parsed is printed by typer itself, unless as JSON
-        code = _exit_code(lambda: app(prog_name="mtdlab", standalone_mode=not as_json))
+        code: Any = None
+        try:
+            # a command line that cannot be parsed is printed by typer itself, unless as JSON
+            code = app(prog_name="mtdlab", standalone_mode=not as_json)
+        except SystemExit as ended:
+            code = ended.code
         with whole_output(sys.stdout):
             sys.stdout.flush()
         sys.exit(code)
     except OutputError as error:
         _discard_output()
-        _fail(_type_of(error), str(error), error.exit_code, as_json=False)
+        _fail(error.kind, str(error), error.exit_code, as_json=False)
     except MtdlabError as error:
-        _fail(_type_of(error), str(error), error.exit_code, as_json)
+        _fail(error.kind, str(error), error.exit_code, as_json)
     except TrialError as error:
         _fail("run failed", f"the run failed: {error}", 1, as_json)
     except _UsageError as error:
@@ -116,22 +120,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def _exit_code(command: Callable[[], int | None]) -> Any:
-    try:
-        return command()
-    except SystemExit as ended:
-        return ended.code
-
-
 def _discard_output() -> None:
     """Let the interpreter discard what it could not write, which it would try again at its end."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _type_of(error: MtdlabError) -> str:
-    """What kind of error an exit code stands for."""
-    return {4: "storage", 5: "nothing to report"}.get(error.exit_code, "invalid input")
 
 
 def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:

@@ -5,15 +5,18 @@ from collections.abc import Iterable
 
 
 class MtdlabError(Exception):
-    """An error that the user can correct; the message is one sentence that states how."""
+    """An error that the user can correct; the message is one sentence that states how.
 
-    exit_code = 2
+    `kind` is its type with --json.
+    """
+
+    exit_code, kind = 2, "invalid input"
 
 
 class StorageError(MtdlabError):
     """The study database is missing, damaged, or not a database of mtdlab."""
 
-    exit_code = 4
+    exit_code, kind = 4, "storage"
 
 
 class ConnectionLost(StorageError):
@@ -23,7 +26,7 @@ class ConnectionLost(StorageError):
 class NothingToReport(MtdlabError):
     """The named study does not exist or has no trials yet."""
 
-    exit_code = 5
+    exit_code, kind = 5, "nothing to report"
 
 
 class TrialError(Exception):

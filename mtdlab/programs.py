@@ -91,10 +91,6 @@ class Program:
         """How errors name it."""
         return f"--objective {self.reference}"
 
-    def ensure_imported(self) -> None:
-        """Import it in this process. Raises MtdlabError where its file has changed since."""
-        self.load()
-
     def load(self) -> Callable[..., Any]:
         """The function. Raises MtdlabError where its file has changed since it was named."""
         found: Callable[..., Any] = getattr(_import(self), self.function)
@@ -178,11 +174,6 @@ def _check(function: Any, option: str) -> None:
             f"{option}: it cannot be called as expected ({error}); its signature is {signature}, "
             f"expected {SIGNATURE}"
         ) from None
-    _check_annotation(function, option)
-
-
-def _check_annotation(function: Any, option: str) -> None:
-    """Raise MtdlabError where the annotated return type is a class that is no mapping."""
     returned: Any = Any
     # names that only type checkers import
     with suppress(Exception):

@@ -82,11 +82,7 @@ def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress"
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=transient)
 
 
-def _ignore(_phase: str) -> None:
-    """Nobody follows the phases."""
-
-
-_begun: ContextVar[Callable[[str], None]] = ContextVar("begun", default=_ignore)
+_begun: ContextVar[Callable[[str], None]] = ContextVar("begun", default=lambda _phase: None)
 
 
 def begin_phase(phase: str) -> None:

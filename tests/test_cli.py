@@ -10,13 +10,10 @@ import os
 import re
 import shlex
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +22,7 @@ import pytest
 from forked_commands import ForkedCommand
 
 from analysis.data.runs import format_mtd
-from mtdlab.cli import main
+from tests.commands.conftest import Command, Printed, command, folder, query
 
 ROOT = Path(__file__).parents[1]
 MTDLAB = str(Path(sys.executable).parent / "mtdlab")
@@ -39,60 +36,24 @@ search:
 """
 
 
-@dataclass(frozen=True)
-class Done:
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Done]
+__all__ = ["command", "folder"]
 Begin = Callable[[str], ForkedCommand]
 
 
-def cut_down(name: str) -> str:
-    """A study file with three steps, one seed and two EMA decays."""
-    text = (ROOT / "studies" / name).read_text()
-    for key, value in {"steps": "3", "seeds": "[0]", "ema_decay": "[0.5, 0.85]"}.items():
-        text = re.sub(rf"^( *{key}): .*", rf"\1: {value}", text, flags=re.MULTILINE)
-    return text
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A working folder with some studies of the repository, their trials of three steps."""
-    (tmp_path / "studies" / "paper").mkdir(parents=True)
-    for name in ("methods.yaml", "paper/table3-ema-decay.yaml"):
-        (tmp_path / "studies" / name).write_text(cut_down(name))
-    (tmp_path / "studies" / "mtd.yaml").write_text(SMALL)
-    return tmp_path
-
-
 @pytest.fixture(autouse=True)
-def environment(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The working folder, no database named by a variable, one thread a process."""
-    monkeypatch.chdir(place)
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA"):
-        monkeypatch.delenv(name, raising=False)
+def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder with a study whose trials have three steps."""
+    (folder / "studies").mkdir()
+    (folder / "studies" / "mtd.yaml").write_text(SMALL)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    return folder
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+def run(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run a command in this process, as on a machine with one core: without worker processes."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-
-    def call(command: str, code: int = 0) -> Done:
-        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(command)])
-        capfd.readouterr()
-        with pytest.raises(SystemExit, match=r"^\d*$") as ended:
-            main()
-        done = Done(*capfd.readouterr())
-        assert (ended.value.code or 0) == code, done.stdout + done.stderr
-        return done
-
-    return call
+    return command
 
 
 @pytest.fixture
@@ -104,14 +65,14 @@ def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> str:
     )
 
 
-def installed(command: str) -> Done:
+def installed(command: str) -> Printed:
     """Run the installed command as a process."""
     done = subprocess.run(
         [MTDLAB, *shlex.split(command)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    return Done(done.stdout, done.stderr)
+    return Printed(done.stdout, done.stderr)
 
 
 @pytest.fixture
@@ -137,12 +98,12 @@ def test_help_imports_no_large_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mtdlab.cli" in imported
     large = {"torch", "transformers", "numpy", "pandas", "scipy", "optuna", "sqlalchemy"}
     assert imported.isdisjoint(large)
-    for command in ("sweep", "report", "plan", "train", "evaluate", "corpus", "studies"):
-        assert command in done.stdout
+    for name in ("sweep", "report", "plan", "train", "evaluate", "corpus", "studies"):
+        assert name in done.stdout
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
-def test_a_sweep_and_its_report_end_to_end(run: Run, place: Path, tiny: str) -> None:
+def test_a_sweep_and_its_report_end_to_end(run: Command, place: Path, tiny: str) -> None:
     command = f"sweep studies/mtd.yaml {tiny}"
     swept = run(command).stdout
     assert "is complete: 4 of 4 trials done; 4 run now" in swept
@@ -187,7 +148,7 @@ def assert_ranked_by_dev(swept: str, written: dict[str, Any], place: Path) -> No
 
 
 def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(
-    run: Run, begin: Begin, tiny: str
+    run: Command, begin: Begin, tiny: str
 ) -> None:
     process = begin(f"sweep studies/mtd.yaml --jobs 2 --json {tiny}")
     output, error = process.communicate(timeout=300)
@@ -207,15 +168,14 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(
 
 def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
     """Each trial's scores, by configuration, seed and task."""
-    query = (
+    scores = (
         "SELECT setting, seed, task, scores.score FROM mtdlab_trials AS trials "
         "JOIN mtdlab_scores AS scores ON trials.id = scores.trial_id"
     )
-    with closing(sqlite3.connect(database)) as opened:
-        return {tuple(key): score for *key, score in opened.execute(query)}
+    return {tuple(key): score for *key, score in query(Path(), scores, database)}
 
 
-def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
+def test_the_plan_shows_every_setting_by_its_mtd(run: Command) -> None:
     found = json.loads(run("plan studies/mtd.yaml --json --no-measure").stdout)
     rows = found["settings"]
     assert [row["mtd"] for row in rows] == [5, 6, 7.67, 8.67]
@@ -223,7 +183,7 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Run) -> None:
     assert "estimate" not in found
 
 
-def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
+def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     printed = run("plan studies/mtd.yaml").stdout.splitlines()
     # that a trial evaluates longer than it trains, which depends on the machine
     lines = [each for each in printed if not each.startswith("warning a trial evaluates for")]
@@ -252,7 +212,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Run) -> None:
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
-    run: Run, place: Path, tiny: str
+    run: Command, place: Path, tiny: str
 ) -> None:
     until = "--set until.decided=true --set until.max_seeds=2 --no-measure"
     found = json.loads(run(f"plan studies/mtd.yaml --json --no-record {until}").stdout)
@@ -273,7 +233,7 @@ def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
 
 
 def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(
-    run: Run, place: Path, tiny: str
+    run: Command, place: Path, tiny: str
 ) -> None:
     text = b"a dog runs\n" * 10 + b"\n\xff " + b"word " * 90 + b"\n"
     (place / "corpus.gz").write_bytes(gzip.compress(text * 2))
@@ -290,7 +250,7 @@ def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(
     assert run(command).stderr.count(said) == 1
 
 
-def test_a_single_run_prints_its_scores_and_saves_its_encoder(run: Run, place: Path) -> None:
+def test_a_single_run_prints_its_scores_and_saves_its_encoder(run: Command, place: Path) -> None:
     from transformers import AutoModel
 
     done = run("train studies/mtd.yaml --json --out model")
@@ -300,7 +260,7 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(run: Run, place: P
     assert AutoModel.from_pretrained(place / "model").config.hidden_size == 128
 
 
-def test_an_evaluation_prints_a_table_and_its_twin(run: Run) -> None:
+def test_an_evaluation_prints_a_table_and_its_twin(run: Command) -> None:
     done = run("evaluate builtin")
     # the processor has instructions for bfloat16 or not
     assert re.match(r"builtin, cls pooling, cpu, b?float(16|32)\n", done.stdout)
@@ -313,7 +273,7 @@ def test_an_evaluation_prints_a_table_and_its_twin(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "sentence"),
+    ("line", "code", "sentence"),
     [
         ("evaluate no/such", 2, "encoder no/such: neither a folder here nor in the local hub"),
         ("evaluate builtin --tasks sts", 2, "no task's data are there"),
@@ -339,35 +299,18 @@ def test_an_evaluation_prints_a_table_and_its_twin(run: Run) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_and_an_exit_code(
-    run: Run, place: Path, command: str, code: int, sentence: str
+    run: Command, place: Path, line: str, code: int, sentence: str
 ) -> None:
-    done = run(command, code)
+    done = run(line, code)
     assert sentence in done.stderr
     assert done.stdout == ""
     assert code == 2 or not list(place.glob("*.db"))
 
 
-def test_an_unknown_study_names_the_nearest(run: Run, tiny: str) -> None:
-    run(f"sweep studies/mtd.yaml {tiny} --set search.ema_decay=[0.75]")
-    assert (
-        "no study mdt in sqlite:///mtdlab.db; did you mean mtd?"
-        in run("report --study mdt", 5).stderr
-    )
-
-
-def test_a_password_is_never_printed(run: Run) -> None:
-    done = run("studies --storage postgresql+psycopg://me:s3cret@127.0.0.1:1/db", 4)
-    assert "s3cret" not in done.stdout + done.stderr
-
-
 def owners() -> list[int]:
     """The processes that run trials of the study."""
-    query = "SELECT owner FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"
-    try:
-        with closing(sqlite3.connect("file:mtdlab.db?mode=ro", uri=True)) as database:
-            return [json.loads(owner)["pid"] for (owner,) in database.execute(query)]
-    except sqlite3.OperationalError:
-        return []
+    running = "SELECT owner FROM mtdlab_trials WHERE state = 'RUNNING' AND number IS NOT NULL"
+    return [json.loads(owner)["pid"] for (owner,) in query(Path(), running)]
 
 
 def wait_for_trials(count: int, process: ForkedCommand) -> list[int]:
@@ -414,7 +357,7 @@ LONG = (
     ],
 )
 def test_a_sweep_cut_short_goes_on_where_it_was(
-    run: Run,
+    run: Command,
     begin: Begin,
     place: Path,
     tiny: str,

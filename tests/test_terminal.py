@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.cli import main
 from mtdlab.store import FinishedTrial
 from mtdlab.sweep.progress import Display, Tally
 from mtdlab.terminal import print_text, printable
+from tests.commands.conftest import Command, command, folder
+
+__all__ = ["command", "folder"]
 
 HOSTILE = "a\x1b[31m\r\x07b\u202ec\u2066\x9b\u200b"
 ESCAPED = r"a\x1b[31m\r\x07b\u202ec\u2066\x9b\u200b"
@@ -29,40 +31,24 @@ def test_printed_text_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(
-    "arguments",
+    ("words", "code"),
     [
-        ["sweep", f"{HOSTILE}.yaml"],
-        ["show", HOSTILE],
-        ["report", HOSTILE],
-        ["corpus", f"{HOSTILE}.txt"],
-        ["evaluate", HOSTILE],
-        ["train", "--set", f"corpus={HOSTILE}"],
-        ["train", "--set", f"trainer.{HOSTILE}=1"],
+        (["sweep", f"{HOSTILE}.yaml"], 2),
+        (["show", HOSTILE], 4),
+        (["report", HOSTILE], 4),
+        (["corpus", f"{HOSTILE}.txt"], 2),
+        (["evaluate", HOSTILE], 2),
+        (["train", "--set", f"corpus={HOSTILE}"], 2),
+        (["train", "--set", f"trainer.{HOSTILE}=1"], 2),
     ],
 )
-def test_errors_are_escaped(
-    arguments: list[str],
-    as_json: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["mtdlab", *arguments, *(["--json"] if as_json else [])])
-    with pytest.raises(SystemExit, match=r"[245]"):
-        main()
-    printed = capsys.readouterr()
-    assert_safe(printed.out + printed.err)
+def test_errors_are_escaped(command: Command, words: list[str], code: int, as_json: bool) -> None:
+    assert_safe("".join(command([*words, *(["--json"] if as_json else [])], code)))
 
 
-def test_a_quoted_line_of_a_study_file_is_escaped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "a.yaml").write_text("study: a\n\u202estudy: b\u2066\n", encoding="utf-8")
-    monkeypatch.setattr(sys, "argv", ["mtdlab", "sweep", str(tmp_path / "a.yaml")])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    printed = capsys.readouterr().err
+def test_a_quoted_line_of_a_study_file_is_escaped(command: Command, folder: Path) -> None:
+    (folder / "a.yaml").write_text("study: a\n\u202estudy: b\u2066\n", encoding="utf-8")
+    printed = command("sweep a.yaml", 2).stderr
     assert r"\u202estudy" in printed
     assert_safe(printed)
 

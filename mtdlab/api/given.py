@@ -23,7 +23,7 @@ Overrides = Mapping[str, Any]
 """Values in the place of the study file's, by key: {"trainer.steps": 50}."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Given:
     """A study, what replaces parts of it, and the code of the user.
 
@@ -35,7 +35,7 @@ class Given:
         objective: MODULE:FUNCTION that trains in place of mtdlab's trainer.
     """
 
-    study: Study | None
+    study: Study | None = None
     profile: str | None = None
     set_: Sequence[str] | None = None
     import_: Sequence[str] | None = None
@@ -53,7 +53,10 @@ class Given:
                 raise MtdlabError(
                     "a study given as values takes no profile or overrides; change them"
                 )
-            text = write_values(self.study)
+            import yaml
+
+            plain = _plain(self.study, "study")
+            text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
             modules, program = self.code()
             return parse_study("study", text, modules, program=program)
         file = self._file()
@@ -64,73 +67,38 @@ class Given:
         """The settings of its trainer section alone. Raises MtdlabError for a mistake in them."""
         from mtdlab.config import read_settings
 
-        file = self._file()
-        import_named(self.import_, file, self.evaluator)
-        return read_settings(file, self.set_ or [], self.profile)
+        self.code()
+        return read_settings(self._file(), self.set_ or [], self.profile)
 
     def code(self) -> "tuple[tuple[UserModule, ...], Program | None]":
-        """As `find_code`, also from the folder of the study file."""
-        return find_code(self.import_, self.evaluator, self.objective, self._file())
+        """The modules and the program, imported, with those of MTDLAB_IMPORT and MTDLAB_EVALUATOR.
+
+        They are looked up in the working folder, then in that of the study file. Raises MtdlabError
+        where one is missing, fails, or defines no method, and where the program cannot be called as
+        expected.
+        """
+        from mtdlab.methods.user_modules import import_evaluator, import_modules, list_modules
+        from mtdlab.programs import find_program
+
+        file = self._file()
+        folders = [Path(), *([file.parent] if file else [])]
+        import_evaluator(self.evaluator, folders)
+        modules = import_modules(list_modules(self.import_ or []), folders)
+        return modules, None if self.objective is None else find_program(self.objective, folders)
 
     def command(self, models: str | Path = "models", artifacts: str | None = None) -> str:
         """The sweep that resumes it, to be recorded; empty for a study given as values."""
         if isinstance(self.study, Mapping):
             return ""
         kept = None if str(models) == "models" else str(models)
-        words = self.options() + write_options(models=kept, artifacts=artifacts)
+        given = {name: value for name, value in vars(self).items() if name != "study"}
+        words = write_options(**given, models=kept, artifacts=artifacts)
         return shlex.join(["mtdlab", "sweep", str(self.study), *words])
-
-    def options(self) -> list[str]:
-        """What is given beside the study, as words of a command."""
-        values = {name: value for name, value in vars(self).items() if name != "study"}
-        return write_options(**values)
 
     def _file(self) -> Path | None:
         if self.study is None or isinstance(self.study, Mapping):
             return None
         return find_study_file(Path(self.study))
-
-
-def find_code(
-    import_: Sequence[str] | None,
-    evaluator: str | None,
-    objective: str | None,
-    file: Path | None = None,
-) -> "tuple[tuple[UserModule, ...], Program | None]":
-    """The modules and the program of --import, --evaluator and --objective, imported.
-
-    Also from the folder of a study file. Raises MtdlabError as `import_named`, and where the
-    program is missing or cannot be called as expected.
-    """
-    modules = import_named(import_, file, evaluator)
-    if objective is None:
-        return modules, None
-    from mtdlab.programs import find_program
-
-    return modules, find_program(objective, _folders(file))
-
-
-def import_named(
-    given: Sequence[str] | None, file: Path | None = None, evaluator: str | None = None
-) -> "tuple[UserModule, ...]":
-    """Import the modules of --import and MTDLAB_IMPORT, also from the folder of a study file.
-
-    Args:
-        evaluator: the function of --evaluator; by default that of MTDLAB_EVALUATOR, if any.
-
-    Raises:
-        MtdlabError: where one is missing, fails, or defines no method.
-    """
-    from mtdlab.methods.user_modules import import_evaluator, import_modules, list_modules
-
-    folders = _folders(file)
-    import_evaluator(evaluator, folders)
-    return import_modules(list_modules(given or []), folders)
-
-
-def _folders(file: Path | None) -> list[Path]:
-    """Where code of the user is looked up: the working folder, then that of the study file."""
-    return [Path(), *([file.parent] if file else [])]
 
 
 def write_options(**given: str | Sequence[str] | None) -> list[str]:
@@ -146,13 +114,6 @@ def assign(overrides: Overrides | None) -> list[str]:
     """Overrides as --set takes them; JSON values are YAML."""
     plain = {key: _plain(value, key) for key, value in (overrides or {}).items()}
     return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
-
-
-def write_values(study: Mapping[str, Any]) -> str:
-    """A study given as values, as the text of a study file."""
-    import yaml
-
-    return yaml.safe_dump(_plain(study, "study"), sort_keys=False, allow_unicode=True)
 
 
 def _plain(value: Any, name: str) -> Any:

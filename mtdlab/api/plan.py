@@ -1,9 +1,10 @@
 """`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.api.given import Given, Overrides, Study, assign
@@ -13,7 +14,6 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.data.frames import StudyFrames
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -76,15 +76,7 @@ def plan(
     from mtdlab.cost.estimate import estimate
     from mtdlab.sweep.preflight import setting_warnings
 
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
     rows = list_configurations(spec)
     return StudyPlan(
@@ -137,10 +129,10 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
 
 
 def mtd_value(mtd: float | None) -> float | None:
-    """An MTD as it is printed, in text and JSON: 14, not 14.000000000000002; None for none."""
+    """An MTD as it is printed: 14, not 14.000000000000002; None for one that is not known."""
     from analysis.data.runs import round_mtd
 
-    if mtd is None:
+    if mtd is None or not math.isfinite(mtd):
         return None
     rounded = round_mtd(mtd)
     return int(rounded) if rounded == int(rounded) else rounded
@@ -155,27 +147,6 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ratios = [row["queue_size"] / row["batch_size"] for row in traced]
     text = describe_confounding(decays, ratios)
     return [text] if text else []
-
-
-def begin_design(
-    spec: "StudySpec",
-    storage: str | None,
-    *,
-    effect: float,
-    sd: float | None,
-    record: bool,
-    in_copy: bool,
-) -> Callable[[], dict[str, Any]]:
-    """A function that returns what `find_design` finds, and raises what it raises.
-
-    Args:
-        in_copy: compute it meanwhile, in a copy of this process if that is possible: it takes
-            seconds.
-    """
-    from mtdlab.cost.copies import begin_in_copy, can_copy
-
-    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
-    return begin_in_copy(find) if in_copy and can_copy() else cache(find)
 
 
 def find_design(
@@ -207,6 +178,7 @@ def find_design(
 def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
     """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
     from analysis.inference import design
+    from mtdlab.store import load_study
 
     known = {
         spec.settings(unit.parameters, unit.seed).mtd
@@ -216,7 +188,9 @@ def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict
     levels = sorted(level for level in known if level is not None)
     if len(levels) < 2:
         return None
-    frames = _load_recorded(spec.name, url)
+    frames = None
+    with suppress(StorageError, NothingToReport):
+        frames = load_study(spec.name, url, curves=False)
     measured = design.residual_deviation(frames.trials, frames.settings) if frames else None
     deviation, basis = design.ASSUMED_DEVIATION, "assumed"
     if sd:
@@ -244,22 +218,12 @@ def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict
     }
 
 
-def _load_recorded(study: str, url: str) -> "StudyFrames | None":
-    """The study's recorded trials; None where there are none."""
-    from mtdlab.store import load_study
-
-    try:
-        return load_study(study, url, curves=False)
-    except (StorageError, NothingToReport):
-        return None
-
-
 def find_costs(
     spec: "StudySpec",
     jobs: int | None,
     jobs_per_gpu: int,
     done: Collection[tuple[str, int]],
-    before_timing: Callable[[], object],
+    before_timing: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
     """The fields of the estimate of the trials that are not done; only `reason` where it failed,
     and `exit_code` where a sweep would be refused for that reason.
@@ -268,6 +232,8 @@ def find_costs(
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
     from mtdlab.config.program_study import ProgramSpec
+    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
+    from mtdlab.sweep.progress import clock
 
     if isinstance(spec, ProgramSpec):
         return {"reason": "how long a program takes is known once its trials have run"}
@@ -292,18 +258,11 @@ def find_costs(
         except Exception as error:
             # out of memory, a killed worker, a GPU error: the rest of the plan is shown
             return {"reason": one_line(error)[:200]}
-    return asdict(found) | {"warnings": _warn_of_costs(spec, found)}
-
-
-def _warn_of_costs(spec: "StudySpec", found: "Estimate") -> list[str]:
-    """Evaluations that dwarf training, a selection or files that differ from published ones."""
-    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
-    from mtdlab.sweep.progress import clock
-
     warnings = []
     if found.evaluation > DWARFS * found.training:
         warnings.append(
             f"a trial evaluates for {clock(found.evaluation)} and trains for "
             f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"
         )
-    return warnings + selection_warnings(spec) + shortfall_warnings(spec)
+    warnings += selection_warnings(spec) + shortfall_warnings(spec)
+    return asdict(found) | {"warnings": warnings}

@@ -99,30 +99,24 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     return frames
 
 
-def check_name(name: str | None) -> None:
-    """Raise MtdlabError for a name of a page that a folder cannot have."""
+def check_name(name: str | None, plus: str = "") -> None:
+    """Raise MtdlabError for a name of a page that a folder cannot have; plus: also allowed."""
     from mtdlab.config.study import is_study_name
 
-    if name is not None and not is_study_name(name):
+    if name is not None and not is_study_name(name.replace(plus or "-", "-")):
+        allowed = f"letters, digits, dots{f', dashes and {plus}' if plus else ' and dashes'}"
         raise MtdlabError(
-            f"--name {name!r}: not a name that a folder can have; use letters, digits, dots and "
-            "dashes, at most 100"
+            f"--name {name!r}: not a name that a folder can have; use {allowed}, at most 100"
         )
 
 
 def page_name(names: list[str], name: str | None) -> str:
     """The folder of a page over several studies: `name`, or made from their names."""
-    from mtdlab.config.study import is_study_name
-
     if name is None:
         joined = "+".join(names)
         short = len(joined) <= _LONGEST_NAME
         return joined if short else f"{names[0]}+{len(names) - 1}-others"
-    if not is_study_name(name.replace("+", "-")):
-        raise MtdlabError(
-            f"--name {name!r}: not a name that a folder can have; use letters, digits, dots, "
-            "dashes and +, at most 100"
-        )
+    check_name(name, plus="+")
     if name in names:
         raise MtdlabError(f"--name {name}: that is the folder of the study's own page")
     return name

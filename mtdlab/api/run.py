@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mtdlab.evaluation.sts import Evaluation
     from mtdlab.settings import TrainerSettings
     from mtdlab.sweep.run import SweepResult
-    from mtdlab.training.inputs import RunInputs
 
 
 def run_study(
@@ -56,15 +55,7 @@ def run_study(
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import sweep
 
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     return sweep(
         given.read(),
         storage_url(storage),
@@ -98,13 +89,7 @@ def train(
         MtdlabError: where settings or data are wrong.
         TrialError: where training fails.
     """
-    given = Given(
-        study=study,
-        profile=profile,
-        set_=assign(overrides),
-        import_=imports,
-        evaluator=evaluator,
-    )
+    given = Given(study, profile, assign(overrides), imports, evaluator)
     return run_once(given.settings(), None if out is None else Path(out))
 
 
@@ -121,6 +106,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train
+    from mtdlab.training.selection import warn_of_missing_sets
 
     if out is not None:
         # before the training, not after it
@@ -128,7 +114,10 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     with stop_on_signals() as stop, progress_bar(counts=True) as bar:
         task = bar.add_task("loading", total=settings.steps)
         inputs = load_inputs(settings)
-        for warning in _warnings(settings, inputs):
+        warnings = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
+        if settings.select_on == "sts_average":
+            warnings.append(warn_of_missing_sets(settings.evaluation))
+        for warning in filter(None, warnings):
             print_text(f"mtdlab: {warning}", file=sys.stderr)
         bar.reset(task, description="training")
 
@@ -163,13 +152,3 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         "uniformity": after.test.uniformity,
         "seconds": outcome.wall_seconds,
     }
-
-
-def _warnings(settings: "TrainerSettings", inputs: "RunInputs") -> list[str]:
-    """The sets that `sts_average` lacks, and the tasks whose files are shorter than published."""
-    from mtdlab.training.selection import warn_of_missing_sets
-
-    found = [f"task {name}: {text}" for name, text in inputs.suite.shortfalls.items()]
-    if settings.select_on == "sts_average":
-        found.append(warn_of_missing_sets(settings.evaluation))
-    return [text for text in found if text]

@@ -8,7 +8,6 @@ import typer
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
     count_noun,
-    finite,
     format_value,
     print_json,
     print_table,
@@ -35,10 +34,7 @@ def compare(
     second: Annotated[
         int | None,
         typer.Argument(
-            metavar="TRIAL",
-            min=0,
-            show_default=False,
-            help="The number of the trial that it is compared with.",
+            metavar="TRIAL", min=0, help="The number of the trial that it is compared with."
         ),
     ] = None,
     storage: opt.Storage = None,
@@ -61,7 +57,12 @@ def compare(
             other = load_study(first, storage, curves=False)
             found, names = compare_studies(frames, other), (study, first)
         else:
-            numbers = (_trial_number(first), second)
+            if not first.isdecimal():
+                raise MtdlabError(
+                    "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
+                    f"{first!r} is none. Two studies are compared by compare STUDY STUDY"
+                )
+            numbers = (int(first), second)
             found = compare_trials(frames, *numbers)
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
     except ValueError as error:
@@ -70,15 +71,6 @@ def compare(
         print_json(_fields(frames, found, names))
     else:
         _print(frames, found, names)
-
-
-def _trial_number(text: str) -> int:
-    if not text.isdecimal():
-        raise MtdlabError(
-            f"compare STUDY TRIAL TRIAL needs the numbers of two trials; {text!r} is none. Two "
-            "studies are compared by compare STUDY STUDY"
-        )
-    return int(text)
 
 
 def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> None:
@@ -141,7 +133,6 @@ def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
 def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
     """The comparison as it is printed with --json: first less second, in points."""
     what = found.difference
-    rows = found.table.astype(object).where(found.table.notna(), None)
     return {
         "study": study.name,
         "first": names[0],
@@ -150,6 +141,6 @@ def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> 
         "settings": {name: list(values) for name, values in found.settings.items()},
         "shared_seeds": found.seeds,
         "shared_configurations": found.configurations,
-        "difference": {name: finite(getattr(what, name)) for name in ("mean", "low", "high")},
-        "scores": rows.to_dict("records"),
+        "difference": {"mean": what.mean, "low": what.low, "high": what.high},
+        "scores": found.table.to_dict("records"),
     }

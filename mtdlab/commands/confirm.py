@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.api.given import find_code
+from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import finite, print_json, print_table
+from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def confirm(
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)
-    code = find_code(import_, evaluator, objective)
+    code = Given(import_=import_, evaluator=evaluator, objective=objective).code()
     planned = plan_confirmation(study, url, seeds, *code)
     result = sweep(
         planned.spec,
@@ -76,8 +76,12 @@ def confirm(
 
 def _fields(found: "Difference") -> dict[str, Any]:
     estimate = found.estimate
-    values = {"difference": estimate.mean, "low": estimate.low, "high": estimate.high}
-    return {"seeds": found.seeds, **{name: finite(value) for name, value in values.items()}}
+    return {
+        "seeds": found.seeds,
+        "difference": estimate.mean,
+        "low": estimate.low,
+        "high": estimate.high,
+    }
 
 
 def _sentence(original: "Difference", again: "Difference") -> str:

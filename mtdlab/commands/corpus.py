@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +11,6 @@ from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
-
-if TYPE_CHECKING:
-    pass
-
-STUDY_SUFFIXES = (".yaml", ".yml")
 
 
 def corpus(
@@ -29,24 +24,16 @@ def corpus(
     ],
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help="Encoder whose tokenizer is used. Default: the study's, or builtin.",
-            show_default=False,
-        ),
+        typer.Option(help="Encoder whose tokenizer is used. Default: the study's, or builtin."),
     ] = None,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            min=3,
-            help="Tokens per sentence in training. Default: the study's, or 32.",
-            show_default=False,
-        ),
+        typer.Option(min=3, help="Tokens per sentence in training. Default: the study's, or 32."),
     ] = None,
     evaluation: Annotated[
         str | None,
         typer.Option(
-            help="Evaluation whose sentences are looked for in the text. Default: the study's.",
-            show_default=False,
+            help="Evaluation whose sentences are looked for in the text. Default: the study's."
         ),
     ] = None,
     profile: opt.Profile = None,
@@ -59,30 +46,26 @@ def corpus(
     With an evaluation it also counts the evaluation's sentences that stand in the text.
     """
     from mtdlab.corpus.survey import survey
+    from mtdlab.evaluation.pairs import Split, load_pairs
 
-    is_study = name.endswith(STUDY_SUFFIXES)
+    is_study = name.endswith((".yaml", ".yml"))
     if not is_study and (profile or set_):
         raise MtdlabError(f"corpus {name}: --profile and --set need a study file, such as a.yaml")
     study = Path(name) if is_study else None
-    settings = Given(study=study, profile=profile, set_=set_, import_=import_).settings()
+    settings = Given(study, profile, set_, import_).settings()
     text = settings.corpus if is_study else name
     evaluation = evaluation or (settings.evaluation if is_study else None)
     limit = max_length or settings.max_length
-    evaluated = _sentences(evaluation) if evaluation else {}
+    evaluated: dict[str, list[str]] = {}
+    if evaluation:
+        splits: tuple[Split, ...] = ("dev", "test")
+        pairs = {split: load_pairs(evaluation, split) for split in splits}
+        evaluated = {f"{evaluation} {split}": [*p.first, *p.second] for split, p in pairs.items()}
     found = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
     if as_json:
         print_json(found)
     else:
         _print(found, limit)
-
-
-def _sentences(evaluation: str) -> dict[str, list[str]]:
-    """The sentences of the dev and of the test pairs."""
-    from mtdlab.evaluation.pairs import Split, load_pairs
-
-    splits: tuple[Split, ...] = ("dev", "test")
-    pairs = {split: load_pairs(evaluation, split) for split in splits}
-    return {f"{evaluation} {split}": [*each.first, *each.second] for split, each in pairs.items()}
 
 
 def _print(found: dict[str, Any], limit: int) -> None:

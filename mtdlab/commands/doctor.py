@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +24,6 @@ def doctor(
         typer.Argument(
             metavar="STUDY",
             autocompletion=opt.complete_study,
-            show_default=False,
             help="Name of a study. Default: all of the database.",
         ),
     ] = None,
@@ -42,24 +41,10 @@ def doctor(
 
     found = examine(storage_url(storage), models, study)
     if as_json:
-        print_json(_fields(found))
+        print_json({"storage": found.storage, "holds": found.holds} | asdict(found))
     else:
         print_text("\n".join(_lines(found)))
     raise typer.Exit(0 if found.holds else PROBLEMS)
-
-
-def _fields(found: "Examination") -> dict[str, Any]:
-    return {
-        "storage": found.storage,
-        "holds": found.holds,
-        "database": [asdict(problem) for problem in found.database],
-        "studies": {
-            name: [asdict(problem) for problem in problems]
-            for name, problems in found.studies.items()
-        },
-        "notes": {name: list(notes) for name, notes in found.notes.items()},
-        "machine": found.machine,
-    }
 
 
 def _lines(found: "Examination") -> Iterator[str]:

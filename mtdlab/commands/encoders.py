@@ -18,7 +18,6 @@ def train(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            show_default=False,
             callback=opt.replace_name,
             autocompletion=opt.complete_study_file,
             help="A study file, or a packaged study, whose trainer section to take.",
@@ -28,17 +27,14 @@ def train(
     set_: opt.Overrides = None,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
-    ] = None,
+    out: opt.ModelFolder = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train one encoder and print its scores, without a study.
 
     Nothing is kept without --out: neither the model nor its scores.
     """
-    given = Given(study=file, profile=profile, set_=set_, import_=import_, evaluator=evaluator)
-    settings = given.settings()
+    settings = Given(file, profile, set_, import_, evaluator).settings()
     if out is None:
         print_text("without --out the trained model is not kept", file=sys.stderr)
     row = run.run_once(settings, out)
@@ -60,7 +56,6 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="A,B,...",
-            show_default=False,
             help="STS12 ... SICKR, MR ... MRPC, builtin; sts and transfer for whole tables; "
             "beir:FOLDER, mteb:TASK, evaluator. "
             "Default: all, or builtin without data.",
@@ -68,34 +63,26 @@ def evaluate(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder in SentEval's layout. Default: MTDLAB_DATA, or senteval in it.",
-            show_default=False,
-        ),
+        typer.Option(help="Folder in SentEval's layout. Default: MTDLAB_DATA, or senteval in it."),
     ] = None,
     pooling: Annotated[
         str | None,
         typer.Option(
             help="cls, mean, first-last, last2 or last-token. Default: that of a model saved by "
             "mtdlab, with its prompt and segments, else that of the encoder's "
-            "1_Pooling/config.json, else cls, or last-token for a decoder.",
-            show_default=False,
+            "1_Pooling/config.json, else cls, or last-token for a decoder."
         ),
     ] = None,
     whiten: Annotated[
         int | None,
         typer.Option(
-            min=1,
-            metavar="K",
-            show_default=False,
-            help="Whiten by each task's own sentences, keep K dimensions.",
+            min=1, metavar="K", help="Whiten by each task's own sentences, keep K dimensions."
         ),
     ] = None,
     flow: Annotated[
         str | None,
         typer.Option(
             metavar="SEED[,NAME=VALUE,...]",
-            show_default=False,
             help="Map each task's own sentences to a normal distribution by a flow (BERT-flow), "
             "trained with this seed. Settings: levels, depth, width, permutation (reversed or "
             "random), batch_size, learning_rate.",

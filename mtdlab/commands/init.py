@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 import yaml
@@ -19,9 +19,6 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry
 from mtdlab.packaged import packaged_studies
 from mtdlab.terminal import print_text, printable
-
-if TYPE_CHECKING:
-    from mtdlab.config import StudySpec
 
 BUILTIN = "builtin"
 VALUES: Mapping[str, list[Any]] = {
@@ -91,16 +88,24 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
 
 def write_study(new: NewStudy) -> str:
     """The text of the study file, with a comment beside what is likely to be changed."""
-    builtin = new.encoder == BUILTIN
-    trainer: dict[str, Any] = {"encoder": new.encoder} | _pooling(new)
-    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation}
-    trainer |= {"batch_size": 64} | ({} if "method" in new.vary else {"queue_size": 512})
+    builtin, varies_method = new.encoder == BUILTIN, "method" in new.vary
+    trainer: dict[str, Any] = {"encoder": new.encoder}
+    if not (builtin or varies_method):
+        # here, as in parse_varied; methods have poolings of their own
+        from mtdlab.encoders.folders import declared_pooling
+
+        trainer["pooling"] = declared_pooling(new.encoder) or "cls"
+    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation, "batch_size": 64}
+    trainer |= {} if varies_method else {"queue_size": 512}
     trainer |= SETTINGS[builtin]
+    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
+    encoder = "the built-in encoder" if builtin else new.encoder
+    question = f"How does the score depend on {' and '.join(new.vary)}, for {encoder} trained on "
     kept = {name: value for name, value in trainer.items() if name not in new.vary}
     lines = [
         "# Written by mtdlab init. Next: mtdlab plan, then mtdlab sweep, with this file.",
         f"study: {new.name}",
-        f"description: {_scalar(describe(new))}",
+        f"description: {_scalar(f'{question}{data}?')}",
         "metric: sts_test  # reported; sts_dev ranks the trials",
         "trainer:  # the same for every trial",
         *(line for name, value in kept.items() for line in _lines(name, value)),
@@ -110,24 +115,6 @@ def write_study(new: NewStudy) -> str:
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _pooling(new: NewStudy) -> dict[str, Any]:
-    """The pooling that the encoder was made with; methods that are varied have their own."""
-    if new.encoder == BUILTIN or "method" in new.vary:
-        return {}
-    # here, as in read_varied
-    from mtdlab.encoders.folders import declared_pooling
-
-    return {"pooling": declared_pooling(new.encoder) or "cls"}
-
-
-def describe(new: NewStudy) -> str:
-    """The study's question, for its page."""
-    varied = " and ".join(new.vary)
-    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
-    encoder = "the built-in encoder" if new.encoder == BUILTIN else new.encoder
-    return f"How does the score depend on {varied}, for {encoder} trained on {data}?"
 
 
 def _lines(name: str, value: Any) -> list[str]:
@@ -160,7 +147,6 @@ def init(
         typer.Argument(
             metavar="NAME",
             autocompletion=opt.complete_packaged,
-            show_default=False,
             help="Name of the new study, or of a packaged study to copy. Default: my-study.",
         ),
     ] = None,
@@ -168,34 +154,24 @@ def init(
         bool, typer.Option("--list", help="List the studies that come with mtdlab.")
     ] = False,
     encoder: Annotated[
-        str | None,
-        typer.Option(help="builtin, a folder, or a Hugging Face name.", show_default=False),
+        str | None, typer.Option(help="builtin, a folder, or a Hugging Face name.")
     ] = None,
     corpus: Annotated[
         str | None,
-        typer.Option(
-            help="Training text: builtin, a file, a folder, or dataset:NAME#COLUMN.",
-            show_default=False,
-        ),
+        typer.Option(help="Training text: builtin, a file, a folder, or dataset:NAME#COLUMN."),
     ] = None,
     evaluation: Annotated[
-        str | None,
-        typer.Option(help="builtin, or a folder with graded sentence pairs.", show_default=False),
+        str | None, typer.Option(help="builtin, or a folder with graded sentence pairs.")
     ] = None,
     vary: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[=VALUE,...]",
-            show_default=False,
             help=f"Setting to vary (repeatable); values may be left out for {', '.join(VALUES)}.",
         ),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Number of seeds.", show_default=False)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: NAME.yaml.", show_default=False)
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="Number of seeds.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: NAME.yaml.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a study file: a new one from options or a few questions, or a copy of a packaged study.
@@ -272,16 +248,13 @@ def _write(path: Path, text: str, as_json: bool) -> None:
         print_json({"file": str(path), "study": spec.name, "trials": trials})
         return
     most = "at most " if spec.until else ""
-    print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({_describe(spec)})")
+    varied = f"{', '.join(spec.search) or 'nothing'} varied"
+    seeds = count_noun(len(spec.seeds), "seed")
+    print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
     file = shlex.quote(str(path))
     print_text("next, to estimate time and number of seeds, to run it, and to write its page:")
     for command in (f"plan {file}", f"sweep {file}", f"report --study {spec.name}"):
         print_text(f"  mtdlab {command}")
-
-
-def _describe(spec: "StudySpec") -> str:
-    varied = ", ".join(spec.search) or "nothing"
-    return f"{varied} varied, {count_noun(len(spec.seeds), 'seed')}"
 
 
 def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
@@ -311,8 +284,19 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
     print_text(
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
-    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, partial(_varying, new))
-    new = _prompt("Seeds per configuration", str(new.seeds), partial(_with_seeds, new))
+
+    def vary(listed: str) -> NewStudy:
+        return _checked(new, vary=parse_varied(listed.split()))
+
+    def repeat(seeds: str) -> NewStudy:
+        if not seeds.isdecimal() or not int(seeds):
+            raise MtdlabError(
+                f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2"
+            )
+        return _checked(new, seeds=int(seeds))
+
+    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, vary)
+    new = _prompt("Seeds per configuration", str(new.seeds), repeat)
     return path, write_study(new)
 
 
@@ -346,21 +330,12 @@ def _present(setting: str, file: Path, name: str) -> str:
     return _absolute(name, file)
 
 
-def _varying(new: NewStudy, listed: str) -> NewStudy:
-    return _check(replace(new, vary=parse_varied(listed.split())))
-
-
-def _with_seeds(new: NewStudy, seeds: str) -> NewStudy:
-    if not seeds.isdecimal() or not int(seeds):
-        raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
-    return _check(replace(new, seeds=int(seeds)))
-
-
-def _check(new: NewStudy) -> NewStudy:
-    """The same study. Raises MtdlabError with its mistakes, without their places in the file."""
+def _checked(new: NewStudy, **changed: Any) -> NewStudy:
+    """A changed study. Raises MtdlabError with its mistakes, without their places in the file."""
     from mtdlab.config.reader import parse_study
     from mtdlab.config.source import SpecError
 
+    new = replace(new, **changed)
     try:
         parse_study("the new study", write_study(new))
     except SpecError as error:
@@ -370,13 +345,13 @@ def _check(new: NewStudy) -> NewStudy:
 
 def _list(as_json: bool) -> None:
     """The packaged studies with their questions."""
-    import yaml
-
     rows: list[dict[str, Any]] = []
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")
         values = yaml.safe_load(text)
-        question = _question(str(values.get("description") or _first_comment(text)))
+        described = str(values.get("description") or _first_comment(text))
+        # its first sentence
+        question = re.split(r"(?<=[.?])\s", " ".join(described.split()))[0]
         profiles = list(values.get("profiles", {}))
         rows.append({"name": name, "question": question, "profiles": profiles})
     if as_json:
@@ -387,11 +362,6 @@ def _list(as_json: bool) -> None:
         variants = f" Profiles: {', '.join(row['profiles'])}." if row["profiles"] else ""
         print_text(wrap_text(row["question"] + variants, f"{row['name']:{width}}"))
     print_text("\nmtdlab init NAME copies one; mtdlab sweep NAME runs it as it is.")
-
-
-def _question(text: str) -> str:
-    """The first sentence."""
-    return re.split(r"(?<=[.?])\s", " ".join(text.split()))[0]
 
 
 def _first_comment(text: str) -> str:

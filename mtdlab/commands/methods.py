@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
-from mtdlab.api.given import import_named
+from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
@@ -16,7 +16,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     from mtdlab.methods.registry import find_method, method_names
     from mtdlab.settings.trainer import INTENDED
 
-    import_named(import_)
+    Given(import_=import_).code()
     found = {name: find_method(name) for name in method_names()}
     if as_json:
         print_json({"methods": {name: _method_fields(method) for name, method in found.items()}})
@@ -45,7 +45,7 @@ def schema(import_: opt.Imports = None) -> None:
     """Print the JSON Schema of a study file, for completion and checks in an editor."""
     from mtdlab.config.reference import study_schema
 
-    import_named(import_)
+    Given(import_=import_).code()
     print_json(study_schema())
 
 

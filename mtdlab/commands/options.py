@@ -60,8 +60,7 @@ StudyName = Annotated[
 Storage = Annotated[
     str | None,
     typer.Option(
-        help="Database URL or SQLite file. Default: MTDLAB_STORAGE, OPTUNA_STORAGE, mtdlab.db.",
-        show_default=False,
+        help="Database URL or SQLite file. Default: MTDLAB_STORAGE, OPTUNA_STORAGE, mtdlab.db."
     ),
 ]
 StudyOption = Annotated[
@@ -70,16 +69,13 @@ StudyOption = Annotated[
         "--study",
         metavar="STUDY",
         autocompletion=complete_study,
-        show_default=False,
         help="Name of a study in the database (mtdlab studies).",
     ),
 ]
 Profile = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME",
-        show_default=False,
-        help="One of the file's profiles: the study is then called STUDY-NAME.",
+        metavar="NAME", help="One of the file's profiles: the study is then called STUDY-NAME."
     ),
 ]
 Models = Annotated[Path, typer.Option(help="Folder in which the best trial's model is kept.")]
@@ -87,7 +83,6 @@ Artifacts = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        show_default=False,
         help="Folder or fsspec URL (s3://bucket/runs) that all machines share, for checkpoints and "
         "models. Default: that of the study's first sweep with one.",
     ),
@@ -101,7 +96,6 @@ Imports = Annotated[
     typer.Option(
         "--import",
         metavar="MODULE",
-        show_default=False,
         help="Python file or module that defines training methods. Also: MTDLAB_IMPORT.",
     ),
 ]
@@ -110,7 +104,6 @@ Evaluator = Annotated[
     typer.Option(
         "--evaluator",
         metavar="MODULE:FUNCTION",
-        show_default=False,
         help="Function of encode, or encode and split, that returns a dict of scores. "
         "Also: MTDLAB_EVALUATOR.",
     ),
@@ -119,14 +112,21 @@ Objective = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:FUNCTION",
-        show_default=False,
         help="Training program of your own, in place of mtdlab's trainer: digits:train.",
     ),
 ]
+Measure = Annotated[
+    bool,
+    typer.Option(
+        "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
+    ),
+]
+ModelFolder = Annotated[
+    Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Jobs = Annotated[
-    int | None,
-    typer.Option(min=1, help="Worker processes. Default: one a core, or GPU.", show_default=False),
+    int | None, typer.Option(min=1, help="Worker processes. Default: one a core, or GPU.")
 ]
 MaxFailed = Annotated[
     int | None,
@@ -134,7 +134,6 @@ MaxFailed = Annotated[
         "--max-failed",
         min=1,
         metavar="N",
-        show_default=False,
         help="Stop, with exit code 1, when N trials of the study have failed.",
     ),
 ]

@@ -2,15 +2,15 @@
 
 import shlex
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
-    begin_design,
     find_costs,
+    find_design,
     find_ended,
     list_configurations,
     read_begun,
@@ -31,12 +31,7 @@ def plan(
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
-        ),
-    ] = True,
+    measure: opt.Measure = True,
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
     effect: Annotated[
@@ -46,7 +41,6 @@ def plan(
         float | None,
         typer.Option(
             min=0.001,
-            show_default=False,
             help="Residual standard deviation of a run. Default: that of the study's runs, or 1.5.",
         ),
     ] = None,
@@ -64,21 +58,16 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
+    from mtdlab.cost.copies import begin_in_copy, can_copy
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.preflight import setting_warnings
 
-    given = Given(
-        study=file,
-        profile=profile,
-        set_=set_,
-        import_=import_,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
-    design = begin_design(spec, storage, effect=effect, sd=sd, record=record, in_copy=measure)
+    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
+    # it takes seconds, in which a copy of this process finds it
+    design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
     warnings = warn_of_confounding(rows) + setting_warnings(spec)
     ended = find_ended(spec, storage_url(storage))
@@ -140,52 +129,33 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
     if "reason" in found:
         return [f"no estimate: {found['reason']}"]
     workers, trials = count_noun(found["workers"], "worker"), count_noun(found["trials"], "trial")
-    shortest, longest = map(clock, found["trial"])
-    duration = shortest if shortest == longest else f"{shortest} to {longest}"
-    return [
+    duration = " to ".join(dict.fromkeys(map(clock, found["trial"])))
+    lines = [
         f"time    about {clock(found['seconds'])}: {trials} of {duration} "
         f"on {workers} with {count_noun(found['threads'], 'thread')} each, "
         f"after {clock(found['start'])} to start",
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
-        *_gpu_lines(found),
+    ]
+    if found["gpu_memory"]:
+        fit = f"up to {found['gpu_workers']} fit on each GPU (--jobs-per-gpu)"
+        fit = fit if found["gpu_workers"] else "more than the smallest GPU has"
+        lines.append(f"GPU     {decimal(found['gpu_memory'])} for each worker: {fit}")
+    scaled = "; the slow ones scaled from smaller batches"
+    lines += [
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
         *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
-        _basis(found),
-        *_smaller_lines(found["smaller"], command),
-        *(f"warning {warning}" for warning in found["warnings"]),
+        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine"
+        + (scaled if found["measured"] != found["kinds"] else ""),
     ]
-
-
-def _basis(found: dict[str, Any]) -> str:
-    measured, kinds = found["measured"], found["kinds"]
-    text = f"basis   {measured} of {kinds} kinds of step were timed on this machine"
-    return text if measured == kinds else f"{text}; the slow ones scaled from smaller batches"
-
-
-def _smaller_lines(smaller: dict[str, Any] | None, command: str) -> list[str]:
-    from mtdlab.sweep.progress import clock
-
-    if smaller is None:
-        return []
-    changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
-    trials = count_noun(smaller["trials"], "trial")
-    return [
-        f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
-        f"  {command} {changed}",
-    ]
-
-
-def _gpu_lines(found: dict[str, Any]) -> list[str]:
-    """What a worker needs of a GPU, and how many of them fit on one; none without a GPU."""
-    from rich.filesize import decimal
-
-    if not found["gpu_memory"]:
-        return []
-    fit, needed = found["gpu_workers"], decimal(found["gpu_memory"])
-    if not fit:
-        return [f"GPU     {needed} for each worker: more than the smallest GPU has"]
-    return [f"GPU     {needed} for each worker: up to {fit} fit on each GPU (--jobs-per-gpu)"]
+    if smaller := found["smaller"]:
+        changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
+        trials = count_noun(smaller["trials"], "trial")
+        lines += [
+            f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
+            f"  {command} {changed}",
+        ]
+    return lines + [f"warning {warning}" for warning in found["warnings"]]
 
 
 def describe_design(design: dict[str, Any]) -> list[str]:
@@ -227,21 +197,16 @@ def _describe_power(power: dict[str, Any]) -> list[str]:
             f"        {power['planned_seeds']} seeds show a flat score to be flat within "
             f"{power['flat_margin']:.2g} points"
         )
-    return lines + _describe_precision(power["precision"])
-
-
-def _describe_precision(precision: dict[str, Any] | None) -> list[str]:
-    """Whether more seeds or more evaluation items would help; nothing where it is not known."""
-    if precision is None:
-        return []
-    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
-    return [
-        f"items   standard error of a difference between two levels: {precision['of_seeds']:.2g} "
-        f"points from {precision['seeds']} seeds,",
-        f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; more "
-        f"{more} help more",
-        f"        no number of seeds shows less than {precision['least']:.2g} points with them",
-    ]
+    if precision := power["precision"]:
+        more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+        lines += [
+            "items   standard error of a difference between two levels: "
+            f"{precision['of_seeds']:.2g} points from {precision['seeds']} seeds,",
+            f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; "
+            f"more {more} help more",
+            f"        no number of seeds shows less than {precision['least']:.2g} points with them",
+        ]
+    return lines
 
 
 def _seeds(need: dict[str, Any]) -> str:

@@ -48,8 +48,16 @@ def format_value(value: Any) -> str:
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on standard output."""
-    print_text(json.dumps(value, indent=2, allow_nan=False))
+    """Print one JSON object on standard output; null for numbers that are not finite."""
+    print_text(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [*map(_finite, value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(rows: list[dict[Any, Any]]) -> None:
@@ -60,7 +68,7 @@ def print_table(rows: list[dict[Any, Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if _finite(value) is None:
         return "–"
     if not isinstance(value, float):
         return str(value)
@@ -78,8 +86,3 @@ def name_trials(numbers: Sequence[int], most: int) -> str:
     listed = ", ".join(map(str, numbers[:most]))
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}"
-
-
-def finite(value: float | None) -> float | None:
-    """A number as JSON can hold it: None where it is not known or not finite."""
-    return value if value is not None and math.isfinite(value) else None

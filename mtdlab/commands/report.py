@@ -4,9 +4,8 @@ import math
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import finite, name_trials, print_json
+from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -39,22 +38,15 @@ _MOST_NAMED = 5
 def report(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[STUDY]...",
-            show_default=False,
-            help="Name of a study; several are read together.",
-        ),
+        typer.Argument(metavar="[STUDY]...", help="Name of a study; several are read together."),
     ] = None,
     study: Annotated[
-        list[str] | None,
-        typer.Option(help="The same as an option, which can be repeated.", show_default=False),
+        list[str] | None, typer.Option(help="The same as an option, which can be repeated.")
     ] = None,
     table: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="CSV or Parquet file of runs made elsewhere, or of level means.",
+            metavar="FILE", help="CSV or Parquet file of runs made elsewhere, or of level means."
         ),
     ] = None,
     from_: Annotated[
@@ -62,14 +54,12 @@ def report(
         typer.Option(
             "--from",
             metavar="FILE",
-            show_default=False,
             help="data/study.parquet beside a page: makes that page again without a database. "
             "Repeat it to read several together.",
         ),
     ] = None,
     published: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", show_default=False, help="Published means: figure2."),
+        str | None, typer.Option(metavar="NAME", help="Published means: figure2.")
     ] = None,
     score: Annotated[
         str, typer.Option(metavar="COLUMN", help="With --table: the column with the score.")
@@ -78,16 +68,14 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="NAME=COLUMN",
-            show_default=False,
             help="With --table: the column that holds NAME, such as ema_decay=moco_m.",
         ),
     ] = None,
     scale: Annotated[
         Scale | None,
         typer.Option(
-            show_default=False,
             help="With --table: whether scores are from -1 to 1, or x 100. Default: fraction if "
-            "all lie between -1 and 1.",
+            "all lie between -1 and 1."
         ),
     ] = None,
     storage: opt.Storage = None,
@@ -110,8 +98,7 @@ def report(
         ),
     ] = False,
     watch: Annotated[
-        bool,
-        typer.Option("--watch", help="Rewrite the page while the study runs, until it ends."),
+        bool, typer.Option("--watch", help="Rewrite the page while the study runs, until it ends.")
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     as_json: opt.AsJson = False,
@@ -122,48 +109,49 @@ def report(
     means (--published).
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
-    _check_source({"STUDY": studies, "--table": table, "--from": from_, "--published": published})
+    sources = {"STUDY": studies, "--table": table, "--from": from_, "--published": published}
+    given = [option for option, value in sources.items() if value]
+    if len(given) != 1:
+        raise MtdlabError(
+            "report needs exactly one of the name of a STUDY, --table, --from and --published; "
+            f"given: {' and '.join(given) or 'none of them'}"
+        )
     if table is None and (score != "score" or column or scale):
         raise MtdlabError("--score, --column and --scale describe a table; use them with --table")
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
     if transfer and len(studies) + len(from_ or []) < 2:
         raise MtdlabError("--transfer compares a study with others; name two or more")
+    opens = iter([open_])
 
-    def write_named() -> Written:
-        found = [load_named(each, storage) for each in studies]
-        return _write(found, out, name, transfer=transfer)
-
-    with _name_folder(out):
-        if watch:
-            _watch(studies, storage, write_named, as_json, open_)
+    def write() -> None:
+        generated = None
+        if studies:
+            found: list[StudyFrames] | LevelMeans = [load_named(each, storage) for each in studies]
         elif table is not None:
-            _show(_write_table(table, score, column or [], scale, out, name), as_json, open_)
-        elif published is not None:
-            check_name(name)
-            means = _load_means(published)
-            _show(_write_means(means, out / (name or published)), as_json, open_)
-        elif from_:
-            _show(_write_stored(from_, out, name, transfer=transfer), as_json, open_)
+            found = _read_table(table, score, column or [], scale, name)
         else:
-            _show(write_named(), as_json, open_)
+            found, generated = _read_stored(from_ or [], published)
+        if isinstance(found, list):
+            page_name = None if table else name
+            page, fields, lines = _write_studies(found, out, page_name, generated, transfer)
+        else:
+            check_name(name)
+            page, fields, lines = _write_means(found, out / (name or published or found.name))
+        if as_json:
+            print_json(fields)
+        else:
+            print_text("\n".join([*lines, f"The page: {page}"]), flush=True)
+        if next(opens, False):
+            webbrowser.open(page.resolve().as_uri())
 
-
-@dataclass(frozen=True)
-class Written:
-    """A page, and what is printed of it: fields with --json, else the text."""
-
-    page: Path
-    fields: dict[str, Any]
-    text: str
-
-
-@contextmanager
-def _name_folder(out: Path) -> Iterator[None]:
-    """Raise MtdlabError for an OSError: studies and tables that cannot be read raise their own."""
     try:
-        yield
+        if watch:
+            _watch(studies, storage, write)
+        else:
+            write()
     except OSError as error:
+        # studies and tables that cannot be read raise errors of their own
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(
             f"--out {out}: the page cannot be written ({reason}); name a folder that can be "
@@ -171,104 +159,73 @@ def _name_folder(out: Path) -> Iterator[None]:
         ) from None
 
 
-def _show(written: Written, as_json: bool, open_: bool) -> None:
-    if as_json:
-        print_json(written.fields)
-    else:
-        print_text(written.text, flush=True)
-    if open_:
-        webbrowser.open(written.page.resolve().as_uri())
+Page = tuple[Path, dict[str, Any], list[str]]
+"""A page, and what is printed of it: fields with --json, else lines."""
 
 
-def _check_source(options: Mapping[str, object]) -> None:
-    given = [option for option, value in options.items() if value]
-    if len(given) != 1:
-        found = " and ".join(given) or "none of them"
-        raise MtdlabError(
-            "report needs exactly one of the name of a STUDY, --table, --from and --published; "
-            f"given: {found}"
-        )
-
-
-def _write_table(
-    path: Path, score: str, columns: list[str], scale: Scale | None, out: Path, name: str | None
-) -> Written:
-    """The page of runs made elsewhere, or of level means."""
+def _read_table(
+    path: Path, score: str, columns: list[str], scale: Scale | None, name: str | None
+) -> "list[StudyFrames] | LevelMeans":
+    """Runs made elsewhere, as a study of that name, or level means."""
     from analysis.data.cells import TableError
     from analysis.data.frames import StudyFrames
     from analysis.data.run_tables import open_table
 
-    try:
-        found = open_table(path, score=score, columns=_parse_columns(columns), scale=scale)
-    except TableError as error:
-        raise MtdlabError(str(error)) from None
-    check_name(name)
-    if isinstance(found, StudyFrames):
-        return _write([replace(found, name=name or found.name)], out, None)
-    return _write_means(found, out / (name or found.name))
-
-
-def _parse_columns(given: list[str]) -> Mapping[str, str]:
-    """The pairs of --column NAME=COLUMN."""
     parsed = {}
-    for each in given:
+    for each in columns:
         ours, equals, theirs = each.partition("=")
         if not (ours and equals and theirs):
             raise MtdlabError(f"--column {each!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
         parsed[ours] = theirs
-    return parsed
+    try:
+        found = open_table(path, score=score, columns=parsed, scale=scale)
+    except TableError as error:
+        raise MtdlabError(str(error)) from None
+    check_name(name)
+    return [replace(found, name=name or found.name)] if isinstance(found, StudyFrames) else found
 
 
-def _load_means(published: str) -> "LevelMeans":
+def _read_stored(
+    paths: list[Path], published: str | None
+) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
+    """Published means, or the data beside earlier pages and when the last of them was made."""
     from analysis.data.level_means import load_published_means
+    from analysis.data.stored_frames import from_parquet
 
     try:
-        return load_published_means(published)
+        if published is not None:
+            return load_published_means(published), None
+        found = [from_parquet(path) for path in paths]
     except ValueError as error:
-        raise MtdlabError(f"--published: {error}") from None
+        option = "--from " if published is None else "--published: "
+        raise MtdlabError(f"{option}{error}") from None
+    for study, _ in found:
+        check_name(study.name)
+    return [study for study, _ in found], max(when for _, when in found)
 
 
-def _write_means(means: "LevelMeans", folder: Path) -> Written:
-    """The page of level means."""
+def _write_means(means: "LevelMeans", folder: Path) -> Page:
     from analysis.report import write_level_means
 
     written = write_level_means(means, folder, generated=now(), version=__version__)
-    text = "\n".join([*written.summary, f"The page: {written.page}"])
-    return Written(written.page, _page_fields(written), text)
+    return written.page, _page_fields(written), [*written.summary]
 
 
-def _write_stored(paths: list[Path], out: Path, name: str | None, *, transfer: bool) -> Written:
-    """The page, or the page over several studies, of the data beside earlier pages."""
-    from analysis.data.stored_frames import StoredFramesError, from_parquet
-
-    try:
-        found = [from_parquet(path) for path in paths]
-    except StoredFramesError as error:
-        raise MtdlabError(f"--from {error}") from None
-    for study, _ in found:
-        check_name(study.name)
-    generated = max(when for _, when in found)
-    return _write([study for study, _ in found], out, name, generated, transfer=transfer)
-
-
-def _write(
-    studies: "Sequence[StudyFrames]",
+def _write_studies(
+    studies: "list[StudyFrames]",
     out: Path,
     name: str | None,
-    generated: str | None = None,
-    *,
-    transfer: bool = False,
-) -> Written:
+    generated: str | None,
+    transfer: bool,
+) -> Page:
     """The page of a study; of several, or one with a name for the page, that over all of them."""
     from analysis.report.agreement import describe_agreement
 
     if len(studies) == 1 and name is None:
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
-        parts = (own.summary[0], _describe_failed(frames), f"The page: {own.page}")
-        return Written(
-            own.page, _page_fields(own) | _ranking(frames), "\n".join(filter(None, parts))
-        )
+        lines = [own.summary[0], *_describe_failed(frames)]
+        return own.page, _page_fields(own) | _ranking(frames), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
     pages = {
         frames.name: _page_fields(own) | _ranking(frames)
@@ -279,19 +236,17 @@ def _write(
     fields = _files(written) | {"pages": pages}
     if transfer:
         fields["transfer"] = [_agreement_fields(each) for each in written.agreements]
-    return Written(written.page, fields, "\n".join([*lines, f"The page: {written.page}"]))
+    return written.page, fields, lines
 
 
-def _describe_failed(frames: "StudyFrames") -> str:
-    """How many runs failed, and the numbers of the first; empty where none did."""
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
-    if not len(failed):
-        return ""
-    named = name_trials(failed["number"].tolist(), _MOST_NAMED)
-    return (
-        f"{len(failed)} of {len(frames.trials)} runs failed ({named}) and are left out of the "
-        "scores."
-    )
+def _describe_failed(frames: "StudyFrames") -> Iterator[str]:
+    """How many runs failed, and the numbers of the first; nothing where none did."""
+    failed = frames.trials.loc[frames.trials["state"] == "FAIL", "number"].tolist()
+    if failed:
+        yield (
+            f"{len(failed)} of {len(frames.trials)} runs failed "
+            f"({name_trials(failed, _MOST_NAMED)}) and are left out of the scores."
+        )
 
 
 def _agreement_fields(found: "Agreement") -> dict[str, Any]:
@@ -305,10 +260,7 @@ def _agreement_fields(found: "Agreement") -> dict[str, Any]:
         "pairs": found.pairs,
         "alike": found.alike,
         "opposite": found.opposite,
-        **{
-            name: {end: finite(value) for end, value in vars(each).items()}
-            for name, each in estimates.items()
-        },
+        **{name: vars(each) for name, each in estimates.items()},
         "same_best": found.same_best if math.isfinite(found.ratio.low) else None,
     }
 
@@ -345,11 +297,11 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     return names | {
         "best": {
             "trial": best.number,
-            "mtd": mtd_value(finite(best.mtd)),
-            "select_by_score": finite(best.value),
-            "optimism": finite(best.optimism),
-            "score": finite(best.score),
-            "score_optimism": finite(best.score_optimism),
+            "mtd": mtd_value(best.mtd),
+            "select_by_score": best.value,
+            "optimism": best.optimism,
+            "score": best.score,
+            "score_optimism": best.score_optimism,
         }
     }
 
@@ -364,32 +316,22 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
         "peak_excluded": verdict.peak_excluded,
-        "peak_mtd": mtd_value(finite(verdict.peak_mtd)),
+        "peak_mtd": mtd_value(verdict.peak_mtd),
         "peak_interval": None if interval is None else [*map(mtd_value, interval)],
         "optimal_range": [*map(mtd_value, verdict.optimal_range)],
-        "p_value": finite(verdict.p_value),
-        "p_trend": finite(verdict.p_trend),
+        "p_value": verdict.p_value,
+        "p_trend": verdict.p_trend,
         "items": verdict.items,
     }
 
 
-def _watch(
-    names: list[str],
-    storage: str | None,
-    write: Callable[[], Written],
-    as_json: bool,
-    open_: bool,
-) -> None:
-    """Write the page until the studies have ended or Ctrl-C is pressed; open it once."""
+def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
+    """Write the page until the studies have ended or Ctrl-C is pressed."""
     from mtdlab.store import load_study
 
-    opens = iter([open_])
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:
-        write_on_changes(
-            lambda: [load_study(each, storage, curves=False) for each in names],
-            lambda: _show(write(), as_json, next(opens, False)),
-        )
+        write_on_changes(lambda: [load_study(each, storage, curves=False) for each in names], write)
     except KeyboardInterrupt:
         print_text("Stopped watching.", file=sys.stderr)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.api.given import import_named
+from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
 from mtdlab.terminal import print_text
@@ -20,10 +20,7 @@ def reproduce(
     storage: opt.Storage = None,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for the model, as SentenceTransformer opens it."),
-    ] = None,
+    out: opt.ModelFolder = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Run a trial again as it is recorded, and compare the scores. The database is not changed.
@@ -38,9 +35,8 @@ def reproduce(
     if out is not None:
         # before the training, not after it
         check_model_folder(out)
-    repeatable = find_repeatable(
-        study, trial, storage_url(storage), import_named(import_, evaluator=evaluator)
-    )
+    modules, _ = Given(import_=import_, evaluator=evaluator).code()
+    repeatable = find_repeatable(study, trial, storage_url(storage), modules)
     found = run_with_progress(repeatable, out)
     if as_json:
         print_json(_fields(repeatable, found))
@@ -59,8 +55,7 @@ def reproduce(
 def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Reproduction":
     """Run the trial again with a progress bar, and save its model to `out`, unless it is None.
 
-    Raises:
-        KeyboardInterrupt: where it is interrupted.
+    Raises KeyboardInterrupt where it is interrupted.
     """
     from mtdlab.evaluation.sts import Evaluation
     from mtdlab.sweep.reproduce import run_again
@@ -82,20 +77,18 @@ def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Rep
 
 
 def _rows(found: "Reproduction") -> list[dict[str, Any]]:
-    recorded = found.trial.scores
-    return [
-        {
-            "score": name,
-            "recorded": f"{recorded[name]:.4f}" if name in recorded else None,
-            "reproduced": f"{score:.4f}",
-            "difference": _format_difference(found.differences[name]) if name in recorded else None,
-        }
-        for name, score in found.scores.items()
-    ]
-
-
-def _format_difference(difference: float) -> str:
-    return f"{difference:+.4g}" if difference else "0"
+    rows = []
+    for name, score in found.scores.items():
+        before, after = found.trial.scores.get(name), found.differences.get(name)
+        rows.append(
+            {
+                "score": name,
+                "recorded": None if before is None else f"{before:.4f}",
+                "reproduced": f"{score:.4f}",
+                "difference": "0" if after == 0 else after and f"{after:+.4g}",
+            }
+        )
+    return rows
 
 
 def _sentences(found: "Reproduction") -> list[str]:

@@ -47,6 +47,7 @@ def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
 def study_fields(study: "StudyOverview") -> dict[str, Any]:
     """A study as it is printed with --json; `last` is when a trial last began or ended."""
     states = ("COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED")
+    best = study.best
     return {
         "study": study.name,
         "state": study.state,
@@ -54,18 +55,15 @@ def study_fields(study: "StudyOverview") -> dict[str, Any]:
         "select_by": study.select_by,
         "planned": study.planned,
         **{state.lower(): study.counts.get(state, 0) for state in states},
-        "best": best_fields(study),
+        "best": best
+        and {
+            "trial": best.number,
+            "mtd": mtd_value(best.mtd),
+            "select_by_score": best.ranking,
+            "score": best.score,
+        },
         "last": study.last and study.last.isoformat(timespec="seconds"),
     }
-
-
-def best_fields(study: "StudyOverview") -> dict[str, Any] | None:
-    """The best trial with its MTD, the score that ranks it, and the score that is reported."""
-    if (best := study.best) is None:
-        return None
-    mtd = mtd_value(best.mtd)
-    ranking = {"select_by_score": best.ranking, "score": best.score}
-    return {"trial": best.number, "mtd": mtd} | ranking
 
 
 def _row(study: "StudyOverview") -> dict[str, Any]:
@@ -90,8 +88,7 @@ _LARGEST_WHOLE = 1e9
 def show(
     study: opt.StudyName,
     trial: Annotated[
-        int | None,
-        typer.Argument(min=0, metavar="TRIAL", show_default=False, help="Number of a trial."),
+        int | None, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")
     ] = None,
     storage: opt.Storage = None,
     models: opt.Models = Path("models"),
@@ -103,58 +100,46 @@ def show(
 
     A trial of it: mtdlab show mtd 16
     """
+    from mtdlab.store import list_studies, load_study
+    from mtdlab.store.recorded import read_trial
+    from mtdlab.store.tables import living_state
     from mtdlab.store.urls import mask, storage_url
 
     url = storage_url(storage)
     model = models / study
     if trial is None:
-        _print_study(study, url, model, as_json)
+        frames = load_study(study, url, curves=False)
+        overview = next(each for each in list_studies(url) if each.name == study)
+        if as_json:
+            print_json(_study_fields(frames, overview, model))
+            return
+        done = f"{overview.counts.get('COMPLETE', 0)} of {overview.planned} trials done"
+        print_text(f"study {study} in {mask(url)}: {overview.state}, {done}")
+        print_text(in_fields(_describe_study(frames, overview, model)))
         return
-    from mtdlab.store.recorded import read_trial
-    from mtdlab.store.tables import living_state
-
     found = read_trial(url, study, trial)
     if as_json:
         print_json(_trial_fields(study, found, model))
     else:
-        state = _state(living_state(found.row))
+        ended = living_state(found.row)
+        state = "failed" if ended == "FAIL" else ended.lower()
         print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
         print_text(in_fields(_describe_trial(study, found, model)))
         if found.row.traceback:
             print_text(f"\n{found.row.traceback.rstrip()}")
 
 
-def _print_study(name: str, url: str, model: Path, as_json: bool) -> None:
-    from mtdlab.store import list_studies, load_study
-    from mtdlab.store.urls import mask
-
-    frames = load_study(name, url, curves=False)
-    overview = next(each for each in list_studies(url) if each.name == name)
-    if as_json:
-        print_json(_study_fields(frames, overview, model))
-        return
-    done = overview.counts.get("COMPLETE", 0)
-    print_text(
-        f"study {name} in {mask(url)}: {overview.state}, {done} of {overview.planned} trials done"
-    )
-    print_text(in_fields(_describe_study(frames, overview, model)))
-
-
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.commands.report import verdict_fields
 
     failed = frames.trials[frames.trials["state"] == "FAIL"]
+    named = ["trial", "reason", "reason_code"]
     return study_fields(study) | {
         "description": study.description,
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(frames.verdict()),
-        "failed": [
-            {"trial": int(number), "reason": reason, "reason_code": code}
-            for number, reason, code in zip(
-                failed["number"], failed["reason"], failed["reason_code"], strict=True
-            )
-        ],
+        "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,
         "next": next_command(frames, study),
     }
@@ -164,9 +149,12 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     from analysis.report.summary import find_no_gain_of
 
     varied = [f"{name} {_list_values(values)}" for name, values in _varied_values(frames).items()]
+    failed = [
+        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
+        for reason, trials in frames.trials.query("state == 'FAIL'").groupby("reason", sort=False)
+    ]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
-    best = _describe_best(study, kept_trial(model), model)
     return [
         ("question", study.description),
         ("varied", "; ".join(varied)),
@@ -174,34 +162,26 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
         ("score", f"{study.metric}, in points{ranked}"),
         ("training", find_no_gain_of(frames)),
         ("finding", frames.summary()),
-        ("best trial", best),
-        ("failed", _describe_failures(frames)),
+        ("best trial", _describe_best(study, model)),
+        ("failed", "; ".join(failed)),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
         ("next", next_command(frames, study)),
     ]
 
 
-def _describe_best(study: "StudyOverview", kept: int | None, model: Path) -> str:
+def _describe_best(study: "StudyOverview", model: Path) -> str:
     from analysis.data.runs import format_mtd
 
-    fields, best = best_fields(study), study.best
-    if fields is None or best is None:
+    if (best := study.best) is None:
         return ""
     mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
-    scores = {study.select_by: fields["select_by_score"], study.metric: fields["score"]}
-    path = f"; model in {model}" if kept == best.number else ""
-    if not path and study.model is not None and study.model.trial == best.number:
+    scores = {study.select_by: best.ranking or 0.0, study.metric: best.score or 0.0}
+    path = ""
+    if kept_trial(model) == best.number:
+        path = f"; model in {model}"
+    elif study.model is not None and study.model.trial == best.number:
         path = f"; {study.model}"
     return f"{best.number}{mtd}: {in_scores(scores)}{path}"
-
-
-def _describe_failures(frames: "Study") -> str:
-    """The reasons, each with the numbers of its trials."""
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
-    return "; ".join(
-        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
-        for reason, trials in failed.groupby("reason", sort=False)
-    )
 
 
 def next_command(frames: "Study", study: "StudyOverview") -> str:
@@ -222,7 +202,12 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     for name in varied_settings(trials, frames.settings):
         known = trials[name][~is_missing(trials[name])].unique().tolist()
         # a column of whole numbers holds fractions where a method lacks the setting
-        values = [int(each) if _is_whole(each) else each for each in known]
+        values = [
+            int(each)
+            if isinstance(each, float) and each.is_integer() and abs(each) < _LARGEST_WHOLE
+            else each
+            for each in known
+        ]
         # a changed database may hold both
         varied[name] = sorted(values, key=lambda each: (isinstance(each, str), each))
     return varied
@@ -233,10 +218,6 @@ def _list_values(values: list[Any]) -> str:
     if len(texts) > _MOST_VALUES:
         return f"{len(texts)} values from {texts[0]} to {texts[-1]}"
     return ", ".join(texts)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:
@@ -297,7 +278,3 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
 def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
     """The settings beside those that are searched."""
     return {name: each for name, each in trial.settings.items() if name not in trial.parameters}
-
-
-def _state(state: str) -> str:
-    return "failed" if state == "FAIL" else state.lower()

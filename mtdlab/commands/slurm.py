@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,16 +30,12 @@ def slurm(
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,
     tasks: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=1_000_000, show_default=False, help="Tasks. Default: from the estimate."
-        ),
+        int | None, typer.Option(min=1, max=1_000_000, help="Tasks. Default: from the estimate.")
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            show_default=False,
             help="Time limit of a task: minutes or HH:MM:SS. Default: from the estimate.",
         ),
     ] = None,
@@ -50,7 +44,6 @@ def slurm(
         typer.Option(
             min=0,
             max=64,
-            show_default=False,
             help="GPUs of a task, with a worker on each. Default: 1 if the study uses a GPU.",
         ),
     ] = None,
@@ -69,20 +62,11 @@ def slurm(
     max_array_size: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            show_default=False,
-            help="MaxArraySize of the cluster. Default: what scontrol says, or 1001.",
+            min=0, help="MaxArraySize of the cluster. Default: what scontrol says, or 1001."
         ),
     ] = None,
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure/--no-measure", help="Time a few steps to estimate the cost on this machine."
-        ),
-    ] = True,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write. Default: STUDY.sbatch.", show_default=False)
-    ] = None,
+    measure: opt.Measure = True,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: STUDY.sbatch.")] = None,
 ) -> None:
     """Record a study and write a Slurm script that runs its trials in a job array.
 
@@ -93,121 +77,101 @@ def slurm(
     from mtdlab.methods.user_modules import present_evaluator
     from mtdlab.slurm.resources import max_array_size as ask_size
     from mtdlab.slurm.resources import parse_time
-    from mtdlab.slurm.script import read_options
-    from mtdlab.store.urls import mask, sqlite_file, storage_url
+    from mtdlab.slurm.script import Script, read_options
+    from mtdlab.store.urls import mask, sqlite_file, storage_url, without_passwords
     from mtdlab.sweep.preflight import has_trials_left
     from mtdlab.sweep.run import sweep
 
     named = {"partition": partition, "account": account}
     options = [f"{option}={value}" for option, value in named.items() if value is not None]
-    asked = Asked(
-        tasks=tasks,
-        seconds=parse_time(time) if time is not None else None,
-        gpus=gpus,
-        options=read_options([*options, *(sbatch or [])]),
-        size=ask_size(max_array_size),
-        measure=measure,
-    )
-    given = Given(
-        study=file,
-        profile=profile,
-        set_=set_,
-        import_=import_,
-        evaluator=evaluator,
-        objective=objective,
-        storage=storage,
-    )
+    given_options = read_options([*options, *(sbatch or [])])
+    seconds = None if time is None else parse_time(time)
+    size = ask_size(max_array_size)
+    given = Given(file, profile, set_, import_, evaluator, objective, storage)
     url = storage_url(storage)
     spec = read_begun(given)
     if not has_trials_left(spec, url):
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
         return
     path = out or Path(f"{spec.name}.sbatch")
-    # by their paths: a worker has no study file, in whose folder it could look them up
+    if path.is_dir() or not path.parent.is_dir():
+        raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
+    trials, resources = _resources(spec, url, tasks, seconds, gpus, measure=measure)
+    is_secret = without_passwords(url) != url
     modules, program = given.code()
     function = present_evaluator()
-    code = write_options(
+    options_of_worker = write_options(
+        study=spec.name,
+        storage=None if is_secret else url,
+        models=str(models),
+        # by their paths: a worker has no study file, in whose folder it could look them up
         import_=[module.spec for module in modules],
         evaluator=function.spec if function else None,
         objective=f"{program.module.spec}:{program.function}" if program else None,
+        jobs=str(resources.workers) if resources.workers > 1 else None,
     )
-    job = plan_job(spec, url, asked, path, models, code)
+    job = Script(
+        study=spec.name,
+        trials=trials,
+        resources=resources,
+        # by the path of this Python, since a node has another PATH; -P: modules in the working
+        # folder do not hide installed ones
+        command=[sys.executable, "-P", "-m", "mtdlab", "worker", *options_of_worker],
+        url_is_secret=is_secret,
+        options=given_options,
+        folder=Path.cwd(),
+        logs=path.absolute().with_name(f"{path.stem}-logs"),
+        size=min(resources.tasks, size),
+    )
+    text = job.text()
     # a sweep that runs none of the trials records them
     sweep(spec, url, models=models, jobs=0, command=given.command(models))
-    save_script(job, path)
+    try:
+        job.logs.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
     if sqlite_file(url) is not None:
         print_text(
             f"mtdlab: {mask(url)} is one file, and network file systems do not lock it reliably; "
             "use PostgreSQL, unless all tasks run on one node with the file on its local disk",
             file=sys.stderr,
         )
-    print_text("\n".join(describe_job(job, path, url)))
+    print_text("\n".join(_describe(job, path, url)))
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the user asks of the cluster; None where it is derived. size: MaxArraySize."""
-
-    tasks: int | None
-    seconds: int | None
-    gpus: int | None
-    options: Mapping[str, str]
-    size: int
-    measure: bool
-
-
-def plan_job(
-    spec: "StudySpec", url: str, asked: Asked, path: Path, models: Path, code: Sequence[str]
-) -> "Script":
-    """Derive the resources, before anything is written.
-
-    Args:
-        code: the options that name the user's code, for the workers.
-
-    Raises:
-        MtdlabError: where the file cannot be written.
-    """
-    from mtdlab.slurm.script import Script
-
-    path = path.absolute()
-    if path.is_dir() or not path.parent.is_dir():
-        raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
-    trials, resources = _resources(spec, url, asked)
-    script = Script(
-        study=spec.name,
-        trials=trials,
-        resources=resources,
-        command=_worker(spec.name, url, models, code, resources.workers),
-        url_is_secret=_is_secret(url),
-        options=asked.options,
-        folder=Path.cwd(),
-        logs=path.with_name(f"{path.stem}-logs"),
-        size=min(resources.tasks, asked.size),
+def _unwritable(path: Path, reason: str) -> MtdlabError:
+    return MtdlabError(
+        f"--out {path}: the script cannot be written ({reason.lower()}); name another file"
     )
-    script.text()
-    return script
 
 
-def _resources(spec: "StudySpec", url: str, asked: Asked) -> "tuple[int, Resources]":
+def _resources(
+    spec: "StudySpec",
+    url: str,
+    tasks: int | None,
+    seconds: int | None,
+    gpus: int | None,
+    *,
+    measure: bool,
+) -> "tuple[int, Resources]":
     """The number of trials that are left, and what each task asks for.
 
     A study that a look may extend can have none left now.
     """
-    from mtdlab.cost.estimate import ignore
     from mtdlab.slurm.resources import derive
 
     ended = find_ended(spec, url)
     trials = sum((unit.setting, unit.seed) not in ended for unit in spec.units())
-    gpus = _gpus(spec) if asked.gpus is None else asked.gpus
+    gpus = _gpus(spec) if gpus is None else gpus
     costs = {}
-    if asked.measure and trials:
+    if measure and trials:
         # before anything is checked: it takes this process as one that has only imported
-        costs = find_costs(spec, gpus or None, 1, ended, ignore)
+        costs = find_costs(spec, gpus or None, 1, ended)
     if "reason" in costs:
         print_text(f"mtdlab: no estimate: {costs['reason']}", file=sys.stderr)
     estimate = costs if "threads" in costs else None
-    derived = derive(max(1, trials), estimate, tasks=asked.tasks, seconds=asked.seconds, gpus=gpus)
-    return trials, derived
+    return trials, derive(max(1, trials), estimate, tasks=tasks, seconds=seconds, gpus=gpus)
 
 
 def _gpus(spec: "StudySpec") -> int:
@@ -223,52 +187,32 @@ def _gpus(spec: "StudySpec") -> int:
     return int(wanted or ("auto" in devices and torch.cuda.is_available()))
 
 
-def _worker(study: str, url: str, models: Path, code: Sequence[str], jobs: int) -> list[str]:
-    """The command of a task: by the path of this Python, since a node has another PATH.
-
-    -P: modules in the working folder do not hide installed ones.
-    """
-    words = [sys.executable, "-P", "-m", "mtdlab", "worker", "--study", study]
-    if not _is_secret(url):
-        words += ["--storage", url]
-    words += ["--models", str(models), *code]
-    return [*words, "--jobs", str(jobs)] if jobs > 1 else words
-
-
-def _is_secret(url: str) -> bool:
-    from mtdlab.store.urls import without_passwords
-
-    return without_passwords(url) != url
-
-
-def _unwritable(path: Path, reason: str) -> MtdlabError:
-    return MtdlabError(
-        f"--out {path}: the script cannot be written ({reason.lower()}); name another file"
-    )
-
-
-def save_script(job: "Script", path: Path) -> None:
-    """Write the script and create the folder of its logs. Raises MtdlabError."""
-    try:
-        job.logs.mkdir(exist_ok=True)
-        path.write_text(job.text(), encoding="utf-8")
-    except OSError as error:
-        raise _unwritable(path, error.strerror or str(error)) from None
-
-
-def describe_job(job: "Script", path: Path, url: str) -> list[str]:
+def _describe(job: "Script", path: Path, url: str) -> list[str]:
     """What was written, what each task asks for and why, and what to do next."""
+    from mtdlab.slurm.resources import format_time
     from mtdlab.slurm.script import submissions
     from mtdlab.store.urls import mask
 
-    trials = count_noun(job.trials, "trial")
-    near = Path(os.path.relpath(path))
-    commands = submissions(near, job.resources.tasks, job.size)
+    near, asked = Path(os.path.relpath(path)), job.resources
+    commands = submissions(near, asked.tasks, job.size)
     lines = [
-        f"study {job.study}: {trials} left, recorded in {mask(url)}",
+        f"study {job.study}: {count_noun(job.trials, 'trial')} left, recorded in {mask(url)}",
         f"script {near}, logs in {os.path.relpath(job.logs)}",
-        *_asked_lines(job),
     ]
+    values = {
+        "tasks": (str(asked.tasks), None),
+        "time": (format_time(asked.seconds), None),
+        "memory": (f"{asked.memory} M" if asked.memory else "not set", job.options.get("mem")),
+        "cores": (str(asked.cpus), job.options.get("cpus-per-task")),
+    }
+    for name, (value, given) in values.items():
+        shown = f"{value}: {asked.reasons[name]}" if given is None else f"{given}: as given"
+        lines.append(f"  {name:7} {shown}")
+    if asked.gpus:
+        lines.append(f"  GPUs    {asked.gpus}: a worker on each")
+    lines.append(
+        f"  signal  USR1 {asked.lead} s before the limit; at most {asked.timeouts} requeues at it"
+    )
     if job.url_is_secret:
         lines.append(
             "the script holds no password: export MTDLAB_STORAGE before sbatch, or leave the "
@@ -278,31 +222,3 @@ def describe_job(job: "Script", path: Path, url: str) -> list[str]:
         lines.append(f"an array has at most {job.size} tasks (MaxArraySize): submit all of these")
     lines += [f"next: {command}" for command in commands]
     return [*lines, f"then: mtdlab report --study {job.study}"]
-
-
-def _asked_lines(job: "Script") -> list[str]:
-    """A line for each resource: its value, and how it was derived."""
-    from mtdlab.slurm.resources import format_time
-
-    asked = job.resources
-    values = {
-        "tasks": str(asked.tasks),
-        "time": format_time(asked.seconds),
-        "memory": f"{asked.memory} M" if asked.memory else "not set",
-        "cores": str(asked.cpus),
-    }
-    replaced = {"memory": "mem", "cores": "cpus-per-task"}
-    rows = []
-    for name, value in values.items():
-        option = job.options.get(replaced.get(name, ""))
-        rows.append(
-            f"  {name:7} {value}: {asked.reasons[name]}"
-            if option is None
-            else f"  {name:7} {option}: as given"
-        )
-    if asked.gpus:
-        rows.append(f"  GPUs    {asked.gpus}: a worker on each")
-    rows.append(
-        f"  signal  USR1 {asked.lead} s before the limit; at most {asked.timeouts} requeues at it"
-    )
-    return rows

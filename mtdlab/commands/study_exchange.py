@@ -58,10 +58,7 @@ def rename(
 def export_study(
     study: opt.StudyName,
     storage: opt.Storage = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The file to write. Default: STUDY.db.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write. Default: STUDY.db.")] = None,
 ) -> None:
     """Write a study with its trials, scores and curves to a SQLite file of its own.
 
@@ -82,8 +79,7 @@ def import_study(
     ],
     storage: opt.Storage = None,
     name: Annotated[
-        str | None,
-        typer.Option(help="Name of the study here. Default: as exported.", show_default=False),
+        str | None, typer.Option(help="Name of the study here. Default: as exported.")
     ] = None,
 ) -> None:
     """Add the study of an exported file to the database, which may be SQLite or PostgreSQL.

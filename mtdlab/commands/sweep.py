@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.api.given import Given, find_code
+from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
 
@@ -17,7 +17,6 @@ def sweep(
         int | None,
         typer.Option(
             min=0,
-            show_default=False,
             help="Worker processes. Default: one a core, or GPU. 0: record the trials and run "
             "none, for mtdlab worker.",
         ),
@@ -45,7 +44,6 @@ def sweep(
         str | None,
         typer.Option(
             metavar="URL",
-            show_default=False,
             help="Scheduler of the dask cluster, tcp://HOST:PORT. Also: DASK_SCHEDULER_ADDRESS.",
         ),
     ] = None,
@@ -63,14 +61,7 @@ def sweep(
     from mtdlab.sweep.signals import ended_by_signals
 
     command = opt.this_command()
-    given = Given(
-        study=file,
-        profile=profile,
-        set_=set_,
-        import_=import_,
-        evaluator=evaluator,
-        objective=objective,
-    )
+    given = Given(file, profile, set_, import_, evaluator, objective)
     with ended_by_signals():
         spec = given.read()
         result = run(
@@ -123,8 +114,8 @@ def worker(
 
     url = storage_url(storage)
     with ended_by_signals():
-        code = find_code(import_, evaluator, objective)
-        spec, recorded_command = read_defined(study, url, *code)
+        given = Given(import_=import_, evaluator=evaluator, objective=objective)
+        spec, recorded_command = read_defined(study, url, *given.code())
         result = sweep(
             spec,
             url,

@@ -10,7 +10,6 @@ from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.config import StudySpec
-from mtdlab.store import FinishedTrial
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.progress import clock, describe_look
@@ -38,18 +37,27 @@ def print_result(
 def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:
     """The end of a sweep as fields.
 
-    `best.value` is the score that ranks the trials, as in Optuna.
-
     Args:
         models: the folder of the studies' models.
         command: the sweep's own, which `next` repeats where trials are left.
     """
+    best = result.best
     fields = {
         "study": result.study,
         "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
-        "best": _best_fields(result),
+        # value, as in Optuna, and select_by_score rank it; score is reported
+        "best": best
+        and {
+            "trial": best.number,
+            "seed": best.seed,
+            "parameters": best.parameters,
+            "mtd": mtd_value(best.mtd),
+            "value": best.ranking,
+            "select_by_score": best.ranking,
+            "score": best.score,
+        },
         "model": _model(result, models),
         "planned": result.planned,
         "ran": result.ran,
@@ -85,24 +93,20 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
         lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
         if result.keeps_models:
-            lines.append(f"model: {_model(result, models) or _absent(result, best, models)}")
-    lines += _failure_lines(result.failures)
+            reason = f"another machine ran trial {best.number}, or it could not be saved"
+            if result.model is not None and result.model.trial == best.number:
+                reason = str(result.model)
+            absent = f"not in {models / result.study} on this machine: {reason}"
+            lines.append(f"model: {_model(result, models) or absent}")
+    reasons: dict[str, list[int]] = {}
+    for row in result.failures:
+        reasons.setdefault(row.reason, []).append(row.number)
+    for reason, numbers in reasons.items():
+        text = f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
     return lines + [f"next: {each}" for each in _next(result, command)]
-
-
-def _best_fields(result: SweepResult) -> dict[str, Any] | None:
-    """The best trial: `value` ranks it, `score` is reported."""
-    if (best := result.best) is None:
-        return None
-    known = {"trial": best.number, "seed": best.seed, "parameters": best.parameters}
-    return known | {
-        "mtd": mtd_value(best.mtd),
-        "value": best.ranking,
-        "select_by_score": best.ranking,
-        "score": best.score,
-    }
 
 
 def _model(result: SweepResult, models: Path) -> str | None:
@@ -115,25 +119,6 @@ def _model(result: SweepResult, models: Path) -> str | None:
     if saved is not None and saved.is_shared and saved.trial == best.number:
         return saved.path
     return None
-
-
-def _absent(result: SweepResult, best: FinishedTrial, models: Path) -> str:
-    here = f"not in {models / result.study} on this machine"
-    if result.model is not None and result.model.trial == best.number:
-        return f"{here}: {result.model}"
-    return f"{here}: another machine ran trial {best.number}, or it could not be saved"
-
-
-def _failure_lines(failures: tuple[FinishedTrial, ...]) -> list[str]:
-    """A line for each reason, with the trials that failed for it."""
-    trials: dict[str, list[int]] = {}
-    for row in failures:
-        trials.setdefault(row.reason, []).append(row.number)
-    lines = []
-    for reason, numbers in trials.items():
-        text = f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
-    return lines
 
 
 def _next(result: SweepResult, command: str) -> list[str]:

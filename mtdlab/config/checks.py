@@ -19,12 +19,12 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import Mistakes, nearest_or_program
+from mtdlab.config.source import KeyPath, Mistakes, nearest_or_program
 from mtdlab.config.study import StudySpec, section
 from mtdlab.config.study_file import StudyFile, lacking, point_at
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
-from mtdlab.settings import Setting, first_error
+from mtdlab.settings import RunSettings, Setting, first_error
 from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 from mtdlab.settings.tasks import (
@@ -63,7 +63,8 @@ def add_metric_task(top: StudyFile) -> StudyFile:
         task = EVALUATOR if task_of(metric) == EVALUATOR else top.metric
         trainer["tasks"] = ",".join(filter(None, (listed, task)))
     updates: dict[str, Any] = {"metric": metric, "trainer": trainer}
-    if _has_dev(metric):
+    evaluator = present_evaluator() if task_of(metric) == EVALUATOR else None
+    if metric.startswith(BEIR) or (evaluator is not None and evaluator.has_dev):
         if "select_on" not in top.search:
             trainer.setdefault("select_on", metric + DEV)
         if "select_by" not in top.model_fields_set:
@@ -71,13 +72,6 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     if "select_by" in top.model_fields_set:
         updates["select_by"] = score_name(top.select_by)
     return top.model_copy(update=updates)
-
-
-def _has_dev(metric: str) -> bool:
-    if task_of(metric) == EVALUATOR:
-        evaluator = present_evaluator()
-        return evaluator is not None and evaluator.has_dev
-    return metric.startswith(BEIR)
 
 
 def with_evaluator(
@@ -95,23 +89,6 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
     return ",".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
-def check_external(key: str, name: str, mistakes: Mistakes) -> None:
-    """Whether an external score may be the metric or rank the trials: dev data never are reported.
-
-    Args:
-        key: metric or select_by.
-    """
-    if task_of(name) == EVALUATOR and present_evaluator() is None:
-        mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
-    if key == "metric" and name.endswith(DEV):
-        reported = score_name(name).removesuffix(DEV)
-        mistakes.add((key,), f"dev data select; report {reported}, on test data")
-    if key == "select_by" and not name.endswith(DEV):
-        mistakes.add(
-            (key,), f"{name} is what is reported; rank by sts_dev, or a score that ends in {DEV}"
-        )
-
-
 def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
     """The rules of keys at the top level, as far as the keys that they read are sound."""
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
@@ -121,7 +98,15 @@ def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
             mistakes.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if mistakes.sound((key,)) and is_external_score(name):
-            check_external(key, name, mistakes)
+            if task_of(name) == EVALUATOR and present_evaluator() is None:
+                mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
+            # dev data never are reported, and only they rank
+            if key == "metric" and name.endswith(DEV):
+                reported = score_name(name).removesuffix(DEV)
+                mistakes.add((key,), f"dev data select; report {reported}, on test data")
+            elif key == "select_by" and not name.endswith(DEV):
+                message = f"rank by sts_dev, or a score that ends in {DEV}"
+                mistakes.add((key,), f"{name} is what is reported; {message}")
         elif mistakes.sound((key,)) and name not in METRICS:
             message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
             mistakes.add((key,), message)
@@ -228,57 +213,61 @@ def check_values(
             mistakes.add(path, describe_rule(error.errors()[0]))
 
 
-def check_pruner(spec: StudySpec, mistakes: Mistakes) -> None:
-    """Refuse a pruner that would compare test scores in a study that is ranked by dev scores.
+READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
+    (key,) for key in ("trainer", "search", "seeds", "sampler", "trials", "skip", "until")
+)
+"""The keys that decide which trials there are."""
 
-    A pruner sees the scores of the pairs on which the checkpoint is chosen.
+
+def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
+    """The rules of the whole study, as far as what they read is sound, before any trial is built.
+
+    Raises ValueError for a search that has no grid.
     """
-    on_test = spec.selections() & {"test", "sts_average"}
-    if spec.pruner != "none" and on_test and spec.select_by == "sts_dev":
+    selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
+    on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
+    if spec.pruner != "none" and on_test and mistakes.sound(("pruner",), ("select_by",)):
+        # a pruner sees the scores of the pairs on which the checkpoint is chosen
         mistakes.add(
             ("pruner",),
             "a pruner compares scores on the pairs that select_on names, here the test pairs; "
             "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
         )
+    points = list(grid(spec.search, spec.skip)) if spec.sampler == "grid" else []
+    trials = []
+    if mistakes.sound(("skip",)):
+        if spec.sampler == "grid" and not points:
+            mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
+        for point in points:
+            try:
+                trials.append(spec.settings(spec.parameters_of(point), seed=0))
+            except ValidationError as error:
+                # the others break the same rule
+                mistakes.add(("search",), f"{point}: {first_error(error)}")
+                break
+        configurations = len(points) or spec.trials or 0
+        if (count := configurations * len(spec.seeds)) > TRIALS:
+            mistakes.add(
+                ("until", "max_seeds") if spec.until else ("seeds",),
+                f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
+                f"{count:,} trials; a study has at most {TRIALS:,}",
+            )
+    if spec.until and mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
+        _check_until(spec, trials, mistakes)
+    if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
+        for point, mtd in zip(points, (each.mtd for each in trials), strict=True):
+            strata = top.search[STRATA]["strata"]
+            if mtd is None or all(abs(mtd - each) > STRATA_TOLERANCE for each in strata):
+                message = (
+                    f"{point} has an MTD of {mtd}; strata need a constant EMA decay and the whole "
+                    "queue"
+                )
+                mistakes.add(("search", STRATA), message)
+                break
 
 
-def check_points(spec: StudySpec, mistakes: Mistakes) -> None:
-    """Refuse, before anything runs, a grid with a point that cannot be trained, or with none.
-
-    Only the first such point: the others break the same rule.
-    """
-    if spec.sampler != "grid":
-        return
-    points = list(grid(spec.search, spec.skip))
-    if not points:
-        mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
-    for point in points:
-        try:
-            spec.settings(spec.parameters_of(point), seed=0)
-        except ValidationError as error:
-            mistakes.add(("search",), f"{point}: {first_error(error)}")
-            return
-
-
-def check_trials(spec: StudySpec, mistakes: Mistakes) -> None:
-    """Refuse more trials than a study may have, before any of them is built."""
-    if spec.sampler == "grid":
-        configurations = sum(1 for _ in grid(spec.search, spec.skip))
-    else:
-        configurations = spec.trials or 0
-    if (count := configurations * len(spec.seeds)) > TRIALS:
-        path = ("until", "max_seeds") if spec.until else ("seeds",)
-        mistakes.add(
-            path,
-            f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
-            f"{count:,} trials; a study has at most {TRIALS:,}",
-        )
-
-
-def check_until(spec: StudySpec, mistakes: Mistakes) -> None:
+def _check_until(spec: StudySpec, trials: Sequence[RunSettings], mistakes: Mistakes) -> None:
     """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
-    if spec.until is None:
-        return
     where = ("until",)
     if spec.sampler != "grid":
         mistakes.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
@@ -288,24 +277,10 @@ def check_until(spec: StudySpec, mistakes: Mistakes) -> None:
     if "method" in spec.search:
         mistakes.add(where, "needs one method; the verdict is about MTD")
         return
-    levels: set[float | None] = set()
-    for point in grid(spec.search, spec.skip):
-        levels.add(spec.settings(spec.parameters_of(point), seed=0).mtd)
+    levels: set[float | None] = {None}
+    for each in trials:
+        levels.add(each.mtd)
         # further levels change nothing
-        if len(levels - {None}) > 1:
-            break
-    else:
-        mistakes.add(where, "needs two levels of MTD or more to compare")
-
-
-def check_strata_kept(spec: StudySpec, mtds: Sequence[float], mistakes: Mistakes) -> None:
-    """Refuse strata whose configurations have another MTD, under a schedule of the EMA decay."""
-    for point in grid(spec.search, spec.skip):
-        found = spec.settings(spec.parameters_of(point), seed=0).mtd
-        if found is None or all(abs(found - mtd) > STRATA_TOLERANCE for mtd in mtds):
-            message = (
-                f"{point} has an MTD of {found}; strata need a constant EMA decay and the whole "
-                "queue"
-            )
-            mistakes.add(("search", STRATA), message)
+        if len(levels) > 2:
             return
+    mistakes.add(where, "needs two levels of MTD or more to compare")

@@ -7,13 +7,13 @@ working folder.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from mtdlab.data_paths import exists, is_folder
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.augmentation import MODELS, parse_augmentation
+from mtdlab.settings.augmentation import parse_augmentation
 from mtdlab.settings.tasks import BEIR, parse_tasks
 from mtdlab.settings.trainer import PAIRS
 
@@ -41,8 +41,9 @@ class Places:
             return name
         if setting in self.given and exists(Path(name)):
             return name
-        beside = self.folder / name
-        return str(beside) if exists(beside) and not _same(beside, Path(name)) else name
+        beside, here = self.folder / name, Path(name)
+        is_here = exists(here) and exists(beside) and beside.samefile(here)
+        return str(beside) if exists(beside) and not is_here else name
 
 
 def resolve_paths(settings: Settings, places: Places) -> Settings:
@@ -51,15 +52,22 @@ def resolve_paths(settings: Settings, places: Places) -> Settings:
         "corpus": _corpus(settings.corpus, places),
         "evaluation": places.find("evaluation", settings.evaluation),
         "encoder": _folder("encoder", settings.encoder, places),
-        "tasks": ",".join(_task(task, places) for task in parse_tasks(settings.tasks)),
-        "augmentation": _augmentation(settings.augmentation, places),
+        "tasks": ",".join(
+            BEIR + places.find("tasks", task.removeprefix(BEIR)) if task.startswith(BEIR) else task
+            for task in parse_tasks(settings.tasks)
+        ),
+        "augmentation": locate_augmentation(settings.augmentation, places),
     }
     return settings.model_copy(update=found)
 
 
-def locate_augmentations(augmentations: tuple[str, ...], places: Places) -> tuple[str, ...]:
-    """Augmentations whose models are the folders that were found."""
-    return tuple(_augmentation(each, places) for each in augmentations)
+def locate_augmentation(text: str, places: Places) -> str:
+    """An augmentation whose models are the folders that were found."""
+    changed = []
+    for each in parse_augmentation(text):
+        models = tuple(_folder("augmentation", model, places) for model in each.models)
+        changed.append(str(replace(each, models=models)))
+    return "+".join(changed) or "none"
 
 
 def _corpus(name: str, places: Places) -> str:
@@ -72,26 +80,7 @@ def _corpus(name: str, places: Places) -> str:
     return places.find("corpus", name)
 
 
-def _task(name: str, places: Places) -> str:
-    if not name.startswith(BEIR):
-        return name
-    return BEIR + places.find("tasks", name.removeprefix(BEIR))
-
-
 def _folder(setting: str, name: str, places: Places) -> str:
     """A folder of this name, or the name, which may be the hub's."""
     found = places.find(setting, name)
     return found if is_folder(Path(found)) else name
-
-
-def _augmentation(text: str, places: Places) -> str:
-    changed = []
-    for each in parse_augmentation(text):
-        models = [_folder("augmentation", model, places) for model in each.models]
-        argument = f":{','.join(models)}" if each.name in MODELS else ""
-        changed.append(f"{each.name}{argument}" if argument else str(each))
-    return "+".join(changed) or "none"
-
-
-def _same(one: Path, other: Path) -> bool:
-    return exists(other) and one.samefile(other)

@@ -6,12 +6,11 @@ Names are free; the values of a setting tell what it is.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from mtdlab.config.checks import check_sampler, check_strata
-from mtdlab.config.search import STRATA, Dimension, Partial, read_dimension, read_strata, resolve
-from mtdlab.config.source import KeyPath, Mistakes, Source
+from mtdlab.config.search import STRATA, resolve
+from mtdlab.config.source import KeyPath, Mistakes
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
@@ -39,10 +38,6 @@ class ProgramSpec(StudySpec):
         """Every setting of the study, by name."""
         return self.named
 
-    def selections(self) -> set[str]:
-        """None: which data a program selects on is not known."""
-        return set()
-
     def settings(self, parameters: dict[str, Any], seed: int) -> ProgramSettings:
         """The settings of one trial."""
         # a multiple is one of a setting that the file names
@@ -64,19 +59,11 @@ class ProgramSpec(StudySpec):
 
     def ensure_imported(self) -> None:
         """Import the program. Raises MtdlabError where it has changed."""
-        self.program.ensure_imported()
+        self.program.load()
 
     def described_methods(self) -> dict[str, Any]:
         """The program and its settings, as a study records methods."""
-        settings = {
-            name: {
-                "symbol": setting.symbol,
-                "unit": setting.unit,
-                "description": setting.description,
-                "default": None,
-            }
-            for name, setting in self.named.items()
-        }
+        settings = {name: setting.describe() for name, setting in self.named.items()}
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
 
@@ -84,9 +71,6 @@ class ProgramSpec(StudySpec):
         del method
         return {name: value for name, value in self.trainer.items() if name not in self.search}
 
-
-Sections = tuple[dict[str, Setting], dict[str, Dimension], tuple[Partial, ...]]
-"""The settings by name, the dimensions of the search, and the points that they leave out."""
 
 _SCORE_NAME = r"[A-Za-z0-9][\w.@/-]{0,99}"
 _OF_QUEUE = {
@@ -99,7 +83,6 @@ _OF_QUEUE = {
 _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
 """Settings that mtdlab reads, so that they have to be numbers: for MTD, figures and progress."""
 _RANGE = ("low", "min", "high", "max", "step", "q")
-_KINDS = "numbers, or texts, or true and false"
 
 
 def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
@@ -118,8 +101,8 @@ def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
         mistakes.add(("tracking",), message)
 
 
-def read_program_sections(top: StudyFile, mistakes: Mistakes) -> Sections:
-    """Check the sections trainer and search."""
+def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setting]:
+    """Check the sections trainer and search; the settings that they name."""
     known: dict[str, Setting] = {}
     for name, value in top.trainer.items():
         path: KeyPath = ("trainer", name)
@@ -131,51 +114,42 @@ def read_program_sections(top: StudyFile, mistakes: Mistakes) -> Sections:
             known[name] = _setting(name, kind)
     search = {name: entry for name, entry in top.search.items() if name != STRATA}
     for name, entry in search.items():
-        _check_searched_name(name, top, mistakes)
-        known[name] = _setting(name, _searched_kind(entry) or str)
-    for name, entry in search.items():
-        if mistakes.sound(("search", name)):
-            known[name] = (
-                mistakes.attempt(
-                    partial(_with_base, mistakes.source, known[name], entry, known, search)
-                )
-                or known[name]
+        path = ("search", name)
+        _check_name(path, mistakes)
+        if name in top.trainer:
+            mistakes.add(path, "also fixed under trainer; keep one of the two")
+        listed = entry if isinstance(entry, list) else None
+        if isinstance(entry, dict):
+            listed = entry.get("values", entry.get("choices"))
+        kind = _searched_kind(entry)
+        if isinstance(listed, list) and listed and kind is None:
+            mistakes.add(
+                path, "values of several kinds; write numbers, or texts, or true and false"
             )
-    _check_numbers(known, top, mistakes)
-    return known, *_read_search(top, known, mistakes)
-
-
-def _read_search(
-    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    found: dict[str, Dimension] = {}
-    left_out: tuple[Partial, ...] = ()
+        known[name] = _setting(name, kind or str)
+    for name, entry in search.items():
+        if (keyword := _keyword(entry)) is None or not mistakes.sound(("search", name)):
+            continue
+        numbers = [each.name for each in known.values() if each.is_integer]
+        plain = [each for each in numbers if _keyword(search.get(each)) is None]
+        if (base := entry[keyword]) in plain:
+            known[name] = _setting(name, int, base)
+        else:
+            allowed = ", ".join(plain) or "none that this file has"
+            message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
+            mistakes.add(("search", name, keyword), message)
+    for name in _NUMBERS:
+        if name in known and not known[name].is_number:
+            section = "search" if name in top.search else "trainer"
+            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
     if STRATA in top.search:
-        found, left_out = _add_strata(top, known, mistakes)
-    for name, entry in top.search.items():
-        if name != STRATA and mistakes.sound(("search", name)):
-            read = partial(read_dimension, mistakes.source, known[name], entry)
-            if (dimension := mistakes.attempt(read)) is not None:
-                found[name] = dimension
-    return found, left_out
-
-
-def _add_strata(
-    top: StudyFile, known: dict[str, Setting], mistakes: Mistakes
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The EMA decays and queue sizes of strata of MTD, which become settings."""
-    where: KeyPath = ("search", STRATA)
-    if "batch_size" not in known:
-        message = "strata need a batch_size, under trainer or search"
-        mistakes.add(where, message)
-    drawn = {"ema_decay": float, "queue_size": int}
-    of_strata = {name: _setting(name, kind) for name, kind in drawn.items()}
-    check_strata(top, known | of_strata, mistakes)
-    if not mistakes.sound(where):
-        return {}, ()
-    known.update(of_strata)
-    read = partial(read_strata, mistakes.source, top.search[STRATA])
-    return mistakes.attempt(read) or ({}, ())
+        if "batch_size" not in known:
+            message = "strata need a batch_size, under trainer or search"
+            mistakes.add(("search", STRATA), message)
+        for name, kind in (("ema_decay", float), ("queue_size", int)):
+            known[name] = _setting(name, kind)
+        check_strata(top, known, mistakes)
+    return known
 
 
 def _setting(name: str, kind: type, base: str = "") -> Setting:
@@ -197,7 +171,7 @@ def _searched_kind(entry: Any) -> type | None:
         return _kind_of(entry)
     if not isinstance(entry, dict):
         return None
-    if "times" in entry or "share_of" in entry:
+    if _keyword(entry):
         return int
     for key in ("values", "choices"):
         if isinstance(entry.get(key), list):
@@ -222,49 +196,7 @@ def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
         mistakes.add(path, "mtdlab records something else under this name; choose another")
 
 
-def _check_searched_name(name: str, top: StudyFile, mistakes: Mistakes) -> None:
-    where: KeyPath = ("search", name)
-    _check_name(where, mistakes)
-    if name in top.trainer:
-        mistakes.add(where, "also fixed under trainer; keep one of the two")
-    entry = top.search[name]
-    listed = entry if isinstance(entry, list) else None
-    if isinstance(entry, dict):
-        listed = entry.get("values", entry.get("choices"))
-    if isinstance(listed, list) and listed and _searched_kind(entry) is None:
-        mistakes.add(where, f"values of several kinds; write {_KINDS}")
-
-
-def _check_numbers(known: Mapping[str, Setting], top: StudyFile, mistakes: Mistakes) -> None:
-    for name in _NUMBERS:
-        if name in known and not known[name].is_number:
-            section = "search" if name in top.search else "trainer"
-            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
-
-
-def _with_base(
-    source: Source,
-    setting: Setting,
-    entry: Any,
-    known: Mapping[str, Setting],
-    search: Mapping[str, Any],
-) -> Setting:
-    """The setting with that of which it is searched as a multiple, if it is."""
-    keyword = next((each for each in ("times", "share_of") if _has(entry, each)), None)
-    if keyword is None:
-        return setting
-    base = entry[keyword]
-    plain = [
-        name
-        for name, each in known.items()
-        if each.is_integer and not any(_has(search.get(name), key) for key in ("times", "share_of"))
-    ]
-    if base not in plain:
-        allowed = ", ".join(plain) or "none that this file has"
-        message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
-        raise source.error(("search", setting.name, keyword), message)
-    return _setting(setting.name, int, base)
-
-
-def _has(entry: Any, key: str) -> bool:
-    return isinstance(entry, dict) and key in entry
+def _keyword(entry: Any) -> str | None:
+    """What an entry has that is searched in multiples of another setting."""
+    keys = entry if isinstance(entry, dict) else ()
+    return next((each for each in ("times", "share_of") if each in keys), None)

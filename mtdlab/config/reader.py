@@ -5,27 +5,23 @@ A profile is a partial study that is laid over the file under a name of its own.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mtdlab.config.checks import (
+    READ_BY_TRIALS,
     add_metric_task,
-    check_points,
-    check_pruner,
     check_searched,
-    check_strata_kept,
+    check_study,
     check_tasks,
     check_top_level,
     check_trainer,
-    check_trials,
-    check_until,
     check_values,
     with_evaluator,
 )
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_sections
+from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_settings
 from mtdlab.config.search import (
     STRATA,
     Choices,
@@ -38,12 +34,10 @@ from mtdlab.config.search import (
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, parse, read
 from mtdlab.config.study import (
     StudySpec,
-    Until,
     UntilSection,
     VerdictSection,
-    extend_seeds,
     known_settings,
-    read_until,
+    read_looks,
     with_pooling,
 )
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
@@ -51,29 +45,13 @@ from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.methods.registry import BUILTIN, DEFAULT, settings_class
 from mtdlab.programs import Program
-from mtdlab.settings import Pooling, TrainerSettings
+from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
 
-READ_BY_TRIALS: tuple[KeyPath, ...] = (
-    ("trainer",),
-    ("search",),
-    ("seeds",),
-    ("sampler",),
-    ("trials",),
-    ("skip",),
-    ("until",),
-)
-"""The keys that decide which trials there are."""
-
-
-@dataclass(frozen=True)
-class _Sections:
-    """The dimensions of a search, the points they leave out, and what makes the study of them."""
-
-    search: dict[str, Dimension]
-    left_out: tuple[Partial, ...]
-    make: Callable[..., StudySpec]
+_AS_WRITTEN = ("metric", "trainer", "sampler", "pruner", "trials", "description", "tracking")
+_Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
+"""What makes the study, the dimensions of its search, and the points that they leave out."""
 
 
 def build_study(
@@ -98,41 +76,44 @@ def build_study(
     verdict = mistakes.attempt(
         lambda: check_section(source, ("verdict",), VerdictSection, top.verdict)
     )
-    until = _read_until(top, mistakes)
+    until, seeds = _read_until(top, mistakes), tuple(dict.fromkeys(top.seeds))
+    if until:
+        # those that are added follow the largest
+        first = max(seeds) + 1
+        seeds += tuple(range(first, first + until[-1] - len(seeds)))
     sections = None
     if mistakes.readable(("trainer",), ("search",)):
         sections = _read_sections(top, modules, program, places, mistakes)
     if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
-        skip = mistakes.attempt(lambda: read_skip(source, top.skip, sections.search, top.sampler))
-        spec = sections.make(
+        make, search, left_out = sections
+        skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
+        spec = make(
+            **{name: getattr(top, name) for name in _AS_WRITTEN},
             name=top.study,
-            metric=top.metric,
             # a program has no dev pairs of its own
             select_by=top.select_by if given or program is None else top.metric,
             select_by_given=given,
-            trainer=top.trainer,
-            search=sections.search,
-            seeds=_seeds(top, until),
-            sampler=top.sampler,
-            pruner=top.pruner,
-            trials=top.trials,
+            search=search,
+            seeds=seeds,
             text=source.text,
-            skip=sections.left_out + (skip or ()),
-            description=top.description,
+            skip=left_out + (skip or ()),
             until=until,
             margin=verdict.margin,
             alpha=verdict.alpha,
             places=places,
-            tracking=top.tracking,
             definition=source.values,
         )
-        _check_rules(top, spec, mistakes)
+        try:
+            check_study(top, spec, mistakes)
+        except ValueError as error:
+            # a search that has no grid
+            mistakes.add(("search",), str(error))
     mistakes.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
 
 
-def _read_until(top: StudyFile, mistakes: Mistakes) -> Until | None:
+def _read_until(top: StudyFile, mistakes: Mistakes) -> tuple[int, ...] | None:
     if top.until is None:
         return None
     section = mistakes.attempt(
@@ -140,13 +121,7 @@ def _read_until(top: StudyFile, mistakes: Mistakes) -> Until | None:
     )
     if section is None or not mistakes.sound(("seeds",)):
         return None
-    seeds = tuple(dict.fromkeys(top.seeds))
-    return mistakes.attempt(lambda: read_until(mistakes.source, section, seeds))
-
-
-def _seeds(top: StudyFile, until: Until | None) -> tuple[int, ...]:
-    seeds = tuple(dict.fromkeys(top.seeds))
-    return extend_seeds(seeds, until.max_seeds) if until else seeds
+    return mistakes.attempt(lambda: read_looks(mistakes.source, section, len({*top.seeds})))
 
 
 def _read_sections(
@@ -158,32 +133,36 @@ def _read_sections(
 ) -> _Sections | None:
     """Check the sections trainer and search; None where no method of the study is known."""
     if program is not None:
-        named, search, left_out = read_program_sections(top, mistakes)
-        return _Sections(search, left_out, partial(ProgramSpec, program=program, named=named))
+        known = read_program_settings(top, mistakes)
+        found = read_search(top, known, mistakes)
+        return partial(ProgramSpec, program=program, named=known), *found
     methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
     if methods is None:
         return None
-    search, left_out = _read_method_sections(top, methods, mistakes)
+    known = known_settings(methods)
+    check_trainer(top, methods, known, mistakes)
+    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
+        check_tasks(top, methods, mistakes)
+    for name in top.search:
+        check_searched(name, top, known, mistakes)
+    search, left_out = read_search(top, known, mistakes)
+    for name, dimension in search.items():
+        check_values(known[name], dimension, methods, mistakes)
     used: tuple[UserModule, ...] = () if set(methods) <= set(BUILTIN) else tuple(modules)
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)
     make = partial(StudySpec, user_modules=used, encoder_pooling=pooling)
-    return _Sections(search, left_out, make)
+    return make, search, left_out
 
 
-def _read_method_sections(
-    top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes
+def read_search(
+    top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The dimensions, and the points they leave out."""
-    known = known_settings(methods)
-    check_trainer(top, methods, known, mistakes)
-    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
-        check_tasks(top, methods, mistakes)
+    """The dimensions of the entries without a mistake, and the points that they leave out."""
     search: dict[str, Dimension] = {}
     left_out: tuple[Partial, ...] = ()
     for name, written in top.search.items():
-        check_searched(name, top, known, mistakes)
         if not mistakes.sound(("search", name)):
             continue
         if name == STRATA:
@@ -193,27 +172,7 @@ def _read_method_sections(
             read = partial(read_dimension, mistakes.source, known[name], written)
             if (dimension := mistakes.attempt(read)) is not None:
                 search[name] = dimension
-    for name, dimension in search.items():
-        check_values(known[name], dimension, methods, mistakes)
     return search, left_out
-
-
-def _check_rules(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
-    """The rules of the whole study, as far as what they read is sound."""
-    try:
-        if mistakes.sound(("pruner",), ("select_by",)):
-            check_pruner(spec, mistakes)
-        if mistakes.sound(("skip",)):
-            check_points(spec, mistakes)
-            check_trials(spec, mistakes)
-        if mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
-            check_until(spec, mistakes)
-        if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
-            mtds = top.search[STRATA]["strata"]
-            check_strata_kept(spec, mtds, mistakes)
-    except ValueError as error:
-        # a search that has no grid
-        mistakes.add(("search",), str(error))
 
 
 def places_of(source: Source, folder: Path | None) -> Places:
@@ -379,14 +338,15 @@ def defined_study(
     modules: Sequence[UserModule] = (),
     folder: Path | None = None,
     program: Program | None = None,
+    overrides: Sequence[str] = (),
 ) -> StudySpec:
     """The study of a recorded `StudySpec.definition`, which was read from `text`.
 
-    Raises:
-        SpecError: where this version refuses it.
+    Raises SpecError where this version refuses it.
     """
-    name = str(definition.get("study"))
-    return build_study(Source(f"study {name}", text, dict(definition)), modules, folder, program)
+    values = copy.deepcopy(dict(definition))
+    source = Source(f"study {values.get('study')}", text, values)
+    return build_study(_over(source, overrides), modules, folder, program)
 
 
 def read_settings(

@@ -18,8 +18,6 @@ edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file,
 `--set trainer.`; [study-file.md](study-file.md) has the keys at the top level of a study file.
 `mtdlab schema` prints the JSON Schema of a study file.
 """
-_SHARED = "## All methods\n"
-_COLUMNS = "| setting | symbol | default | unit | meaning |\n|---|---|---|---|---|"
 
 
 def method_settings(name: str) -> list[Setting]:
@@ -34,11 +32,7 @@ def method_settings(name: str) -> list[Setting]:
 
 def settings_markdown() -> str:
     """docs/reference/settings.md: the shared settings, and each built-in method's own."""
-    parts = [
-        _HEAD,
-        _SHARED,
-        _table(settings_of(TrainerSettings).values()),
-    ]
+    parts = [_HEAD, "## All methods\n", _table(settings_of(TrainerSettings).values())]
     for name in BUILTIN:
         method = find_method(name)
         parts += ["", f"## {method.title}: `method: {name}`\n", f"{method.source}.\n"]
@@ -85,7 +79,8 @@ def preset_markdown(method: str) -> str:
 
 
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
+    lines = [f"| {' | '.join(row)} |" for row in [head, *rows]]
+    return "\n".join([lines[0], f"|{'---|' * len(head)}", *lines[1:]])
 
 
 def study_schema() -> dict[str, Any]:
@@ -127,20 +122,18 @@ def _search_schema(described: dict[str, Any]) -> dict[str, Any]:
 def study_keys_markdown() -> str:
     """The keys at the top level of a study file, with default and meaning."""
     rows = [
-        f"| `{name}` | {_default(field.get_default(call_default_factory=True))} "
-        f"| {field.description} |"
-        for name, field in StudyFile.model_fields.items()
+        [f"`{name}`", _default(each.get_default(call_default_factory=True)), each.description or ""]
+        for name, each in StudyFile.model_fields.items()
     ]
-    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows])
+    return _markdown(["key", "default", "meaning"], rows)
 
 
 def _table(settings: Iterable[Setting]) -> str:
     rows = [
-        f"| `{setting.name}` | {setting.symbol} | {_default(setting.default)} | {setting.unit} "
-        f"| {setting.description} |"
-        for setting in settings
+        [f"`{each.name}`", each.symbol, _default(each.default), each.unit, each.description]
+        for each in settings
     ]
-    return "\n".join([_COLUMNS, *rows])
+    return _markdown(["setting", "symbol", "default", "unit", "meaning"], rows)
 
 
 def _default(value: Any) -> str:

@@ -10,12 +10,10 @@ import hashlib
 import itertools
 import json
 import math
-from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from typing import Any, TypeGuard
 
@@ -91,11 +89,8 @@ def resolve(
 def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Iterator[dict[str, Any]]:
     """Every point of a search over choices that no partial point of `skip` matches.
 
-    The last setting moves fastest.
-
-    Raises:
-        ValueError: for a range without a step, which has no grid, naming the setting, and for a
-            grid of more than POINTS points.
+    The last setting moves fastest. Raises ValueError for a range without a step, which has no grid,
+    naming the setting, and for a grid of more than POINTS points.
     """
     names = [parameter_name(setting, dimension) for setting, dimension in search.items()]
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
@@ -157,9 +152,25 @@ def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
         raise source.error(path, f"{value!r}: write a list, or values:, or low: and high:")
     if "times" in value or "share_of" in value:
         return _read_multiples(source, path, setting, value)
-    if "distribution" in value:
-        value = _wandb(source, path, value, value["distribution"])
-    return _read_choices_or_range(source, path, setting, value)
+    plain: dict[Any, Any] = {_SPELLINGS.get(key, key): item for key, item in value.items()}
+    if "distribution" in plain:
+        name = plain.pop("distribution")
+        if name == "log_uniform":
+            message = "log_uniform takes exponents; use log_uniform_values, whose bounds are values"
+            raise source.error((*path, "distribution"), message)
+        if not isinstance(name, str) or name not in _WANDB:
+            message = f"{name!r}; choose from {', '.join(_WANDB)}"
+            raise source.error((*path, "distribution"), message)
+        plain |= {} if _WANDB[name] is None else {"log": _WANDB[name]}
+    for key in plain.keys() - set(_DIMENSION_KEYS):
+        raise source.unknown((*path, key), _DIMENSION_KEYS)
+    for only in ("value", "values"):
+        if only in plain:
+            for key in plain.keys() - {only}:
+                raise source.error((*path, key), f"does not go with {only}; keep one of the two")
+            listed = [plain[only]] if only == "value" else plain[only]
+            return Choices(_read_list(source, path, listed))
+    return _read_range(source, path, setting, plain)
 
 
 def _read_list(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
@@ -190,58 +201,20 @@ def _read_multiples(
 
 
 _WANDB = {
-    "uniform": {"log": False},
-    "q_uniform": {"log": False},
-    "int_uniform": {"log": False},
-    "log_uniform_values": {"log": True},
-    "categorical": {},
-    "constant": {},
+    **dict.fromkeys(("uniform", "q_uniform", "int_uniform"), False),
+    "log_uniform_values": True,
+    **dict.fromkeys(("categorical", "constant")),
 }
-
-
-def _wandb(source: Source, path: KeyPath, value: dict[str, Any], name: Any) -> dict[str, Any]:
-    if name == "log_uniform":
-        raise source.error(
-            (*path, "distribution"),
-            "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
-        )
-    if not isinstance(name, str) or name not in _WANDB:
-        raise source.error((*path, "distribution"), f"{name!r}; choose from {', '.join(_WANDB)}")
-    return {key: item for key, item in value.items() if key != "distribution"} | _WANDB[name]
-
-
+"""Whether a distribution of W&B is logarithmic; None where it is no range."""
 _SPELLINGS = {"min": "low", "max": "high", "q": "step", "choices": "values"}
 _DIMENSION_KEYS = [
-    "values",
-    "value",
-    "low",
-    "high",
-    "log",
-    "step",
-    "distribution",
-    "times",
-    "share_of",
+    *("values", "value", "low", "high", "log", "step", "distribution", "times", "share_of"),
     *_SPELLINGS,
 ]
 
 
 def _numeric(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _read_choices_or_range(
-    source: Source, path: KeyPath, setting: Setting, value: dict[str, Any]
-) -> Dimension:
-    plain = {_SPELLINGS.get(key, key): item for key, item in value.items()}
-    for key in plain.keys() - set(_DIMENSION_KEYS):
-        raise source.unknown((*path, key), _DIMENSION_KEYS)
-    for only in ("value", "values"):
-        if only in plain:
-            for key in plain.keys() - {only}:
-                raise source.error((*path, key), f"does not go with {only}; keep one of the two")
-            listed = [plain[only]] if only == "value" else plain[only]
-            return Choices(_read_list(source, path, listed))
-    return _read_range(source, path, setting, plain)
 
 
 def _read_range(source: Source, path: KeyPath, setting: Setting, plain: dict[str, Any]) -> Range:
@@ -265,40 +238,28 @@ def read_skip(
 ) -> tuple[Partial, ...]:
     """The `skip:` section: mappings of searched settings to a value or a list of values.
 
-    Raises:
-        SpecError: at its place, for an entry that no point of the grid can match, and for a sampler
-            that has no grid.
+    Raises SpecError at its place, for an entry that no point of the grid can match, and for a
+    sampler that has no grid.
     """
     if entries and sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
-    columns: dict[str, _Column] = {}
+
+    @cache
+    def column(setting: str) -> dict[Any, Any]:
+        values = grid_values(setting, search[setting])
+        return {_same_number(value): value for value in values}
+
     return tuple(
-        _read_partial(source, ("skip", index), entry, search, columns)
+        _read_partial(source, ("skip", index), entry, search, column)
         for index, entry in enumerate(entries)
     )
 
 
-class _Column:
-    """The values of a grid along one setting, found in time that does not grow with their number.
-
-    0.3 finds 0.30000000000000004, to which steps of 0.1 add up.
+def _same_number(value: Any) -> Any:
+    """One key for numbers that differ in their last bits: 0.3 is 0.30000000000000004, to which
+    steps of 0.1 add up.
     """
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
-        self._exact = {value: value for value in values}
-        self._numbers = sorted(value for value in values if isinstance(value, int | float))
-
-    def find(self, given: Any) -> Any:
-        """The grid's own value. Raises KeyError where it has none."""
-        if given in self._exact:
-            return self._exact[given]
-        if isinstance(given, int | float):
-            at = bisect(self._numbers, given)
-            for value in self._numbers[max(0, at - 1) : at + 1]:
-                if math.isclose(value, given, rel_tol=1e-9):
-                    return value
-        raise KeyError(given)
+    return float(f"{value:.9g}") if isinstance(value, int | float) else value
 
 
 def _read_partial(
@@ -306,7 +267,7 @@ def _read_partial(
     path: KeyPath,
     entry: Any,
     search: Mapping[str, Dimension],
-    columns: dict[str, _Column],
+    column: Callable[[str], dict[Any, Any]],
 ) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
@@ -317,20 +278,15 @@ def _read_partial(
         values = given if isinstance(given, list) else [given]
         if not values:
             raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        if setting not in columns:
-            columns[setting] = _Column(grid_values(setting, search[setting]))
-        partial[parameter_name(setting, search[setting])] = tuple(
-            _along(source, (*path, setting), value, columns[setting]) for value in values
-        )
+        known = column(setting)
+        for value in values:
+            if not isinstance(value, str | int | float | None) or _same_number(value) not in known:
+                listed = ", ".join(map(str, [*known.values()][:20]))
+                message = f"{value!r} matches no point of the grid; search has {listed}"
+                raise source.error((*path, setting), message)
+        name = parameter_name(setting, search[setting])
+        partial[name] = tuple(known[_same_number(value)] for value in values)
     return partial
-
-
-def _along(source: Source, path: KeyPath, given: Any, column: _Column) -> Any:
-    if isinstance(given, str | int | float | None):
-        with suppress(KeyError):
-            return column.find(given)
-    listed = ", ".join(map(str, column.values[:20]))
-    raise source.error(path, f"{given!r} matches no point of the grid; search has {listed}")
 
 
 STRATA = "mtd"
@@ -341,8 +297,6 @@ LEAST_DECAY = 0.5
 _LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2
 STRATA_TOLERANCE = 2e-4
 MOST_PER_STRATUM = 1000
-_STRATA_KEYS = ["strata", "per_stratum"]
-_STRATA_PATH: KeyPath = ("search", STRATA)
 
 
 def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
@@ -376,45 +330,34 @@ def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple
     Raises:
         SpecError: at its place.
     """
+    path: KeyPath = ("search", STRATA)
     if not isinstance(value, dict):
-        message = (
-            f"{value!r}: write strata and per_stratum, as in {{strata: [5, 15], per_stratum: 4}}"
-        )
-        raise source.error(_STRATA_PATH, message)
-    for key in value.keys() - set(_STRATA_KEYS):
-        raise source.unknown((*_STRATA_PATH, key), _STRATA_KEYS)
-    count = value.get("per_stratum")
+        example = "{strata: [5, 15], per_stratum: 4}"
+        raise source.error(path, f"{value!r}: write strata and per_stratum, as in {example}")
+    for key in value.keys() - {"strata", "per_stratum"}:
+        raise source.unknown((*path, key), ["strata", "per_stratum"])
+    strata, count = value.get("strata"), value.get("per_stratum")
     if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_PER_STRATUM:
         rule = f"write a whole number from 2 to {MOST_PER_STRATUM}"
-        raise source.error((*_STRATA_PATH, "per_stratum"), f"{count!r}: {rule}")
-    strata = value.get("strata")
+        raise source.error((*path, "per_stratum"), f"{count!r}: {rule}")
     if not isinstance(strata, list) or not strata:
-        raise source.error(
-            (*_STRATA_PATH, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]"
-        )
+        raise source.error((*path, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]")
     for index, mtd in enumerate(strata):
-        if not isinstance(mtd, int | float) or isinstance(mtd, bool) or not mtd >= _LEAST_MTD:
+        if not _numeric(mtd) or not mtd >= _LEAST_MTD:
             rule = f"an MTD of {_LEAST_MTD:g} or more has several configurations"
-            raise source.error((*_STRATA_PATH, "strata", index), f"{mtd!r}: {rule}")
+            raise source.error((*path, "strata", index), f"{mtd!r}: {rule}")
     if len(strata) * count > POINTS:
         message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"
-        raise source.error(_STRATA_PATH, message)
-    pairs = [pair for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)]
+        raise source.error(path, message)
+    pairs = {pair: None for mtd in dict.fromkeys(strata) for pair in draw_stratum(mtd, count)}
     ratios = tuple(sorted({ratio for _, ratio in pairs}))
     decays = tuple(dict.fromkeys(eta for eta, _ in pairs))
-    if (count := len(ratios) * len(decays)) > POINTS:
-        raise source.error(_STRATA_PATH, f"gives a grid of {count} points; it may have {POINTS}")
-    return _strata_grid(ratios, decays, set(pairs))
-
-
-def _strata_grid(
-    ratios: tuple[int, ...], decays: tuple[float, ...], pairs: set[tuple[float, int]]
-) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """A grid of every eta and K/N, and what has to be left out of it to keep the pairs."""
+    if (points := len(ratios) * len(decays)) > POINTS:
+        raise source.error(path, f"gives a grid of {points} points; it may have {POINTS}")
     queue = Choices(ratios, relative_to="batch_size")
-    search: dict[str, Dimension] = {"ema_decay": Choices(decays), "queue_size": queue}
-    name = parameter_name("queue_size", queue)
     skipped = {eta: tuple(ratio for ratio in ratios if (eta, ratio) not in pairs) for eta in decays}
-    return search, tuple(
-        {"ema_decay": (eta,), name: others} for eta, others in skipped.items() if others
+    return {"ema_decay": Choices(decays), "queue_size": queue}, tuple(
+        {"ema_decay": (eta,), parameter_name("queue_size", queue): others}
+        for eta, others in skipped.items()
+        if others
     )

@@ -7,7 +7,6 @@ Numbers, booleans and nulls are read as YAML 1.2 reads them (3e-5 is a number, n
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,24 +61,19 @@ class _Loader(yaml.SafeLoader):
         super().fetch_flow_collection_start(token)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        self._depth += 1
-        try:
-            return self._compose_checked(parent, index)
-        finally:
-            self._depth -= 1
-
-    def _compose_checked(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self._depth > NESTED + 1:
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, TOO_DEEP, mark)
-        if self.check_event(yaml.AliasEvent):
-            mark = self.get_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.composer.ComposerError(None, None, "aliases are not allowed", mark)
-        event = self.peek_event()  # type: ignore[no-untyped-call]
-        if event.tag is not None:
+        event, problem = self.peek_event(), ""  # type: ignore[no-untyped-call]
+        if self._depth > NESTED:
+            problem = TOO_DEEP
+        elif isinstance(event, yaml.AliasEvent):
+            problem = "aliases are not allowed"
+        elif event.tag is not None:
             problem = f"the tag {event.tag} is not allowed"
+        if problem:
             raise yaml.composer.ComposerError(None, None, problem, event.start_mark)
-        return super().compose_node(parent, index)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
 
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|false)$"), list("tf"))
@@ -110,11 +104,6 @@ class Source:
     profile: str = ""
     mistakes: list[SpecError] = field(default_factory=list)
 
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines of the text."""
-        return self.text.splitlines()
-
     def error(self, path: KeyPath, message: str) -> SpecError:
         """An error at the nearest known place of `path`: a --set, or the line and a caret."""
         dotted, key = ".".join(str(part) for part in path), path
@@ -123,20 +112,23 @@ class Source:
             sentence = f"profile {self.profile}: {sentence}"
         while path and path not in self.places and path not in self.given:
             path = path[:-1]
-        if path in self.given:
-            text = f"--set {self.given[path]}: {sentence}"
-            return SpecError(text, path=key, sentence=bare)
-        if path not in self.places:
-            return SpecError(f"{self.name}: {sentence}", path=key, sentence=bare)
-        line, column = place = self.places[path]
-        # the end of a file that breaks off lies one line below its last
-        quoted = [*self.lines, ""][line - 1]
-        # of a very long line only what stands around the place
-        first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
-        caret = " " * (column - 1 - first) + "^"
-        shown = quoted[first : first + 2 * QUOTED]
-        text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
+        place = None if path in self.given else self.places.get(path)
+        text = f"--set {self.given[path]}" if path in self.given else self.name
+        text = f"{text}: {sentence}"
+        if place is not None:
+            line, column = place
+            # the end of a file that breaks off lies one line below its last
+            quoted = [*self.text.splitlines(), ""][line - 1]
+            # of a very long line only what stands around the place
+            first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
+            shown, caret = quoted[first : first + 2 * QUOTED], " " * (column - 1 - first) + "^"
+            text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
         return SpecError(text, path=key, place=place, sentence=bare)
+
+    def note(self, path: KeyPath, message: str) -> None:
+        """Add a mistake that reading does not stop at, up to the most that are reported."""
+        if len(self.mistakes) < MISTAKES:
+            self.mistakes.append(self.error(path, message))
 
     def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
         """The error for a key that does not exist, with the nearest that does."""
@@ -237,29 +229,21 @@ def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str,
         key = key_node.value
         here = (*path, key)
         source.places[here] = place
-        if key in values and len(source.mistakes) < MISTAKES:
-            source.mistakes.append(source.error(here, "this key stands twice; keep one"))
+        if key in values:
+            source.note(here, "this key stands twice; keep one")
         values[key] = _value(value_node, here, source)
     return values
 
 
 def _scalar(node: yaml.Node, path: KeyPath, source: Source) -> Any:
-    kind = node.tag.removeprefix("tag:yaml.org,2002:")
-    if kind == "null":
-        return None
-    if kind == "bool":
-        return node.value == "true"
-    if kind in ("int", "float"):
-        return _number(node.value, kind, path, source)
-    return node.value
-
-
-def _number(text: str, kind: str, path: KeyPath, source: Source) -> int | float:
+    kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+    if kind in ("null", "bool"):
+        return None if kind == "null" else text == "true"
+    if kind not in ("int", "float"):
+        return text
     # as a float first: Python refuses to read an int of thousands of digits
     if abs(float(text)) > LARGEST or len(text) > 1000:
-        message = f"the number is too large; the largest is {LARGEST}"
-        if len(source.mistakes) < MISTAKES:
-            source.mistakes.append(source.error(path, message))
+        source.note(path, f"the number is too large; the largest is {LARGEST}")
         return 0
     return int(text) if kind == "int" else float(text)
 
@@ -283,8 +267,7 @@ class Mistakes:
     def collect(self, errors: Iterable[SpecError]) -> None:
         """Add what a check yields; one that is known at the same place is left out.
 
-        Raises:
-            SpecError: once there are `MISTAKES`, since each of them takes time to describe.
+        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
         """
         known = {(each.place, each.sentence) for each in self._found}
         for error in errors:

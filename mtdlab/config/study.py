@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,23 +22,6 @@ from mtdlab.user_code import UserModule
 SHARES = (0.3, 0.5, 0.7, 1.0)
 """Default looks, as shares of max_seeds: 3, 5, 7 and 10 of 10."""
 MOST_SEEDS = 1000
-
-
-@dataclass(frozen=True)
-class Until:
-    """Seeds are added until the verdict is decided.
-
-    Attributes:
-        looks: the number of seeds of the leading levels at each look, rising; the last is the most
-            that a level gets.
-    """
-
-    looks: tuple[int, ...]
-
-    @property
-    def max_seeds(self) -> int:
-        """The most seeds that a configuration gets."""
-        return self.looks[-1]
 
 
 class UntilSection(BaseModel):
@@ -70,19 +53,18 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
     return tuple(sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in SHARES}))
 
 
-def read_until(source: Source, section: UntilSection, seeds: Sequence[int]) -> Until:
-    """The looks of an `until` section. Raises SpecError at the place of a mistake.
+def read_looks(source: Source, section: UntilSection, listed: int) -> tuple[int, ...]:
+    """The looks of an `until` section, in a file that lists so many seeds.
 
-    Args:
-        seeds: those that the file lists; the others follow the largest of them.
+    Raises SpecError at the place of a mistake.
     """
-    if len(seeds) > section.max_seeds:
+    if listed > section.max_seeds:
         raise source.error(
             ("until", "max_seeds"),
-            f"{section.max_seeds}: the file lists {len(seeds)} seeds; raise it, or list fewer",
+            f"{section.max_seeds}: the file lists {listed} seeds; raise it, or list fewer",
         )
     if section.looks is None:
-        return Until(default_looks(section.max_seeds))
+        return default_looks(section.max_seeds)
     path = ("until", "looks")
     for index, look in enumerate(section.looks):
         if look < 2:
@@ -94,13 +76,7 @@ def read_until(source: Source, section: UntilSection, seeds: Sequence[int]) -> U
             (*path, len(section.looks) - 1),
             f"{section.looks[-1]}: the last look is at max_seeds, {section.max_seeds}",
         )
-    return Until(tuple(section.looks))
-
-
-def extend_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
-    """`count` seeds: the given ones, then whole numbers above the largest of them."""
-    first = max(seeds) + 1
-    return (*seeds, *range(first, first + count - len(seeds)))
+    return tuple(section.looks)
 
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -131,7 +107,8 @@ class StudySpec:
         skip: partial points of the grid that are not run.
         user_modules: imported modules that define methods of this study.
         select_by_given: whether the file has that key, or leaves it to its default.
-        until: when seeds are added, up to all of `seeds`; None for a fixed number.
+        until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
+            of a study that adds seeds until it is decided; None for a fixed number.
         places: where relative paths of texts and models are looked up.
         encoder_pooling: the pooling that the encoder's files declare, where the file gives none:
             the default of all methods but those with a pooling of their own.
@@ -155,7 +132,7 @@ class StudySpec:
     user_modules: tuple[UserModule, ...] = ()
     select_by: str = "sts_dev"
     select_by_given: bool = False
-    until: Until | None = None
+    until: tuple[int, ...] | None = None
     margin: float = MARGIN
     alpha: float = ALPHA
     places: Places = field(default_factory=Places)
@@ -166,7 +143,7 @@ class StudySpec:
     @property
     def looks(self) -> tuple[int, ...]:
         """The numbers of seeds at which the verdict is computed; one without `until`."""
-        return self.until.looks if self.until else (len(self.seeds),)
+        return self.until or (len(self.seeds),)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -189,26 +166,14 @@ class StudySpec:
         name = method or self.methods[0]
         return settings_class(name).partial({**self._given(name), "method": name})
 
-    def augmentations(self) -> tuple[str, ...]:
-        """Every augmentation that a trial may use."""
-        searched = self.search.get("augmentation")
-        if isinstance(searched, Choices):
-            return searched.values
-        return (self.fixed().augmentation,)
-
-    def selections(self) -> set[str]:
-        """Every value of `select_on` that a trial may use."""
-        searched = self.search.get("select_on")
-        if isinstance(searched, Choices):
-            return set(searched.values)
-        return {self.fixed(method).select_on for method in self.methods}
-
-    def smallest_batch(self) -> int:
-        """The fewest sentences that a trial's batch may have."""
-        searched = self.search.get("batch_size")
+    def possible_values(self, name: str) -> tuple[Any, ...]:
+        """Every value that a setting may have in a trial; of a range its ends."""
+        searched = self.search.get(name)
+        if searched is None and name in self.trainer:
+            return (self.trainer[name],)
         if searched is None:
-            return self.fixed().batch_size
-        return int(min(searched.values) if isinstance(searched, Choices) else searched.low)
+            return tuple({getattr(self.fixed(method), name): None for method in self.methods})
+        return searched.values if isinstance(searched, Choices) else (searched.low, searched.high)
 
     def settings(self, parameters: dict[str, Any], seed: int) -> RunSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
@@ -228,7 +193,7 @@ class StudySpec:
     def _given(self, method: str) -> dict[str, Any]:
         """What the trainer section gives to a method, and the pooling of its encoder."""
         kind = settings_class(method)
-        given = _of_method(kind, self.trainer, among=self.methods)
+        given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
         return with_pooling(kind, given, self.encoder_pooling)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,7 +233,16 @@ class StudySpec:
         """
         grid = self.sampler == "grid"
         sections = {method: self._dump(method) for method in self.methods}
-        return self._until_identity() | {
+        until = {}
+        if self.until:
+            # the design and the error rate are fixed: they decide when it ends
+            points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
+            until = {
+                "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
+                "verdict": {"margin": self.margin, "alpha": self.alpha},
+                "configurations": fingerprint({"settings": sorted(points)}),
+            }
+        return until | {
             "metric": self.metric,
             "select_by": self.select_by,
             "sampler": self.sampler,
@@ -280,17 +254,6 @@ class StudySpec:
             },
         }
 
-    def _until_identity(self) -> dict[str, Any]:
-        """With `until` the design and the error rate are fixed: they decide when it ends."""
-        if self.until is None:
-            return {}
-        points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
-        return {
-            "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
-            "verdict": {"margin": self.margin, "alpha": self.alpha},
-            "configurations": fingerprint({"settings": sorted(points)}),
-        }
-
     @property
     def imports(self) -> dict[str, str]:
         """SHA-256 of each imported module, by its name."""
@@ -299,8 +262,7 @@ class StudySpec:
     def ensure_imported(self) -> None:
         """Import the code of the user that the study needs, in this process.
 
-        Raises:
-            MtdlabError: where it has changed since the study file was read.
+        Raises MtdlabError where it has changed since the study file was read.
         """
         ensure_imported(self.user_modules)
 
@@ -315,8 +277,7 @@ class StudySpec:
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
     """Every setting that any of the methods has, by name.
 
-    Raises:
-        MtdlabError: for a method that is not known.
+    Raises MtdlabError for a method that is not known.
     """
     known: dict[str, Setting] = {}
     for method in methods:
@@ -329,19 +290,12 @@ def section(
 ) -> TrainerSettings:
     """A method's settings from a trainer section; with several methods, those that it has.
 
-    Raises:
-        pydantic.ValidationError: where a value is wrong.
+    Raises pydantic.ValidationError where a value is wrong.
     """
-    kind = settings_class(method)
-    return kind.partial({**_of_method(kind, trainer, among), "method": method})
-
-
-def _of_method(
-    kind: type[TrainerSettings], trainer: Mapping[str, Any], among: tuple[str, ...]
-) -> dict[str, Any]:
-    if len(among) < 2:
-        return dict(trainer)
-    return {name: value for name, value in trainer.items() if name in kind.model_fields}
+    kind, given = settings_class(method), dict(trainer)
+    if len(among) > 1:
+        given = {name: value for name, value in given.items() if name in kind.model_fields}
+    return kind.partial({**given, "method": method})
 
 
 def with_pooling(

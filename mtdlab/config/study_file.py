@@ -79,10 +79,8 @@ def check_section(source: Source, path: KeyPath, model: type[Model], values: Any
     try:
         return model(**values)
     except ValidationError as error:
-        mistakes = Mistakes(source)
-        mistakes.collect(point_at(source, path, model, error))
-        mistakes.raise_all()
-        raise AssertionError("unreachable: an error has at least one rule") from None
+        found = tuple(point_at(source, path, model, error))
+        raise SpecError(str(found[0]), mistakes=found) from None
 
 
 def point_at(

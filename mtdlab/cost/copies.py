@@ -10,9 +10,8 @@ import platform
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
-Arguments = ParamSpec("Arguments")
 Value = TypeVar("Value")
 
 
@@ -27,11 +26,9 @@ def copies(count: int, prepare: Callable[[], None] | None = None) -> ProcessPool
     return ProcessPoolExecutor(count, mp_context=context, initializer=prepare)
 
 
-def begin_in_copy(
-    function: Callable[Arguments, Value], *args: Arguments.args, **kwargs: Arguments.kwargs
-) -> Callable[[], Value]:
+def begin_in_copy(function: Callable[[], Value]) -> Callable[[], Value]:
     """Call a function in a copy of this process; the returned function waits for its result."""
     executor = copies(1)
-    future = executor.submit(function, *args, **kwargs)
+    future = executor.submit(function)
     executor.shutdown(wait=False)
     return cache(future.result)

@@ -11,7 +11,8 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,33 +50,8 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
     """
     if spec.until is not None or spec.sampler != "grid":
         return
-    for share in SHARES:
-        changed = {
-            "study": f"{spec.name}-small",
-            **_outer_levels(spec),
-            **_fewer_steps(spec, share),
-        }
-        if len(spec.seeds) > FEWEST_SEEDS:
-            changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
-        try:
-            small = defined_study(
-                _over(spec.definition, changed), spec.text, spec.user_modules, spec.places.folder
-            )
-        except SpecError:
-            # other settings may depend on the number of steps, or on a level
-            return
-        yield (
-            [
-                f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-                for key, value in changed.items()
-            ],
-            small,
-        )
-
-
-def _outer_levels(spec: StudySpec) -> dict[str, Any]:
-    """The lowest and the highest value of each setting that is searched as a list of values."""
-    return {
+    # the lowest and the highest value of each setting that is searched as a list of values
+    levels = {
         f"search.{name}": [min(found.values), max(found.values)]
         for name, found in spec.search.items()
         if isinstance(found, Choices)
@@ -84,22 +60,24 @@ def _outer_levels(spec: StudySpec) -> dict[str, Any]:
         and None not in found.values
         and isinstance(spec.definition["search"].get(name), list)
     }
-
-
-def _fewer_steps(spec: StudySpec, share: int) -> dict[str, Any]:
-    if not {"steps", "evaluate_every"}.isdisjoint(spec.search):
-        return {}
-    steps = max(spec.fixed().steps // share, LEAST_STEPS)
-    return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
-
-
-def _over(definition: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
-    """A definition with other values by dotted keys."""
-    values = copy.deepcopy(dict(definition))
-    for key, value in changed.items():
-        section, _, name = key.rpartition(".")
-        (values.setdefault(section, {}) if section else values)[name] = value
-    return values
+    for share in SHARES:
+        changed: dict[str, Any] = {"study": f"{spec.name}-small", **levels}
+        if {"steps", "evaluate_every"}.isdisjoint(spec.search):
+            steps = max(spec.fixed().steps // share, LEAST_STEPS)
+            changed["trainer.steps"] = steps
+            changed["trainer.evaluate_every"] = max(1, steps // EVALUATIONS)
+        if len(spec.seeds) > FEWEST_SEEDS:
+            changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
+        overrides = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in changed.items()
+        ]
+        code = (spec.user_modules, spec.places.folder)
+        try:
+            yield overrides, defined_study(spec.definition, spec.text, *code, overrides=overrides)
+        except SpecError:
+            # other settings may depend on the number of steps, or on a level
+            return
 
 
 LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
@@ -164,10 +142,6 @@ class Smaller:
     overrides: list[str]
 
 
-def ignore() -> None:
-    """Nothing has to be done before steps are timed."""
-
-
 def estimate(
     spec: StudySpec,
     jobs: int | None = None,
@@ -176,7 +150,7 @@ def estimate(
     *,
     done: Collection[tuple[str, int]] = (),
     imports: float | None = None,
-    before_timing: Callable[[], None] = ignore,
+    before_timing: Callable[[], None] = lambda: None,
 ) -> Estimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
@@ -254,25 +228,18 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     """
     if spec.sampler == "grid":
         left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
-        every = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
-    else:
-        every = _draw_trials(spec)
-    return [resolve_paths(settings, spec.places) for settings in every]
-
-
-def _draw_trials(spec: StudySpec) -> list[TrainerSettings]:
+        found = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
+        return [resolve_paths(settings, spec.places) for settings in found]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    found = []
+    study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
     for _ in range(SAMPLED_CONFIGURATIONS):
         parameters = draw(study, 0, study.sampler, spec)
-        try:
+        # some do not go together
+        with suppress(ValueError):
             found.append(spec.trainer_settings(parameters, spec.seeds[0]))
-        except ValueError:
-            continue
     if not found:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
-    return found
+    return [resolve_paths(settings, spec.places) for settings in found]
 
 
 class _Clock:
@@ -294,8 +261,8 @@ class _Clock:
         self._take(trials)
         # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
-        self.loading = sample.load + self._evaluate(first, sample.dev + sample.test, 2)
-        self.loading += first * (sample.suite + sample.external) + sample.score
+        scored = (sample.dev, sample.test, sample.tasks)
+        self.loading = sample.load + sum(each.cost(first) for each in scored)
         self.start = 2 * imports + sample.load + sample.tokenise + self.loading
 
     def of(self, trials: list[TrainerSettings]) -> "_Clock":
@@ -312,28 +279,20 @@ class _Clock:
             for steps, each in zip(self.training, trials, strict=True)
         ]
 
-    def _evaluate(self, token: float, tokens: int, count: int) -> float:
-        return token * tokens + count * self.sample.evaluate
-
     def _evaluations(self, settings: TrainerSettings) -> float:
         """Of a trial: its evaluations, and the final scoring of the best checkpoint."""
         token, sample = self.token[settings.encoder], self.sample
-        both = sample.dev + sample.test
         # the split on which the checkpoint is selected is not encoded again
         looks = {
-            "dev": (self._evaluate(token, sample.dev, 1), sample.test),
-            "test": (self._evaluate(token, sample.test, 1), sample.dev),
-            "sts_average": (token * sample.average + sample.evaluate_average, both),
+            "dev": (sample.dev.cost(token), sample.dev.tokens),
+            "test": (sample.test.cost(token), sample.test.tokens),
+            "sts_average": (sample.average.cost(token), 0),
         }
-        pairs_and_task = self._evaluate(token, sample.dev + sample.selection, 1), both
-        look, rest = looks.get(settings.select_on, pairs_and_task)
+        pairs_and_task = sample.dev.cost(token) + token * sample.selection, 0
+        look, encoded = looks.get(settings.select_on, pairs_and_task)
         evaluations = math.ceil(settings.steps / settings.evaluate_every)
-        return (
-            evaluations * look
-            + self._evaluate(token, rest, 2)
-            + token * (sample.suite + sample.external)
-            + sample.score
-        )
+        last = sum(each.cost(token) for each in (sample.dev, sample.test, sample.tasks))
+        return evaluations * look + last - token * encoded
 
     def whole(self, count: int, jobs: int) -> float:
         """From the start of the command to its end; a free worker takes the next trial.
@@ -348,7 +307,7 @@ class _Clock:
                 seconds += self.loading
             seconds += self.trials[place % len(self.settings)]
             heapq.heappush(free, (seconds, inputs_of(settings)))
-        saving = self._evaluate(self.token[self.settings[0].encoder], self.sample.dev, 1)
+        saving = self.sample.dev.cost(self.token[self.settings[0].encoder])
         return max(seconds for seconds, _ in free) + math.log(count + 1) * saving / jobs
 
 

@@ -80,14 +80,13 @@ class _TimeUp(Exception):
 
 @dataclass
 class StepTimer:
-    """Measured points: (kind, family, operations, seconds); kind is -1 for a smaller batch."""
+    """Points: kind (-1 for a smaller batch), family, operations, seconds; peaks of memory."""
 
     kinds: Sequence[TrainerSettings]
     sample: Sample
     deadline: float
     points: list[tuple[int, Kind, float, float]] = field(default_factory=list)
-    peaks: list[tuple[float, int]] = field(default_factory=list)
-    gpu_peaks: list[tuple[float, int]] = field(default_factory=list)
+    peaks: list[tuple[float, int, int]] = field(default_factory=list)
     sentences: dict[Kind, float] = field(default_factory=dict)
 
     def inputs(self, settings: TrainerSettings) -> RunInputs:
@@ -108,8 +107,7 @@ class StepTimer:
         taken = _seconds_a_step(self.sample.of(settings), self.inputs(settings), seconds)
         work = self.work(settings)
         self.points.append((index, family_of(settings), work, taken))
-        self.peaks.append((work, peak_memory()))
-        self.gpu_peaks.append((work, choose_device(settings).gpu_memory()))
+        self.peaks.append((work, peak_memory(), choose_device(settings).gpu_memory()))
 
     def measure(self) -> None:
         """Largest of each family first, then the smallest, then the rest, as far as time allows."""
@@ -165,21 +163,19 @@ class StepTimer:
         factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
         return float(factor * line(self.work(kind)))
 
-    def memory(self) -> int:
-        """Peak memory, extrapolated to the largest step where only a smaller one was measured."""
-        return max(peak_memory(), self._extrapolate(self.peaks))
+    def memory(self) -> list[int]:
+        """Peak memory, and that of the GPU (0 without one), at the largest step.
 
-    def gpu_memory(self) -> int:
-        """The same of the GPU; 0 without one."""
+        Extrapolated where only a smaller one was measured.
+        """
         # embedding, which is not among the steps, may have needed more
-        now = choose_device(self.kinds[0]).gpu_memory()
-        return max(now, self._extrapolate(self.gpu_peaks))
-
-    def _extrapolate(self, peaks: Sequence[tuple[float, int]]) -> int:
-        largest = max(map(self.work, self.kinds))
-        (small, low), (big, high) = peaks[0], max(peaks)
-        slope = (high - low) / (big - small) if big > small else 0.0
-        return int(max(high, low + slope * (largest - small)))
+        now = (peak_memory(), choose_device(self.kinds[0]).gpu_memory())
+        (small, *lows), (big, *highs) = self.peaks[0], max(self.peaks)
+        further = (max(map(self.work, self.kinds)) - small) / (big - small) if big > small else 0.0
+        return [
+            int(max(least, high, low + (high - low) * further))
+            for least, low, high in zip(now, lows, highs, strict=True)
+        ]
 
 
 def _reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
@@ -308,12 +304,13 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         weights = sum(each.numel() * 4 for each in parameters)
         trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
         direct = sum(index >= 0 for index, *_ in timer.points)
+        memory, gpu_memory = timer.memory()
         return Measured(
             began=began,
             steps=timer.steps(),
             token=token,
-            memory=timer.memory(),
-            gpu_memory=timer.gpu_memory(),
+            memory=memory,
+            gpu_memory=gpu_memory,
             weights=weights,
             trained=trained,
             direct=direct,

@@ -5,7 +5,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,39 +35,42 @@ PAIRS, EMBEDDED = 16, 512
 
 
 @dataclass(frozen=True)
+class Scored:
+    """Sentences that are scored together: their number of tokens, and seconds without encoding."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def cost(self, token: float) -> float:
+        """Seconds to encode and score them, with so many seconds a token."""
+        return token * self.tokens + self.seconds
+
+
+@dataclass(frozen=True)
 class Sample:
     """A folder with the beginning of a corpus and a few pairs, and the size of the whole.
 
     Attributes:
         corpus: the beginning of the corpus, in that folder.
         embedded: sentences drawn from the evaluation sentences, the shortest first.
-        dev: number of tokens of all sentences of the evaluation's dev pairs.
-        test: of its test pairs.
-        suite: of the tasks.
-        average: of the sets of `select_on: sts_average`; 0 where no trial uses it.
-        external: of tasks besides the published ones; 0 where it is not known.
-        selection: of the dev data of the task on which the checkpoint is selected; 0 likewise.
-        evaluate: seconds to evaluate the vectors of one split's pairs.
-        score: seconds to evaluate those of all tasks.
-        evaluate_average: seconds to evaluate those of the sets of that average.
+        dev, test: the evaluation's dev pairs and test pairs.
+        tasks: the tasks; of those besides the published ones the tokens alone.
         load: seconds to load everything.
         tokenise: seconds to tokenise all views that are not kept yet.
+        average: the sets of `select_on: sts_average`; empty where no trial uses it.
+        selection: tokens of the dev data of the task on which the checkpoint is selected, likewise.
     """
 
     folder: Path
     corpus: str
     embedded: list[str]
-    dev: int
-    test: int
-    suite: int
-    evaluate: float
-    score: float
+    dev: Scored
+    test: Scored
+    tasks: Scored
     load: float
     tokenise: float
-    average: int = 0
-    external: int = 0
+    average: Scored = Scored()
     selection: int = 0
-    evaluate_average: float = 0.0
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
@@ -84,51 +87,45 @@ class Sample:
 def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     """Load what the first trial's settings name and write a sample of it to `folder`.
 
-    Tokenised are the views that the methods of all trials read.
-
-    Raises:
-        MtdlabError: where encoder, corpus or evaluation files are missing or do not fit.
+    Tokenised are the views that the methods of all trials read. Raises MtdlabError where encoder,
+    corpus or evaluation files are missing or do not fit.
     """
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)
     encoder, suite = opened.encoder, opened.suite
     pairs = {"dev": opened.dev.pairs, "test": opened.test.pairs}
-    both = (opened.dev, opened.test)
-    averaged = any(each.select_on == "sts_average" for each in trials)
-    chosen = settings.evaluation, encoder, opened.test, settings.prompt
-    average = StsAverage(*chosen) if averaged else None
+    average = None
+    if any(each.select_on == "sts_average" for each in trials):
+        average = StsAverage(settings.evaluation, encoder, opened.test, settings.prompt)
     load = time.perf_counter() - started
-    width = int(encoder.model.config.hidden_size)
     for split, graded in pairs.items():
         _write_pairs(folder / f"sts-{split}.csv", graded)
     beginning = Tally()
     sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
     views = dict.fromkeys(view for each in trials for view in views_of(each))
     to_tokenise = _seconds_to_tokenise(opened, settings, list(views), folder, sampled)
+    width = int(encoder.model.config.hidden_size)
+    tasks = _score(partial(_score_pairs, suite), suite.sentences, width)
+    external = sum(
+        task.tokens(split)
+        for task in opened.external
+        for split in (DEV_AND_TEST if task.has_dev else ("test",))
+    )
+    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
+    selection = 0
+    if settings.select_on.endswith(DEV):
+        selection = find_task(settings.select_on, opened.external).tokens("dev")
     return Sample(
         folder,
         sampled,
-        _draw_sentences(pairs),
-        dev=_tokens(opened.dev.sentences),
-        test=_tokens(opened.test.sentences),
-        suite=_tokens(suite.sentences),
-        evaluate=sum(_seconds_to(each.evaluate, each.sentences, width) for each in both)
-        / len(both),
-        score=_seconds_to(partial(_score_pairs, suite), suite.sentences, width),
+        sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len),
+        dev=_score(opened.dev.evaluate, opened.dev.sentences, width),
+        test=_score(opened.test.evaluate, opened.test.sentences, width),
+        tasks=replace(tasks, tokens=tasks.tokens + external),
         load=load,
         tokenise=to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
-        average=_tokens(average.sentences) if average else 0,
-        external=sum(
-            task.tokens(split)
-            for task in opened.external
-            for split in (DEV_AND_TEST if task.has_dev else ("test",))
-        ),
-        selection=find_task(settings.select_on, opened.external).tokens("dev")
-        if settings.select_on.endswith(DEV)
-        else 0,
-        evaluate_average=_seconds_to(average.evaluate, average.sentences, width)
-        if average
-        else 0.0,
+        average=_score(average.evaluate, average.sentences, width) if average else Scored(),
+        selection=selection,
     )
 
 
@@ -155,21 +152,12 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _draw_sentences(pairs: dict[Any, Pairs]) -> list[str]:
-    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
-    return sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len)
-
-
-def _tokens(sentences: Sentences) -> int:
-    return sum(map(len, sentences.tokens))
-
-
-def _seconds_to(score: Callable[[Any], object], sentences: Sentences, width: int) -> float:
-    """Seconds to score vectors of these sentences; random ones, of which scores do not matter."""
+def _score(score: Callable[[Any], object], sentences: Sentences, width: int) -> Scored:
+    """Timed on random vectors of these sentences: their scores do not matter."""
     vectors = np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
     started = time.perf_counter()
     score(vectors)
-    return time.perf_counter() - started
+    return Scored(sum(map(len, sentences.tokens)), time.perf_counter() - started)
 
 
 def _score_pairs(suite: Suite[Sentences], vectors: Any) -> None:

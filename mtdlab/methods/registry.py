@@ -107,9 +107,6 @@ def settings_class(name: str) -> "type[TrainerSettings]":
     return find_method(name).Settings
 
 
-_DESCRIBED = ("symbol", "unit", "description", "default")
-
-
 def describe_method(name: str) -> dict[str, Any]:
     """The record of a method in a study: its title, and the metadata of its settings.
 
@@ -122,10 +119,7 @@ def describe_method(name: str) -> dict[str, Any]:
     titled: Any = settings if name in SETTINGS else find_method(name)
     return {
         "title": titled.title,
-        "settings": {
-            name: {each: getattr(setting, each) for each in _DESCRIBED}
-            for name, setting in settings_of(settings).items()
-        },
+        "settings": {name: each.describe() for name, each in settings_of(settings).items()},
     }
 
 

@@ -44,8 +44,7 @@ class Augmentation:
 def parse_augmentation(text: str) -> list[Augmentation]:
     """The augmentations in the order in which they apply; none for "none".
 
-    Raises:
-        ValueError: for invalid syntax, or an augmentation that occurs twice.
+    Raises ValueError for invalid syntax, or an augmentation that occurs twice.
     """
     if text.strip() == "none":
         return []
@@ -67,9 +66,23 @@ def text_level(text: str) -> str:
 def _parse(part: str) -> Augmentation:
     name, colon, argument = (piece.strip() for piece in part.partition(":"))
     if name in SHARED:
-        return Augmentation(name, share=_share(part, name, argument))
+        try:
+            share = float(argument)
+        except ValueError:
+            share = -1.0
+        if not 0 < share < 1:
+            raise ValueError(
+                f"augmentation {part!r}: needs a share above 0 and below 1, as in {name}:0.1"
+            )
+        return Augmentation(name, share=share)
     if name in MODELS:
-        return Augmentation(name, models=_models(part, name, argument))
+        models = tuple(model.strip() for model in argument.split(","))
+        if len(models) != MODELS[name] or not all(models):
+            spelled = f"{name}:{','.join(['MODEL'] * MODELS[name])}"
+            raise ValueError(
+                f"augmentation {part!r}: write {spelled}, each a folder or a Hugging Face name"
+            )
+        return Augmentation(name, models=models)
     if name not in (*EMBEDDING_LEVEL, *NEGATIONS.values()):
         known = ", ".join((*EMBEDDING_LEVEL, *TEXT_LEVEL))
         raise ValueError(
@@ -78,25 +91,3 @@ def _parse(part: str) -> Augmentation:
     if colon:
         raise ValueError(f"augmentation {part!r}: takes no argument; write {name}")
     return Augmentation(name)
-
-
-def _share(part: str, name: str, argument: str) -> float:
-    try:
-        share = float(argument)
-    except ValueError:
-        share = -1.0
-    if not 0 < share < 1:
-        raise ValueError(
-            f"augmentation {part!r}: needs a share above 0 and below 1, as in {name}:0.1"
-        )
-    return share
-
-
-def _models(part: str, name: str, argument: str) -> tuple[str, ...]:
-    models = tuple(model.strip() for model in argument.split(","))
-    if len(models) != MODELS[name] or not all(models):
-        spelled = ",".join(["MODEL"] * MODELS[name])
-        raise ValueError(
-            f"augmentation {part!r}: write {name}:{spelled}, each a folder or a Hugging Face name"
-        )
-    return models

@@ -7,7 +7,7 @@ JSON Schema are all derived from these declarations.
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -50,6 +50,10 @@ class Setting:
         """Whether its values are integers."""
         return self.annotation is int
 
+    def describe(self) -> dict[str, Any]:
+        """What a study records of it."""
+        return {name: getattr(self, name) for name in ("symbol", "unit", "description", "default")}
+
 
 def setting(
     default: Any,
@@ -71,6 +75,12 @@ def setting(
         "relative_to": relative_to,
     }
     return Field(default, description=description, json_schema_extra={"traits": traits}, **bounds)
+
+
+costless = partial(setting, step_cost="none")
+"""A setting that does not change the cost of a step."""
+loaded = partial(setting, loaded=True)
+"""A setting that determines which encoder, texts or device a run loads."""
 
 
 def with_default(

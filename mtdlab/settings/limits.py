@@ -5,23 +5,14 @@ that size is built in memory.
 """
 
 FILE_BYTES = 50_000
-"""The size of a study file, in bytes."""
 NESTED = 20
-"""Levels of lists and mappings in each other."""
 MISTAKES = 50
-"""Mistakes of a study file that are reported at once."""
 PROFILES = 20
-"""Profiles of a study file."""
 POINTS = 10_000
-"""Points of a grid, before some are left out; values along one of its settings."""
 TRIALS = 100_000
-"""Trials of a study: configurations times seeds."""
 STEPS = 10_000_000
-"""Training steps of a run: every step's loss is recorded."""
 COUNT = 100_000_000
-"""Keys, sentences, tokens and dimensions."""
 LAYERS = 100
-"""Layers of a head."""
 
 _MEANING = {
     "size of a study file": f"{FILE_BYTES:,} bytes",

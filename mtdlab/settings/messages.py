@@ -44,7 +44,10 @@ def describe_rule(broken: ErrorDetails) -> str:
     if kind == "value_error":
         return str(bounds["error"])
     if kind == "literal_error":
-        return _describe_choices(name, value, bounds["expected"])
+        # pydantic's list, such as `'cls' or 'mean'`
+        if known := re.findall(r"'([^']*)'", bounds["expected"]):
+            return f"unknown {name} {quote_value(value)}; choose from {', '.join(known)}"
+        return f"{quote_value(value)}: must be {bounds['expected'].lower()}"
     if kind.startswith("int_"):
         quoted = isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+", value)
         rule = "must be a whole number" + (", without quotes" if quoted else "")
@@ -67,14 +70,6 @@ def quote_value(value: Any) -> str:
     named = {None: "null", True: "true", False: "false"}
     text = named[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _describe_choices(name: str, value: Any, expected: str) -> str:
-    """A value that is none of a few: expected is pydantic's list, such as `'cls' or 'mean'`."""
-    known = re.findall(r"'([^']*)'", expected)
-    if not known:
-        return f"{quote_value(value)}: must be {expected.lower()}"
-    return f"unknown {name} {quote_value(value)}; choose from {', '.join(known)}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -46,8 +46,7 @@ def ema_decay_at(step: int, settings: EmaSchedule) -> float:
 def mean_trace(settings: EmaSchedule) -> float:
     """The mean of 1/(1 − η) over the steps of a run: the EMA's part of the MTD.
 
-    Raises:
-        ValueError: where η reaches 1.
+    Raises ValueError where η reaches 1.
     """
     end = settings.ema_decay if settings.ema_decay_end is None else settings.ema_decay_end
     period = settings.ema_schedule_steps or settings.steps

@@ -23,7 +23,7 @@ from pydantic import (
 
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATIONS, parse_augmentation
-from mtdlab.settings.fields import setting
+from mtdlab.settings.fields import costless, loaded, setting
 from mtdlab.settings.representation import POOLING, Pooling, Representation
 from mtdlab.settings.tasks import (
     DEV,
@@ -34,11 +34,6 @@ from mtdlab.settings.tasks import (
     score_name,
     task_of,
 )
-
-
-def _join(names: Any) -> Any:
-    """A list of names joined by commas; other values unchanged."""
-    return ",".join(map(str, names)) if isinstance(names, list) else names
 
 
 def _check_fields(text: str) -> str:
@@ -52,7 +47,9 @@ def _check_fields(text: str) -> str:
 
 
 _LIST_SCHEMA = WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}})
-Names = Annotated[str, BeforeValidator(_join), _LIST_SCHEMA]
+_JOINED = BeforeValidator(lambda text: ",".join(map(str, text)) if type(text) is list else text)
+Names = Annotated[str, _JOINED, _LIST_SCHEMA]
+"""Names separated by commas, or a list of them."""
 TaskNames = Annotated[Names, AfterValidator(lambda text: ",".join(parse_tasks(text)))]
 FieldNames = Annotated[Names, AfterValidator(_check_fields)]
 
@@ -129,55 +126,45 @@ class TrainerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     method: str = setting("mocose", "training method; `mtdlab methods` lists them")
-    preset: str = setting(
+    preset: str = costless(
         INTENDED,
         "set of values for settings that are not given; `published-code`: those of the program "
         "that the method's authors published; `mtdlab methods` lists each method's",
-        step_cost="none",
     )
-    encoder: str = setting(
-        "builtin", "`builtin`, a folder, or a Hugging Face name", loaded=True, min_length=1
-    )
-    pooling: Pooling = setting(
-        "cls",
-        f"{POOLING}; not given: that of the encoder's `1_Pooling/config.json`, if it has one",
-        loaded=True,
+    encoder: str = loaded("builtin", "`builtin`, a folder, or a Hugging Face name", min_length=1)
+    pooling: Pooling = loaded(
+        "cls", f"{POOLING}; not given: that of the encoder's `1_Pooling/config.json`, if it has one"
     )
     training_pooling: Pooling | Literal["same"] = setting(
         "same", "pooling during training, where it is not that of evaluation; `same`: `pooling`"
     )
-    prompt: str = setting(
+    prompt: str = loaded(
         "",
         "text around each sentence, in training and evaluation: `{sentence}` stands for the "
         "sentence, `{mask}` for the mask token that the pooling `mask` reads; empty: none",
-        loaded=True,
     )
-    segment_length: Count = setting(
+    segment_length: Count = loaded(
         0,
         "tokens of the segments into which a sentence is cut; its vector is the mean of theirs, "
         "weighted by length; 0: not cut",
         unit="tokens",
-        loaded=True,
     )
-    corpus: str = setting(
+    corpus: str = loaded(
         "builtin",
         "training text: `builtin`, a file, a folder, `dataset:NAME#COLUMN`, or `pairs:FILE`, whose "
         "two texts a line are the two views",
-        loaded=True,
         min_length=1,
     )
-    evaluation: str = setting(
+    evaluation: str = loaded(
         "builtin",
         "graded pairs behind `sts_dev` and `sts_test`: `builtin`, a folder with `dev.tsv` and "
         "`test.tsv` (first sentence, second, score), or one in SentEval's layout or STS-B's",
-        loaded=True,
         min_length=1,
     )
-    tasks: TaskNames = setting(
+    tasks: TaskNames = loaded(
         "",
         "tasks scored at the end of each trial: `[STS12, SICKR]`, `sts`, `transfer`, "
         "`beir:FOLDER`, `mteb:TASK`, `evaluator` (the function of --evaluator)",
-        loaded=True,
         step_cost="none",
     )
     select_on: Annotated[
@@ -186,20 +173,17 @@ class TrainerSettings(BaseModel):
         WithJsonSchema(
             {"anyOf": [{"enum": list(SELECTIONS)}, {"type": "string", "pattern": f"{DEV}$"}]}
         ),
-    ] = setting(
+    ] = costless(
         "dev",
         "pairs on which the checkpoint is selected, or the dev data of one of `tasks`: "
         "`beir:FOLDER:dev`, `evaluator:KEY:dev`; `test`, and `sts_average`, the average of the "
         "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
         "for reproducing published selections and are stated in every figure",
-        step_cost="none",
     )
     batch_size: Positive = setting(
         64, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
     )
-    temperature: float = setting(
-        0.05, "temperature of the contrastive loss", symbol="τ", step_cost="none", gt=0
-    )
+    temperature: float = costless(0.05, "temperature of the contrastive loss", symbol="τ", gt=0)
     augmentation: Annotated[str, AfterValidator(_check_augmentation)] = setting(
         "none", "augmentations in addition to dropout, joined with `+`"
     )
@@ -209,50 +193,33 @@ class TrainerSettings(BaseModel):
         "`published-code`: any of `max_length` positions, at least one, and one permutation for a "
         "whole batch, as in MoCoSE's program",
     )
-    loss_weight: float = setting(
+    loss_weight: float = costless(
         1.0,
         "factor of the loss before its gradient is computed; recorded losses are without it",
-        step_cost="none",
         gt=0,
     )
-    learning_rate: float = setting(
-        3e-5,
-        "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0",
-        step_cost="none",
-        gt=0,
+    learning_rate: float = costless(
+        3e-5, "highest learning rate of AdamW; after `warmup_steps` it decays linearly to 0", gt=0
     )
-    warmup_steps: Count = setting(
-        0,
-        "steps over which the learning rate rises linearly from 0; 0: none",
-        unit="steps",
-        step_cost="none",
+    warmup_steps: Count = costless(
+        0, "steps over which the learning rate rises linearly from 0; 0: none", unit="steps"
     )
-    weight_decay: float = setting(1e-6, "weight decay of AdamW", step_cost="none", ge=0)
-    weight_decay_exceptions: Literal["none", "biases-and-norms"] = setting(
-        "none", "parameters without weight decay: none, or biases and LayerNorms", step_cost="none"
+    weight_decay: float = costless(1e-6, "weight decay of AdamW", ge=0)
+    weight_decay_exceptions: Literal["none", "biases-and-norms"] = costless(
+        "none", "parameters without weight decay: none, or biases and LayerNorms"
     )
-    adam_beta1: float = setting(
-        0.9, "decay of AdamW's mean of gradients", symbol="β₁", step_cost="none", ge=0, lt=1
+    adam_beta1: float = costless(0.9, "decay of AdamW's mean of gradients", symbol="β₁", ge=0, lt=1)
+    adam_beta2: float = costless(
+        0.999, "decay of AdamW's mean of squared gradients", symbol="β₂", ge=0, lt=1
     )
-    adam_beta2: float = setting(
-        0.999,
-        "decay of AdamW's mean of squared gradients",
-        symbol="β₂",
-        step_cost="none",
-        ge=0,
-        lt=1,
+    adam_epsilon: float = costless(1e-8, "ε in the denominator of AdamW's step", gt=0)
+    adam_bias_correction: bool = costless(
+        True, "whether AdamW corrects both means for their start at 0"
     )
-    adam_epsilon: float = setting(
-        1e-8, "ε in the denominator of AdamW's step", step_cost="none", gt=0
-    )
-    adam_bias_correction: bool = setting(
-        True, "whether AdamW corrects both means for their start at 0", step_cost="none"
-    )
-    adam_formula: Literal["torch", "transformers"] = setting(
+    adam_formula: Literal["torch", "transformers"] = costless(
         "torch",
         "order within AdamW's step: `torch`: decay, then a step with ε after the bias correction; "
         "`transformers` (its version 4): a step with ε before the bias correction, then decay",
-        step_cost="none",
     )
     max_gradient_norm: float = setting(
         0.0,
@@ -260,67 +227,50 @@ class TrainerSettings(BaseModel):
         step_cost="switch",
         ge=0,
     )
-    dropout: float = setting(0.1, "dropout rate of encoder and heads", loaded=True, ge=0, lt=1)
-    dropout_fields: FieldNames = setting(
+    dropout: float = loaded(0.1, "dropout rate of encoder and heads", ge=0, lt=1)
+    dropout_fields: FieldNames = loaded(
         "",
         "fields of the encoder's configuration that are dropout rates, for a family that is not "
         "known: `[resid_pdrop]`; `none`: it has no dropout; empty: those of a known family",
-        loaded=True,
     )
-    lora_rank: Count = setting(
+    lora_rank: Count = loaded(
         0,
         "rank of the adapters that are trained instead of the encoder's weights (LoRA, extra "
         "`peft`); 0: the weights themselves are trained",
-        loaded=True,
     )
-    lora_alpha: int = setting(
+    lora_alpha: int = loaded(
         16,
         "scale of the adapters: their output is multiplied by `lora_alpha` / `lora_rank`",
-        loaded=True,
         step_cost="none",
         ge=1,
         le=limits.COUNT,
     )
-    lora_targets: Names = setting(
+    lora_targets: Names = loaded(
         "all-linear",
         "layers with adapters: `all-linear`, or ends of their names: `[q_proj, v_proj]`",
-        loaded=True,
         min_length=1,
     )
-    max_length: int = setting(
+    max_length: int = loaded(
         32,
         "tokens per training sentence; longer sentences are truncated",
         unit="tokens",
-        loaded=True,
         step_cost="scales",
         ge=3,
         le=limits.COUNT,
     )
-    steps: int = setting(
-        15625, "training steps", unit="steps", step_cost="none", ge=1, le=limits.STEPS
-    )
-    evaluate_every: Positive = setting(
-        100, "steps between two evaluations", unit="steps", step_cost="none"
-    )
+    steps: int = costless(15625, "training steps", unit="steps", ge=1, le=limits.STEPS)
+    evaluate_every: Positive = costless(100, "steps between two evaluations", unit="steps")
     probe_every: Count = setting(
         0,
         "steps between two measurements of the change of keys, on 64 sentences; 0: none",
         unit="steps",
     )
-    seed: int = setting(
-        0,
-        "random seed of a run; a study lists its seeds under `seeds`",
-        step_cost="none",
-        ge=0,
+    seed: int = costless(0, "random seed of a run; a study lists its seeds under `seeds`", ge=0)
+    device: str = loaded(
+        "auto", "`auto`, `cpu`, `cuda`, or `cuda:1`", pattern=r"^(auto|cpu|cuda(:\d+)?)$"
     )
-    device: str = setting(
-        "auto",
-        "`auto`, `cpu`, `cuda`, or `cuda:1`",
-        loaded=True,
-        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
-    )
-    precision: Literal["auto", "float32", "bfloat16"] = setting(
-        "auto", "`auto`: bfloat16 on hardware with instructions for it, else float32", loaded=True
+    precision: Literal["auto", "float32", "bfloat16"] = loaded(
+        "auto", "`auto`: bfloat16 on hardware with instructions for it, else float32"
     )
 
     @classmethod
@@ -363,55 +313,40 @@ class TrainerSettings(BaseModel):
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
         if not (info.context or {}).get("partial"):
-            self._check_probes()
-            self._check_warmup()
-            self._check_augmentation_draw()
-            self._check_decay()
-            self._check_selection()
+            self._check_values()
             self.representation.check()
             self.training_representation.check()
-            self._check_last_token()
             self.check()
         return self
 
-    def _check_probes(self) -> None:
+    def _check_values(self) -> None:
         if self.probe_every >= self.steps:
             raise ValueError(
                 f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "
                 "steps; it must be below steps, or 0 for none"
             )
-
-    def _check_warmup(self) -> None:
         if self.warmup_steps >= self.steps:
             raise ValueError(
                 f"warmup_steps {self.warmup_steps} leaves no step at the full learning rate in "
                 f"{self.steps} steps; it must be below steps"
             )
-
-    def _check_augmentation_draw(self) -> None:
         if self.augmentation_draw != "tokens" and self.segment_length:
             raise ValueError(
                 f"augmentation_draw {self.augmentation_draw} needs segment_length 0: it "
                 "permutes the positions of whole sentences"
             )
-
-    def _check_decay(self) -> None:
         transformers = self.adam_formula == "transformers"
         if transformers and self.learning_rate * self.weight_decay >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate:g} times weight_decay {self.weight_decay:g} is "
                 "what a step takes of each weight; it must be below 1"
             )
-
-    def _check_selection(self) -> None:
         names = [score_name(task) for task in external_tasks(self.tasks)]
         if self.select_on.endswith(DEV) and task_of(self.select_on) not in names:
             raise ValueError(
                 f"select_on {self.select_on} needs the task {task_of(self.select_on)}, which "
                 f"tasks lacks; it has {', '.join(names) or 'none of this kind'}"
             )
-
-    def _check_last_token(self) -> None:
         pooling = self.training_representation.pooling
         if pooling == "last-token" and "position-shuffle" in self.augmentation:
             raise ValueError(

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,18 @@ ANSWER_SECONDS = 20
 def max_array_size(given: int | None) -> int:
     """The most tasks of one array: as given, as this cluster says, or Slurm's default.
 
-    Raises:
-        MtdlabError: where the cluster allows no arrays.
+    Raises MtdlabError where the cluster allows no arrays.
     """
-    size = _configured() if given is None else given
+    size = given
+    if size is None and (scontrol := shutil.which("scontrol")):
+        # Slurm may be down
+        with suppress(OSError, subprocess.TimeoutExpired):
+            command = [scontrol, "show", "config"]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False
+            )
+            found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
+            size = int(found[1]) if found else None
     size = DEFAULT_SIZE if size is None else size
     # 1 allows the index 0 alone, 0 none
     if size < 2:
@@ -34,25 +43,6 @@ def max_array_size(given: int | None) -> int:
             "`mtdlab worker` without an array"
         )
     return size
-
-
-def _configured() -> int | None:
-    """MaxArraySize of this machine's cluster; None where there is no Slurm or it is down."""
-    scontrol = shutil.which("scontrol")
-    if scontrol is None:
-        return None
-    try:
-        done = subprocess.run(
-            [scontrol, "show", "config"],
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r"^MaxArraySize\s*=\s*(\d+)", done.stdout, re.MULTILINE)
-    return int(found[1]) if found else None
 
 
 TIME_MARGIN = 2.0
@@ -147,73 +137,48 @@ def derive(
         gpus: of each task.
     """
     workers = max(1, gpus)
-    tasks, why_tasks = (tasks, "as given") if tasks else _tasks(trials, estimate, workers)
-    needed, why_time = _time(trials, estimate, tasks * workers)
-    limit = _limit(needed)
-    if seconds:
-        limit, why_time = seconds, "as given"
-    elif needed and needed > limit:
-        why_time += f"; more than {format_time(limit)}, at which a task requeues itself"
-    lead = min(LEAD_SECONDS + math.ceil((estimate or {}).get("evaluation", 0)), limit // 2)
-    timeouts = math.ceil(needed / limit) - 1 + SPARE_TIMEOUTS if needed else UNKNOWN_TIMEOUTS
-    cpus, why_cpus = _cpus(estimate, gpus)
-    memory, why_memory = _memory(estimate, workers, gpus)
-    reasons = {"tasks": why_tasks, "time": why_time, "memory": why_memory, "cores": why_cpus}
-    return Resources(tasks, workers, cpus, gpus, limit, lead, memory, timeouts, reasons)
-
-
-def _tasks(trials: int, estimate: Mapping[str, Any] | None, workers: int) -> tuple[int, str]:
-    """The default number of tasks, and why."""
     useful = max(1, math.ceil(trials / workers))
     if estimate is None:
-        return min(useful, FEWEST_UNKNOWN), f"without an estimate at most {FEWEST_UNKNOWN}"
-    longest, start = estimate["trial"][1], estimate["start"]
-    worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
-    return min(useful, worthwhile, MOST_TASKS), (
-        f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it takes to "
-        f"start ({start:.0f} s)"
-    )
-
-
-def _time(
-    trials: int, estimate: Mapping[str, Any] | None, workers: int
-) -> tuple[float | None, str]:
-    """Seconds that a task needs, with the margin; None without an estimate. And why."""
-    if estimate is None:
-        return None, "without an estimate; a task requeues itself at its limit"
-    each = math.ceil(trials / workers)
-    longest, start = estimate["trial"][1], estimate["start"]
-    lead = LEAD_SECONDS + estimate["evaluation"]
-    return TIME_MARGIN * (start + each * longest) + lead, (
-        f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial) "
-        f"+ {lead:.0f} s"
-    )
-
-
-def _limit(needed: float | None) -> int:
-    minutes = UNKNOWN_MINUTES
-    if needed is not None:
+        derived, needed, evaluation = min(useful, FEWEST_UNKNOWN), None, 0.0
+        cpus, memory, minutes = 1, None, UNKNOWN_MINUTES
+        reasons = {
+            "tasks": f"without an estimate at most {FEWEST_UNKNOWN}",
+            "time": "without an estimate; a task requeues itself at its limit",
+            "memory": "the cluster's default; --sbatch mem=4G for another",
+            "cores": "one a worker",
+        }
+    else:
+        longest, start, evaluation = (estimate[name] for name in ("trial", "start", "evaluation"))
+        longest, after = max(longest), LEAD_SECONDS + evaluation
+        worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
+        derived = min(useful, worthwhile, MOST_TASKS)
+        each = math.ceil(trials / ((tasks or derived) * workers))
+        needed = TIME_MARGIN * (start + each * longest) + after
         minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
-    return 60 * min(minutes, MOST_MINUTES)
-
-
-def _cpus(estimate: Mapping[str, Any] | None, gpus: int) -> tuple[int, str]:
+        # the workers of a task, and the process that started them
+        parent = estimate["memory"] - estimate["workers"] * estimate["worker_memory"]
+        measured = parent + workers * estimate["worker_memory"]
+        # Slurm's M is 2**20 bytes
+        memory = 100 * math.ceil((MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES) / 2**20 / 100)
+        added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
+        cpus = estimate["threads"]
+        reasons = {
+            "tasks": f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it "
+            f"takes to start ({start:.0f} s)",
+            "time": f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
+            f" + {after:.0f} s",
+            "memory": f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}",
+            "cores": "the threads with which a worker was measured",
+        }
+    limit = 60 * min(minutes, MOST_MINUTES)
+    if tasks:
+        reasons["tasks"] = "as given"
+    if seconds:
+        limit, reasons["time"] = seconds, "as given"
+    elif needed and needed > limit:
+        reasons["time"] += f"; more than {format_time(limit)}, at which a task requeues itself"
     if gpus:
-        return GPU_CPUS * gpus, f"{GPU_CPUS} a GPU"
-    if estimate is None:
-        return 1, "one a worker"
-    return estimate["threads"], "the threads with which a worker was measured"
-
-
-def _memory(estimate: Mapping[str, Any] | None, workers: int, gpus: int) -> tuple[int | None, str]:
-    """Megabytes of a task, and why: its workers and the process that started them."""
-    if estimate is None:
-        return None, "the cluster's default; --sbatch mem=4G for another"
-    parent = estimate["memory"] - estimate["workers"] * estimate["worker_memory"]
-    measured = parent + workers * estimate["worker_memory"]
-    needed = MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES
-    added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
-    # Slurm's M is 2**20 bytes
-    return 100 * math.ceil(needed / 2**20 / 100), (
-        f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}"
-    )
+        cpus, reasons["cores"] = GPU_CPUS * gpus, f"{GPU_CPUS} a GPU"
+    lead = min(LEAD_SECONDS + math.ceil(evaluation), limit // 2)
+    timeouts = math.ceil(needed / limit) - 1 + SPARE_TIMEOUTS if needed else UNKNOWN_TIMEOUTS
+    return Resources(tasks or derived, workers, cpus, gpus, limit, lead, memory, timeouts, reasons)

@@ -91,23 +91,18 @@ class Script:
             options["mem"] = f"{asked.memory}M"
         if asked.gpus:
             options["gres"] = f"gpu:{asked.gpus}"
+        if "\\" in str(self.logs):
+            raise MtdlabError(
+                f"--out: {self.logs} has a backslash, after which Slurm replaces no number of a "
+                "task; name a file in another folder"
+            )
         options |= {
             "signal": f"USR1@{asked.lead}",
             "requeue": "",
             "open-mode": "append",
-            "output": log_pattern(self.logs),
+            "output": f"{self.logs}/".replace("%", "%%") + "%A_%a.log",
         }
         return options | dict(self.options)
-
-
-def log_pattern(folder: Path) -> str:
-    """The name of a task's log, as Slurm writes it. Raises MtdlabError."""
-    if "\\" in str(folder):
-        raise MtdlabError(
-            f"--out: {folder} has a backslash, after which Slurm replaces no number of a task; "
-            "name a file in another folder"
-        )
-    return f"{folder}/".replace("%", "%%") + "%A_%a.log"
 
 
 def read_options(given: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.config import StudySpec, TrainerSettings
-from mtdlab.config.paths import INPUTS, locate_augmentations, resolve_paths
+from mtdlab.config.paths import INPUTS, locate_augmentation, resolve_paths
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.search import Choices
 from mtdlab.config.study import has_own_pooling
@@ -57,14 +57,16 @@ def check_training(job: Job) -> dict[str, str]:
     check_tracking(spec.tracking)
     check_model_folder(job.model)
     check_writable(job.models)
-    augmentations = locate_augmentations(spec.augmentations(), spec.places)
+    augmentations = tuple(
+        locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
+    )
     trials, digests = _trials(spec), dict[str, str]()
     check_present(resolve_paths(settings, spec.places) for settings in _inputs(spec))
     for settings in _inputs(spec):
         found = check_inputs(
             resolve_paths(settings, spec.places),
             augmentations,
-            spec.smallest_batch(),
+            int(min(spec.possible_values("batch_size"))),
             trials.get(_inputs_of(settings), []),
             (spec.metric, spec.select_by),
         )
@@ -125,7 +127,7 @@ def selection_warnings(spec: StudySpec) -> list[str]:
     # it imports transformers
     from mtdlab.training.selection import warn_of_missing_sets
 
-    if "sts_average" not in spec.selections():
+    if "sts_average" not in spec.possible_values("select_on"):
         return []
     sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in _inputs(spec))
     return [warning for source in sources if (warning := warn_of_missing_sets(source))]

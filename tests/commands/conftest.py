@@ -2,11 +2,13 @@
 
 import os
 import shlex
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,8 +17,7 @@ from mtdlab.cli import main
 from mtdlab.sweep.run import SweepResult
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(NamedTuple):
     """What a command printed."""
 
     stdout: str
@@ -27,24 +28,47 @@ Command = Callable[..., Printed]
 
 
 @pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Runs a command in an empty folder, 80 columns wide, and asserts its exit code."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, in which no variable names a database, data or methods."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA"):
+    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA", "MTDLAB_IMPORT"):
         monkeypatch.delenv(name, raising=False)
+    return tmp_path
 
-    def call(line: str, code: int = 0) -> Printed:
-        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(line)])
+
+@pytest.fixture
+def command(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Command:
+    """Runs a command in this process, in that folder, 80 columns wide, and asserts its exit code.
+
+    A line is split as by a shell; words are taken as they are.
+    """
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(line: str | list[str], code: int | tuple[int, ...] = 0) -> Printed:
+        words = shlex.split(line) if isinstance(line, str) else line
+        monkeypatch.setattr(sys, "argv", ["mtdlab", *words])
+        capfd.readouterr()
         with pytest.raises(SystemExit, match=r"^\w*$") as ended:
             main()
-        done = Printed(*capsys.readouterr())
-        assert (ended.value.code or 0) == code, done.stdout + done.stderr
+        done = Printed(*capfd.readouterr())
+        expected = (code,) if isinstance(code, int) else code
+        assert (ended.value.code or 0) in expected, done.stdout + done.stderr
         return done
 
     return call
+
+
+def query(folder: Path, statement: str, database: str = "mtdlab.db") -> list[Any]:
+    """The rows of a query; none before there are tables."""
+    try:
+        with closing(sqlite3.connect(f"file:{folder / database}?mode=ro", uri=True)) as opened:
+            return opened.execute(statement).fetchall()
+    except sqlite3.OperationalError:
+        return []
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +27,9 @@ ESTIMATE = Estimate(
     training=60.0,
     evaluation=140.0,
     start=10.0,
-    memory=2_000_000_000,
-    worker_memory=800_000_000,
-    gpu_memory=0,
-    gpu_workers=0,
-    database=200_000,
-    model=90_000_000,
-    kinds=2,
-    measured=1,
+    **{"memory": 2_000_000_000, "worker_memory": 800_000_000, "gpu_memory": 0, "gpu_workers": 0},
+    **{"database": 200_000, "model": 90_000_000, "kinds": 2, "measured": 1},
 )
-
-NO_WARNING: dict[str, Any] = {"warnings": []}
 
 
 @pytest.fixture
@@ -120,7 +113,9 @@ def test_the_workers_that_fit_on_a_gpu_are_said(
 ) -> None:
     found = replace(ESTIMATE, gpu_memory=3_000_000_000, gpu_workers=fit)
     assert said in cost_lines(costs(spec, monkeypatch, found))
-    assert not any(line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | NO_WARNING))
+    assert not any(
+        line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | {"warnings": []})
+    )
 
 
 def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +128,6 @@ def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
     wait = copies.begin_in_copy(os.getpid)
     assert wait() != os.getpid()
     assert wait() == wait()
-    failing = copies.begin_in_copy(int, "many")
+    failing = copies.begin_in_copy(partial(int, "many"))
     with pytest.raises(ValueError, match="many"):
         failing()

@@ -126,14 +126,7 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
 
 
 def test_the_recorded_command_has_every_option() -> None:
-    given = Given(
-        study="a b.yaml",
-        profile="two",
-        set_=["seeds=[0]"],
-        import_=["own.py", "other"],
-        evaluator="e:f",
-        objective="o:g",
-    )
+    given = Given("a b.yaml", "two", ["seeds=[0]"], ["own.py", "other"], "e:f", "o:g")
     assert given.command(artifacts="file:///runs") == (
         "mtdlab sweep 'a b.yaml' --profile two --set 'seeds=[0]' --import own.py --import other "
         "--evaluator e:f --objective o:g --artifacts file:///runs"

@@ -19,11 +19,6 @@ def test_a_folder_without_the_data_of_a_task_is_refused(
     assert not printed.stdout
 
 
-def test_a_folder_that_is_not_there_is_refused(command: Command) -> None:
-    printed = command("evaluate builtin --data wrong", code=2)
-    assert "--data wrong: no such folder" in printed.stderr
-
-
 @pytest.mark.usefixtures("few_simulated_tables")
 def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     command: Command, tmp_path: Path

@@ -29,10 +29,7 @@ RESULT = SweepResult(
 )
 
 
-@pytest.fixture(autouse=True)
-def default_storage(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def saved_model(models: Path, trial: int) -> None:

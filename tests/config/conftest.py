@@ -4,10 +4,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mtdlab.config import StudySpec, read_study
+
+Read = Callable[..., StudySpec]
+AtMostCalls = Callable[[int], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -17,18 +21,24 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def read(path: Path) -> Callable[..., StudySpec]:
-    """Write a text as a study file and read it, with overrides."""
+def read(path: Path) -> Read:
+    """Write a text as a study file and read it, with overrides and perhaps one of its profiles."""
 
-    def read(text: str, *overrides: str) -> StudySpec:
+    def read(text: str, *overrides: str, profile: str | None = None) -> StudySpec:
         path.write_text(text, encoding="utf-8")
-        return read_study(path, overrides)
+        return read_study(path, overrides, profile)
 
     return read
 
 
+def settings_of(spec: StudySpec) -> list[Any]:
+    """The settings of each configuration, with the first seed."""
+    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    return [spec.settings(unit.parameters or {}, unit.seed) for unit in first]
+
+
 @pytest.fixture
-def at_most_calls() -> Callable[[int], AbstractContextManager[None]]:
+def at_most_calls() -> AtMostCalls:
     """Limits the function calls of a block: the same on every machine, unlike its duration."""
 
     @contextmanager

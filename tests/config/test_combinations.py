@@ -1,13 +1,10 @@
 """Settings that depend on each other: multiples, and what cannot run together."""
 
-from collections.abc import Callable
-
 import pytest
 
 from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 
 def resolved(spec: StudySpec) -> list[tuple[int, int, int]]:
@@ -48,29 +45,18 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
     assert resolved(spec) == [(10, 3, 0), (10, 25, 0)]
 
 
+NO_QUEUE = "queue_size: 0, initial_queue_size: 0"
+FULL, EMPTY = (f"trainer: {{initial_queue_size: {size}}}\n" for size in (128, 0))
+
+
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
-        (
-            "trainer: {batch_size: 1, queue_size: 0, initial_queue_size: 0}",
-            ":2:1: trainer: queue_size 0 leaves no negatives with batch_size 1",
-        ),
-        (
-            "trainer: {queue_size: 64, initial_queue_size: 128}",
-            ":2:1: trainer: initial_queue_size 128 exceeds queue_size",
-        ),
-        (
-            "trainer: {initial_queue_size: 128}\nsearch: {queue_size: [64, 512]}",
-            "'queue_size': 64}: initial_queue_size 128 exceeds",
-        ),
-        (
-            "trainer: {initial_queue_size: 0}\nsearch: {queue_size: [0, 8], batch_size: [1, 2]}",
-            "'queue_size': 0, 'batch_size': 1}: queue_size 0 leaves no negatives",
-        ),
-        (
-            "search: {initial_queue_size: {times: queue_size, values: [2]}}",
-            "initial_queue_size 1024 exceeds queue_size 512",
-        ),
+        (f"trainer: {{batch_size: 1, {NO_QUEUE}}}", ":2:1: trainer: queue_size 0 leaves no negati"),
+        ("trainer: {queue_size: 64, initial_queue_size: 128}", ":2:1: .* 128 exceeds queue_size"),
+        (f"{FULL}search: {{queue_size: [64, 512]}}", "'queue_size': 64}: initial_queue_size 128 e"),
+        (f"{EMPTY}search: {{queue_size: [0, 8], batch_size: [1, 2]}}", "0 leaves no negatives"),
+        ("search: {initial_queue_size: {times: queue_size, values: [2]}}", "1024 exceeds queue_si"),
         ("search: {queue_slice: [0-256, 500-600]}", "500-600 lies outside queue_size 512"),
         ("trainer: {seed: 3}", r":2:11: trainer.seed: a study takes its seeds from seeds: \[0,"),
         ("trainer: {steps: 3}\nsearch: {steps: [3]}", "also fixed under trainer; keep one of"),
@@ -78,16 +64,10 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("trials: 5", "a grid has as many trials as points; leave it out"),
         ("sampler: random\ntrials: 0", "trials: 0: must be 1 or more"),
         ("sampler: random\ntrials: 1000000000000", "must be 100000 or less"),
-        (
-            "sampler: tpe\ntrials: 5\nselect_by: sts_test",
-            ":2:1: sampler: tpe would fit its choices to the test split; use select_by: sts_dev",
-        ),
+        ("sampler: tpe\ntrials: 5\nselect_by: sts_test", ":2:1: sampler: tpe would fit its choice"),
         ("select_by: dev", ":2:1: select_by: 'dev' is not known; did you mean sts_dev"),
         ("select_by: STS12", "select_by: STS12 needs tasks that trainer.tasks lacks: STS12"),
-        (
-            "pruner: median\ntrainer: {select_on: test}",
-            ":2:1: pruner: a pruner compares scores on the pairs that select_on names, here the",
-        ),
+        ("pruner: median\ntrainer: {select_on: test}", ":2:1: pruner: .* scores on the pairs that"),
         ("pruner: median\nsearch: {select_on: [dev, test]}", ":2:1: pruner: a pruner compares"),
         ("pruner: median\ntrainer: {preset: published-code}", ":2:1: pruner: a pruner compares"),
         ("sampler: cma", "unknown sampler 'cma'; choose from grid, random, tpe, qmc"),
@@ -99,15 +79,9 @@ def test_a_fraction_of_a_batch_is_rounded(read: Read) -> None:
         ("seeds: [1.5]", "seeds.0: 1.5: must be a whole number"),
         ("trainer: 5", "trainer: 5: must be a section of keys and values"),
         ("metric: STS12", "STS12 needs tasks that trainer.tasks lacks: STS12"),
-        (
-            "metric: sts_average\ntrainer: {tasks: [STS12, STSB]}",
-            "sts_average needs tasks that trainer.tasks lacks: STS13, STS14, STS15, STS16, SICKR",
-        ),
+        ("metric: sts_average\ntrainer: {tasks: [STS12, STSB]}", "lacks: STS13, STS14, .*16, SICK"),
         ("trainer: {tasks: STS17}", "task 'STS17': not known; write sts, transfer or any of STS12"),
-        (
-            "trainer: {select_on: train}",
-            "unknown select_on 'train'; choose from dev, test, sts_average",
-        ),
+        ("trainer: {select_on: train}", "unknown select_on 'train'; choose from dev, test, sts_av"),
         ("search: [ema_decay]", "must be a section of keys and values"),
     ],
 )

@@ -1,14 +1,10 @@
 """The section search: spellings of a dimension, and what is refused."""
 
-from collections.abc import Callable
-
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Range
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read, settings_of
 
 
 @pytest.mark.parametrize(
@@ -104,14 +100,8 @@ def test_a_search_that_cannot_be_is_refused(
 
 def test_a_grid_beyond_all_measure_is_refused(read: Read) -> None:
     ten = list(range(3, 13))
-    names = [
-        "batch_size",
-        "steps",
-        "evaluate_every",
-        "prediction_layers",
-        "max_length",
-        "projection_layers",
-    ]
+    names = ["batch_size", "steps", "evaluate_every", "max_length"]
+    names += ["prediction_layers", "projection_layers"]
     search = "".join(f"  {name}: {ten}\n" for name in names)
     with pytest.raises(SpecError, match="the grid has 1000000 points; it may have 10000"):
         read(f"study: a\nsearch:\n{search}")
@@ -119,10 +109,6 @@ def test_a_grid_beyond_all_measure_is_refused(read: Read) -> None:
 
 def test_words_and_their_settings_go_through_a_search(read: Read) -> None:
     spec = read("study: a\nsearch: {pooling: [cls, mean], prediction_dim: [null, 32]}\n")
-    points = [spec.settings(unit.parameters or {}, 0) for unit in spec.units()]
-    assert [(one.pooling, one.prediction_dim) for one in points] == [
-        ("cls", None),
-        ("cls", 32),
-        ("mean", None),
-        ("mean", 32),
-    ]
+    points = settings_of(spec)
+    found = [(one.pooling, one.prediction_dim) for one in points]
+    assert found == [("cls", None), ("cls", 32), ("mean", None), ("mean", 32)]

@@ -1,25 +1,19 @@
 """Study files that are too large are refused in one sentence, at a line, without much work."""
 
 import tracemalloc
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from analysis.measures.trace import d_trace
-from mtdlab.config import StudySpec, make_settings
-from mtdlab.config.search import Choices, grid
+from mtdlab.config import make_settings
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
 from mtdlab.settings import limits
 from mtdlab.settings.schedules import ema_decay_at
+from tests.config.conftest import AtMostCalls, Read
 
-Read = Callable[..., StudySpec]
-AtMostCalls = Callable[[int], AbstractContextManager[None]]
 STUDY = "study: a\n"
 CALLS = 5_000_000
 """Of functions: a second or two. The files below need up to half of them."""
@@ -166,20 +160,6 @@ def test_the_mtd_of_a_schedule_is_the_mean_over_its_steps(
     decays = [ema_decay_at(step, settings) for step in range(steps)]
     expected = np.mean(d_trace(decays, settings.queue_size, settings.batch_size))
     assert settings.mtd == pytest.approx(expected, rel=1e-12)
-
-
-def test_skipping_leaves_out_what_matches_any_entry() -> None:
-    search = {"a": Choices((1, 2, 3)), "b": Choices(("x", "y")), "c": Choices((None, 0.5))}
-    skip = ({"a": (1, 3), "b": ("x",)}, {"c": (None,), "a": (2,)}, {"b": ("y",), "c": (0.5,)})
-    columns = (dimension.values for dimension in search.values())
-    points = [dict(zip("abc", values, strict=True)) for values in product(*columns)]
-    left = [point for point in points if not any(matches(point, entry) for entry in skip)]
-    assert 0 < len(left) < len(points)
-    assert list(grid(search, skip)) == left
-
-
-def matches(point: dict[str, Any], entry: dict[str, tuple[Any, ...]]) -> bool:
-    return all(point[name] in values for name, values in entry.items())
 
 
 def test_an_endless_file_is_not_read_to_its_end() -> None:

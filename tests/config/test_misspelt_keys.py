@@ -1,33 +1,15 @@
 """Every misspelt key is pointed at, with the right one."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
+from mtdlab.config.study_file import StudyFile
 from mtdlab.settings import TrainerSettings
+from tests.config.conftest import Read
 
-Read = Callable[..., StudySpec]
-
-
-TOP = [
-    "study",
-    "metric",
-    "select_by",
-    "trainer",
-    "search",
-    "seeds",
-    "sampler",
-    "pruner",
-    "trials",
-    "skip",
-    "until",
-    "verdict",
-    "tracking",
-    "profiles",
-]
+TOP = [name for name in StudyFile.model_fields if name != "description"]
 SETTINGS = [name for name in TrainerSettings.model_fields if name != "seed"]
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec, read_settings
+from mtdlab.config import read_settings
 from mtdlab.config.source import SpecError
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings.messages import PATTERNS
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 MANY = """\
 study: a b

@@ -1,8 +1,7 @@
 """Whatever stands in a study file: success or a SpecError, soon, and nothing else."""
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -11,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mtdlab.config import read_study
+from mtdlab.config.search import _DIMENSION_KEYS
 from mtdlab.config.source import SpecError, parse
+from mtdlab.config.study_file import StudyFile
+from tests.config.conftest import AtMostCalls
 
-AtMostCalls = Callable[[int], AbstractContextManager[None]]
 CALLS = 1_000_000
 """Of functions: some tenths of a second. The files below need up to 630,000."""
 TEXT = """\
@@ -34,62 +35,11 @@ seeds: [0, 1, 2]
 sampler: grid
 """
 PIECES = [
-    "0.5",
-    "1",
-    "12",
-    "mean",
-    "sts_dev",
-    "# x\n",
-    "[",
-    "]",
-    "{",
-    "}",
-    ":",
-    ": ",
-    ",",
-    "-",
-    "- ",
-    "\n",
-    "\t",
-    " ",
-    "#",
-    "&a ",
-    "*a",
-    "!!int ",
-    "!!python/object:os.system ",
-    "!x ",
-    "|",
-    ">",
-    "%",
-    "@",
-    "`",
-    "'",
-    '"',
-    "?",
-    "? ",
-    "<<: ",
-    "null",
-    "~",
-    "true",
-    "no",
-    "1e999",
-    "-1",
-    "0",
-    "9" * 400,
-    "1e-320",
-    ".nan",
-    "\x00",
-    "\x85",
-    "\u2028",
-    "\ufeff",
-    "\U0001f600",
-    "---\n",
-    "...\n",
-    "[" * 40,
-    "{a: " * 40,
-    "''",
-    "times",
-    "log",
+    *("# x\n", ": ", "- ", "&a ", "*a", "!!int ", "!x "),
+    *("!!python/object:os.system ", "? ", "<<: ", "null", "true", "no", "1e999", "-1", "0"),
+    *("9" * 400, "1e-320", ".nan", "---\n", "...\n", "[" * 40, "{a: " * 40, "''", "times", "log"),
+    *"[]{}:,-\n\t #|>%@`'\"?~\x00\x85\u2028\ufeff\U0001f600",
+    *("0.5", "1", "12", "mean", "sts_dev"),
 ]
 
 
@@ -162,59 +112,16 @@ VALUE = st.recursive(
     | st.sampled_from(["queue_size", "batch_size", "uniform", "1e308", "010", "no"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "values",
-                    "value",
-                    "low",
-                    "high",
-                    "min",
-                    "max",
-                    "log",
-                    "step",
-                    "q",
-                    "times",
-                    "share_of",
-                    "distribution",
-                    "choices",
-                    "x",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
+        | st.dictionaries(st.sampled_from([*_DIMENSION_KEYS, "x"]), inner, max_size=4)
     ),
     max_leaves=6,
 )
-KEY = st.sampled_from(
-    [
-        "study",
-        "metric",
-        "select_by",
-        "trainer",
-        "search",
-        "seeds",
-        "sampler",
-        "pruner",
-        "trials",
-        "x",
-    ]
-)
+KEY = st.sampled_from(sorted({*StudyFile.model_fields, "x"} - {"description", "profiles"}))
 SETTING = st.sampled_from(
-    [
-        "ema_decay",
-        "queue_size",
-        "initial_queue_size",
-        "batch_size",
-        "pooling",
-        "prediction_dim",
-        "queue_slice",
-        "steps",
-        "device",
-        "seed",
-        "x",
-    ]
+    (
+        *("ema_decay", "queue_size", "initial_queue_size", "batch_size", "pooling", "device"),
+        *("prediction_dim", "queue_slice", "steps", "seed", "x"),
+    )
 )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from analysis.data.published import __file__ as published
-from mtdlab.config import StudySpec, TrainerSettings, read_study
+from mtdlab.config import StudySpec, read_study
+from tests.config.conftest import settings_of
 
 PAPER = Path(__file__).parents[2] / "studies" / "paper"
 SIZES = {
@@ -32,14 +33,6 @@ def read(name: str, profile: str | None = None) -> StudySpec:
     return read_study(PAPER / f"{name}.yaml", (), profile)
 
 
-def settings(spec: StudySpec) -> list[TrainerSettings]:
-    return [
-        spec.settings(unit.parameters or {}, unit.seed)
-        for unit in spec.units()
-        if unit.seed == spec.seeds[0]
-    ]
-
-
 def column(file: str, name: str) -> list[str]:
     with (Path(published).parent / f"{file}.csv").open() as lines:
         return [row[name] for row in csv.DictReader(lines)]
@@ -55,7 +48,7 @@ def test_a_study_is_as_large_as_its_table(name: str, profile: str | None) -> Non
     spec = read(name, profile)
     assert spec.name == (f"{name}-{profile}" if profile else name)
     expected = SIZES[name][list(SEEDS).index(profile)]
-    assert (len(settings(spec)), len(spec.seeds)) == (expected, SEEDS[profile])
+    assert (len(settings_of(spec)), len(spec.seeds)) == (expected, SEEDS[profile])
     assert len(spec.units()) == expected * SEEDS[profile]
 
 
@@ -64,7 +57,7 @@ def test_the_papers_settings(name: str) -> None:
     spec = read(name)
     assert spec.metric == "sts_average"
     large = name == "figure13-mtd-large"
-    for each in settings(spec):
+    for each in settings_of(spec):
         assert each.encoder == ("bert-large-uncased" if large else "bert-base-uncased")
         assert each.learning_rate == (1e-5 if large else 3e-5)
         assert (each.weight_decay, each.temperature, each.max_length) == (1e-6, 0.05, 32)
@@ -78,14 +71,13 @@ def test_the_papers_settings(name: str) -> None:
 def test_a_small_study_needs_nothing_but_the_package(name: str) -> None:
     spec = read(name, "small")
     assert spec.metric == "sts_test"
-    for each in settings(spec):
+    for each in settings_of(spec):
         assert (each.encoder, each.corpus, each.evaluation) == ("builtin",) * 3
         assert each.tasks == ""
         assert 1e-3 <= each.learning_rate <= 2e-3
         assert 120 <= each.steps <= 250
-        assert "synonyms" not in each.augmentation
-        assert "paraphrase" not in each.augmentation
-        assert "translation" not in each.augmentation
+        for needs_a_model in ("synonyms", "paraphrase", "translation"):
+            assert needs_a_model not in each.augmentation
 
 
 def test_all_small_studies_together_fit_into_a_coffee_break() -> None:
@@ -93,53 +85,44 @@ def test_all_small_studies_together_fit_into_a_coffee_break() -> None:
     cost = sum(
         each.steps * each.batch_size / (200 * 64) * len(spec.seeds)
         for spec in (read(name, "small") for name in SIZES)
-        for each in settings(spec)
+        for each in settings_of(spec)
     )
     assert 100 < cost < 300
 
 
 @pytest.mark.parametrize(
-    ("study", "file", "published_column", "setting"),
+    ("study", "setting"),
     [
-        ("table3-ema-decay", "table3_ema_decay", "ema_decay", "ema_decay"),
-        ("table6a-prediction-dim", "table6a_prediction_dim", "prediction_dim", "prediction_dim"),
-        ("table6b-batch-size", "table6b_batch_size", "batch_size", "batch_size"),
-        ("table9-fgsm-epsilon", "table9_fgsm_epsilon", "fgsm_epsilon", "fgsm_epsilon"),
+        ("table3-ema-decay", "ema_decay"),
+        ("table6a-prediction-dim", "prediction_dim"),
+        ("table6b-batch-size", "batch_size"),
+        ("table9-fgsm-epsilon", "fgsm_epsilon"),
     ],
 )
-def test_values_are_those_of_the_table(
-    study: str, file: str, published_column: str, setting: str
-) -> None:
-    expected = {float(value) for value in column(file, published_column)}
-    assert {float(getattr(each, setting)) for each in settings(read(study))} == expected
+def test_values_are_those_of_the_table(study: str, setting: str) -> None:
+    expected = {float(value) for value in column(study.replace("-", "_"), setting)}
+    assert {float(getattr(each, setting)) for each in settings_of(read(study))} == expected
 
 
 def test_heads_queues_and_slices_are_those_of_their_tables() -> None:
-    pairs = zip(
-        column("table4_heads", "projection_layers"),
-        column("table4_heads", "prediction_layers"),
-        strict=True,
-    )
-    found = {
-        (each.projection_layers, each.prediction_layers) for each in settings(read("table4-heads"))
-    }
-    assert found == {(int(first), int(second)) for first, second in pairs}
+    numbers = [column("table4_heads", f"{head}_layers") for head in ("projection", "prediction")]
+    fours = settings_of(read("table4-heads"))
+    found = {(each.projection_layers, each.prediction_layers) for each in fours}
+    assert found == {(int(first), int(second)) for first, second in zip(*numbers, strict=True)}
 
     sevens = [
         (each.queue_size, each.initial_queue_size / each.queue_size)
-        for each in settings(read("table7-initial-queue"))
+        for each in settings_of(read("table7-initial-queue"))
     ]
     assert sorted(sevens) == [
         (size, share) for size in (128, 256, 512, 1024, 4096) for share in (0, 0.25, 0.5, 1)
     ]
 
-    eights = settings(read("table8-queue-slices"))
+    eights = settings_of(read("table8-queue-slices"))
     written = [each.queue_slice.replace(",", " and ") for each in eights]
     assert written == column("table8_queue_slices", "positions_used")
-    assert {
-        (each.queue_size, each.initial_queue_size, each.batch_size, each.ema_decay)
-        for each in eights
-    } == {(1024, 128, 256, 0.85)}
+    sizes = {(each.queue_size, each.initial_queue_size, each.batch_size) for each in eights}
+    assert (sizes, {each.ema_decay for each in eights}) == ({(1024, 128, 256)}, {0.85})
 
 
 def test_a_small_queue_is_cut_where_the_tables_is() -> None:
@@ -152,7 +135,7 @@ def test_a_small_queue_is_cut_where_the_tables_is() -> None:
             ]
             if each.queue_slice != "all"
             else []
-            for each in settings(read("table8-queue-slices", profile))
+            for each in settings_of(read("table8-queue-slices", profile))
         ]
 
     assert shares("small") == shares("minilm") == shares(None)
@@ -166,7 +149,7 @@ def test_the_nine_distances_of_figure_2_at_every_batch_size(
 ) -> None:
     """The published ones have three decimals."""
     expected = sorted(float(value) for value in column("figure2_mtd", "mtd"))
-    found = settings(read("figure2-mtd", profile))
+    found = settings_of(read("figure2-mtd", profile))
     for size in sizes:
         distances = sorted(each.mtd for each in found if each.batch_size == size)
         assert distances == pytest.approx(expected, abs=1e-3)
@@ -174,29 +157,28 @@ def test_the_nine_distances_of_figure_2_at_every_batch_size(
 
 
 def test_augmentations_are_the_ten_rows_of_table_5() -> None:
-    found = {
-        (each.fgsm_epsilon, each.augmentation) for each in settings(read("table5-augmentation"))
-    }
+    fives = settings_of(read("table5-augmentation"))
+    found = {(each.fgsm_epsilon, each.augmentation) for each in fives}
     assert len(found) == len(column("table5_augmentation", "average"))
     assert {augmentation for epsilon, augmentation in found if epsilon} == {"none"}
 
 
 def test_the_large_encoder_is_tried_at_its_published_optimum() -> None:
-    distances = [each.mtd for each in settings(read("figure13-mtd-large"))]
+    distances = [each.mtd for each in settings_of(read("figure13-mtd-large"))]
     assert min(abs(distance - 22.667) for distance in distances) < 1e-3
     assert (min(distances), max(distances)) == pytest.approx((5, 38.667), abs=1e-3)
 
 
 def test_simcse_has_no_mtd_and_clusters_go_from_0_to_20() -> None:
-    [simcse] = settings(read("figure7-simcse"))
+    [simcse] = settings_of(read("figure7-simcse"))
     assert (simcse.method, simcse.mtd) == ("simcse", None)
-    clusters = [each.queue_clusters for each in settings(read("slides-queue-clusters"))]
+    clusters = [each.queue_clusters for each in settings_of(read("slides-queue-clusters"))]
     assert clusters == [0, 1, 5, 10, 15, 20]
 
 
 def test_the_collapse_is_looked_for_with_the_queue_alone() -> None:
     found = [
         (each.ema_decay, each.prediction_layers, each.in_batch_negatives)
-        for each in settings(read("figure5-collapse"))
+        for each in settings_of(read("figure5-collapse"))
     ]
     assert found == [(0, 0, False), (0, 2, False), (0.85, 0, False), (0.85, 2, False)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mtdlab.config import read_settings, read_study
-from mtdlab.config.paths import Places, locate_augmentations, resolve_paths
+from mtdlab.config.paths import Places, locate_augmentation, resolve_paths
 from mtdlab.config.reader import parse_study
 from mtdlab.corpus.corpus import open_corpus
 
@@ -98,8 +98,8 @@ def test_folders_of_datasets_and_of_augmentations_are_found_too(
     spec = parse_study("a", text, folder=beside)
     assert resolve_paths(spec.fixed(), spec.places).corpus == f"dataset:{beside / 'saved'}#column"
     written = ("typos:0.1+synonyms:model", "back-translation:model,other", "none")
-    assert locate_augmentations(written, Places(beside)) == (
+    assert [locate_augmentation(each, Places(beside)) for each in written] == [
         f"typos:0.1+synonyms:{beside / 'model'}",
         f"back-translation:{beside / 'model'},other",
         "none",
-    )
+    ]

@@ -1,17 +1,17 @@
 """What preset and method fill in, and what they refuse."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from mtdlab.config import make_settings, read_settings, read_study
+from mtdlab.config import make_settings, read_settings
 from mtdlab.config.reference import preset_markdown, presets_markdown
 from mtdlab.config.source import SpecError
 from mtdlab.methods.presets import PRESETS, SAID, changed_settings
 from mtdlab.methods.registry import BUILTIN, settings_class
+from tests.config.conftest import Read, settings_of
 
 
 def changed(**given: Any) -> dict[str, Any]:
@@ -42,23 +42,13 @@ def changed(**given: Any) -> dict[str, Any]:
         (
             {"preset": "published-code"},
             {
-                "preset": "published-code",
-                "batch_size": 256,
-                "queue_size": 256,
-                "evaluate_every": 175,
-                "ema_decay": 0.75,
-                "ema_decay_end": 1.0,
-                "ema_schedule_steps": 15000,
-                "ema_order": "before-target",
-                "detach_keys": False,
-                "queue_fill": "published",
-                "select_on": "sts_average",
-                "augmented_branch": "target",
-                "augmentation_draw": "published-code",
-                "adam_formula": "transformers",
-                "max_gradient_norm": 1.0,
-                "weight_decay_exceptions": "biases-and-norms",
-                "head_norm_eps": 1e-12,
+                **{"preset": "published-code", "batch_size": 256, "queue_size": 256},
+                **{"evaluate_every": 175, "ema_decay": 0.75, "ema_decay_end": 1.0},
+                **{"ema_schedule_steps": 15000, "ema_order": "before-target", "detach_keys": False},
+                **{"queue_fill": "published", "select_on": "sts_average"},
+                **{"augmented_branch": "target", "augmentation_draw": "published-code"},
+                **{"adam_formula": "transformers", "max_gradient_norm": 1.0},
+                **{"weight_decay_exceptions": "biases-and-norms", "head_norm_eps": 1e-12},
                 "head_initialisation": "bert",
             },
         ),
@@ -116,39 +106,24 @@ def test_filled_settings_fill_to_themselves(given: dict[str, Any]) -> None:
         {"prediction_layers": 2},
     ],
 )
-def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], tmp_path: Path) -> None:
+def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], read: Read) -> None:
     with pytest.raises(ValidationError, match="not permitted"):
         make_settings(method="simcse", **given)
     name = next(iter(given))
-    path = tmp_path / "study.yaml"
-    path.write_text(f"study: a\ntrainer: {json.dumps({'method': 'simcse', **given})}\n")
     with pytest.raises(SpecError, match=f"trainer.{name}: the study's method has no such setting"):
-        read_study(path)
+        read(f"study: a\ntrainer: {json.dumps({'method': 'simcse', **given})}\n")
 
 
-def test_simcse_needs_two_sentences_in_a_batch() -> None:
-    with pytest.raises(ValidationError, match="leaves no negatives"):
-        make_settings(method="simcse", batch_size=1)
-
-
-def test_a_preset_in_a_file_and_in_an_override(tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text(
-        "study: a\ntrainer:\n  preset: published-code\nsearch:\n  ema_decay: [0.85, 0.95]\n"
-    )
-    spec = read_study(path)
-    for unit, start in zip(spec.units(), (0.85, 0.95), strict=True):
-        assert unit.parameters is not None
-        settings = spec.settings(unit.parameters, unit.seed)
-        assert (settings.ema_decay, settings.ema_decay_end) == (start, 1.0)
+def test_a_preset_in_a_file_and_in_an_override(read: Read) -> None:
+    spec = read("study: a\ntrainer: {preset: published-code}\nsearch: {ema_decay: [0.85, 0.95]}\n")
+    found = [(each.ema_decay, each.ema_decay_end) for each in settings_of(spec)]
+    assert found == [(0.85, 1.0), (0.95, 1.0)]
     assert not read_settings(None, ["trainer.preset=paper"]).in_batch_negatives
 
 
-def test_a_preset_is_not_searched(tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text("study: a\nsearch:\n  preset: [intended, paper]\n")
+def test_a_preset_is_not_searched(read: Read) -> None:
     with pytest.raises(SpecError, match=r"search\.preset: is not searched, since it only gives"):
-        read_study(path)
+        read("study: a\nsearch:\n  preset: [intended, paper]\n")
 
 
 @pytest.mark.parametrize("method", PRESETS)
@@ -185,23 +160,6 @@ def test_every_method_with_a_program_has_its_preset() -> None:
         assert settings_class(method).presets == presets
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"method": "simcse", "preset": "paper"}, "has 'intended' or 'published-code'"),
-        ({"method": "contriever", "preset": "best"}, "preset 'best': the method has"),
-        ({"method": "esimcse", "target_initialisation": "random", "lora_rank": 4}, "share the"),
-        ({"training_pooling": "mask"}, "pooling mask needs a prompt"),
-        ({"adam_beta2": 1.0}, "less than 1"),
-        ({"loss_weight": 0.0}, "greater than 0"),
-    ],
-    ids=str,
-)
-def test_what_no_preset_and_no_encoder_allows(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        make_settings(**given)
-
-
 def test_hicl_has_the_presets_of_its_backbone() -> None:
     settings = make_settings(method="hicl", backbone="esimcse", preset="published-code")
     values = settings.model_dump()
@@ -219,18 +177,3 @@ def test_the_warm_up_of_consert_is_rounded_up_as_in_its_program() -> None:
 
 def test_the_queue_of_mocoses_program_is_a_batch() -> None:
     assert make_settings(preset="published-code", batch_size=64).queue_size == 64
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"augmentation_draw": "published-code", "segment_length": 16}, "needs segment_length 0"),
-        (
-            {"learning_rate": 1.0, "weight_decay": 1.0, "adam_formula": "transformers"},
-            "takes of each weight",
-        ),
-    ],
-)
-def test_combinations_that_cannot_be_are_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        make_settings(**given)

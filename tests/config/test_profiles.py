@@ -1,15 +1,13 @@
 """Profiles of a study file: laid over it, named, and pointed at where they are wrong."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec, read_settings, read_study
+from mtdlab.config import read_settings
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 FILE = """\
 study: heads
@@ -34,20 +32,6 @@ profiles:
 """
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "study.yaml"
-
-
-@pytest.fixture
-def read(path: Path) -> Read:
-    def read(text: str, *overrides: str, profile: str | None = None) -> StudySpec:
-        path.write_text(text, encoding="utf-8")
-        return read_study(path, overrides, profile)
-
-    return read
-
-
 def test_a_profile_is_the_study_written_out(read: Read) -> None:
     """Against the same study written by hand, without profiles."""
     written = read(
@@ -57,13 +41,8 @@ def test_a_profile_is_the_study_written_out(read: Read) -> None:
         "  queue_size: {times: batch_size, values: [8]}\nseeds: [5]\n"
     )
     small = read(FILE, profile="small")
-    assert (small.name, small.metric, small.trainer, small.seeds) == (
-        written.name,
-        written.metric,
-        written.trainer,
-        written.seeds,
-    )
-    assert small.search == written.search
+    for name in ("name", "metric", "trainer", "seeds", "search"):
+        assert getattr(small, name) == getattr(written, name)
     assert small.units() == written.units()
     assert small.identity() == written.identity()
     assert small.text == FILE

@@ -1,18 +1,16 @@
 """A study file: what is read, and where each mistake is pointed at."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec, read_settings, read_study
+from mtdlab.config import read_settings, read_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import make_settings
 from mtdlab.settings.limits import FILE_BYTES
-
-Read = Callable[..., StudySpec]
+from tests.config.conftest import Read
 
 GOOD = """\
 # a comment
@@ -35,19 +33,10 @@ pruner: none
 
 def test_a_good_file(read: Read) -> None:
     spec = read(GOOD)
-    assert (spec.name, spec.metric, spec.sampler, spec.pruner, spec.trials) == (
-        "mtd-1",
-        "sts_dev",
-        "grid",
-        "none",
-        None,
-    )
-    assert spec.trainer == {
-        "encoder": "builtin",
-        "batch_size": 64,
-        "learning_rate": 3e-5,
-        "dropout": 0,
-    }
+    assert (spec.name, spec.metric) == ("mtd-1", "sts_dev")
+    assert (spec.sampler, spec.pruner, spec.trials) == ("grid", "none", None)
+    fixed = {"encoder": "builtin", "batch_size": 64, "learning_rate": 3e-5, "dropout": 0}
+    assert spec.trainer == fixed
     assert spec.search == {
         "ema_decay": Choices((0.75, 0.85)),
         "queue_size": Choices((1, 4, 8), relative_to="batch_size"),
@@ -111,16 +100,9 @@ def test_scalars_are_those_of_yaml_1_2(read: Read) -> None:
         "  evaluation: 1:30\n"
     )
     assert spec.name == "no"
-    assert spec.trainer == {
-        "learning_rate": 3e-5,
-        "batch_size": 10,
-        "temperature": 0.5,
-        "encoder": "nullable",
-        "corpus": "trueish",
-        "prediction_dim": None,
-        "ema_decay_end": None,
-        "evaluation": "1:30",
-    }
+    numbers = {"learning_rate": 3e-5, "batch_size": 10, "temperature": 0.5}
+    texts = {"encoder": "nullable", "corpus": "trueish", "evaluation": "1:30"}
+    assert spec.trainer == numbers | texts | {"prediction_dim": None, "ema_decay_end": None}
     assert isinstance(spec.trainer["batch_size"], int)
 
 
@@ -137,13 +119,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_study(tmp_path)
 
 
-def test_a_file_that_is_not_utf8(path: Path) -> None:
+def test_a_file_that_is_not_utf8_or_too_large(path: Path) -> None:
     path.write_bytes(b"study: \xff\n")
     with pytest.raises(SpecError, match="not UTF-8 at byte 7"):
         read_study(path)
-
-
-def test_a_file_that_is_too_large(path: Path) -> None:
     path.write_text("study: a\n#" + "x" * FILE_BYTES)
     with pytest.raises(SpecError, match="more than 50,000 bytes, the most that a study file has"):
         read_study(path)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config import StudySpec, TrainerSettings, read_study
+from mtdlab.config import StudySpec, read_study
 from mtdlab.methods.registry import BUILTIN
+from tests.config.conftest import settings_of
 
 STUDIES = Path(__file__).parents[2] / "studies"
 SIZES = {
@@ -28,14 +29,6 @@ def read(name: str, profile: str | None = None) -> StudySpec:
     return read_study(STUDIES / f"{name}.yaml", (), profile)
 
 
-def configurations(spec: StudySpec) -> list[TrainerSettings]:
-    return [
-        spec.settings(unit.parameters or {}, unit.seed)
-        for unit in spec.units()
-        if unit.seed == spec.seeds[0]
-    ]
-
-
 def test_every_file_is_counted_here() -> None:
     assert {path.stem for path in STUDIES.glob("*.yaml")} == set(SIZES)
 
@@ -44,29 +37,21 @@ def test_every_file_is_counted_here() -> None:
 def test_a_study_has_its_name_and_size(name: str) -> None:
     spec = read(name)
     assert spec.name == name
-    assert (len(configurations(spec)), len(spec.seeds)) == SIZES[name]
+    assert (len(settings_of(spec)), len(spec.seeds)) == SIZES[name]
 
 
 def test_the_default_study_varies_the_ema_decay_alone() -> None:
     spec = read("mtd")
-    found = configurations(spec)
+    found = settings_of(spec)
     assert [each.mtd for each in found] == pytest.approx([10, 18, 208])
     assert (spec.seeds, spec.looks) == (tuple(range(1000, 1013)), (5, 7, 9, 13))
     fixed = {tuple(each.model_dump(exclude={"ema_decay"}).items()) for each in found}
     assert len(fixed) == 1
     first = found[0].model_dump()
     expected = {
-        "preset": "intended",
-        "queue_size": 512,
-        "initial_queue_size": 128,
-        "batch_size": 64,
-        "steps": 160,
-        "learning_rate": 1e-3,
-        "evaluate_every": 40,
-        "in_batch_negatives": True,
-        "encoder": "builtin",
-        "corpus": "builtin",
-        "evaluation": "builtin",
+        **{"preset": "intended", "queue_size": 512, "initial_queue_size": 128, "batch_size": 64},
+        **{"steps": 160, "learning_rate": 1e-3, "evaluate_every": 40, "in_batch_negatives": True},
+        **dict.fromkeys(("encoder", "corpus", "evaluation"), "builtin"),
     }
     assert {name: first[name] for name in expected} == expected
     for stated in ("only the EMA decay", "synthetic", "no part in the choice"):
@@ -77,11 +62,11 @@ def test_equation_3_differs_from_the_default_study_in_its_negatives_alone() -> N
     changed = {"in_batch_negatives": True, "evaluate_every": 40}
     found = [
         each.model_copy(update=changed | {"seed": 1000})
-        for each in configurations(read("mtd-equation-3"))
+        for each in settings_of(read("mtd-equation-3"))
     ]
-    assert all(each in found for each in configurations(read("mtd")))
+    assert all(each in found for each in settings_of(read("mtd")))
     other = read("mtd-equation-3")
-    assert not any(each.model_dump()["in_batch_negatives"] for each in configurations(other))
+    assert not any(each.model_dump()["in_batch_negatives"] for each in settings_of(other))
     for stated in ("only the EMA decay", "synthetic", "not confirmatory"):
         assert stated in other.description
 
@@ -98,7 +83,7 @@ def test_every_built_in_method_is_compared(
     profile: str | None, encoder: str, corpus: str, seeds: int
 ) -> None:
     spec = read("methods", profile)
-    found = configurations(spec)
+    found = settings_of(spec)
     assert {each.method for each in found} == set(BUILTIN)
     assert {(each.encoder, each.corpus) for each in found} == {(encoder, corpus)}
     assert len({(each.steps, each.learning_rate, each.batch_size) for each in found}) == 1
@@ -109,33 +94,20 @@ def test_every_built_in_method_is_compared(
 
 
 def test_the_study_of_sufficiency_has_near_mtds_from_different_settings() -> None:
-    found = configurations(read("sufficiency"))
-    assert {(each.queue_size, each.initial_queue_size) for each in found} == {
-        (64, 16),
-        (256, 64),
-        (1024, 256),
-        (4096, 1024),
-    }
+    found = settings_of(read("sufficiency"))
+    queues = {(each.queue_size, each.initial_queue_size) for each in found}
+    assert queues == {(64, 16), (256, 64), (1024, 256), (4096, 1024)}
     near = [each for each in found if each.mtd is not None and 67 < each.mtd < 71]
-    assert {(each.ema_decay, each.queue_size) for each in near} == {
-        (0.75, 4096),
-        (0.985, 64),
-        (0.985, 256),
-    }
+    settings = {(each.ema_decay, each.queue_size) for each in near}
+    assert settings == {(0.75, 4096), (0.985, 64), (0.985, 256)}
 
 
 def test_the_study_of_robustness_repeats_the_default_study_in_four_conditions() -> None:
-    found, default = configurations(read("robustness")), configurations(read("mtd"))
+    found, default = settings_of(read("robustness")), settings_of(read("mtd"))
     conditions = {(each.learning_rate, each.steps) for each in found}
     assert conditions == {(1e-3, 160), (3e-4, 160), (3e-3, 160), (1e-3, 640)}
     for rate, steps in conditions:
         there = [each for each in found if (each.learning_rate, each.steps) == (rate, steps)]
-        changed = {
-            "learning_rate": rate,
-            "steps": steps,
-            "probe_every": 4,
-            "evaluate_every": 80,
-            "seed": 0,
-        }
-        assert all(each.model_copy(update=changed) in there for each in default)
+        changed = {"learning_rate": rate, "steps": steps, "probe_every": 4, "evaluate_every": 80}
+        assert all(each.model_copy(update=changed | {"seed": 0}) in there for each in default)
         assert len(there) == 7

@@ -1,12 +1,10 @@
 """The keys until and verdict: what is read, and where a mistake is pointed at."""
 
-from pathlib import Path
-
 import pytest
 
-from mtdlab.config import StudySpec, read_study
 from mtdlab.config.source import SpecError
 from mtdlab.config.study import default_looks, plan_of, sha256_of
+from tests.config.conftest import Read
 
 STUDY = """\
 study: a
@@ -14,32 +12,22 @@ search: {ema_decay: [0.75, 0.85, 0.95]}
 """
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "study.yaml"
-
-
-def read(path: Path, more: str = "", *overrides: str) -> StudySpec:
-    path.write_text(STUDY + more)
-    return read_study(path, overrides)
-
-
-def test_looks_and_seeds_follow_from_max_seeds(path: Path) -> None:
-    spec = read(path, "until: {decided: true, max_seeds: 10}\n")
+def test_looks_and_seeds_follow_from_max_seeds(read: Read) -> None:
+    spec = read(STUDY + "until: {decided: true, max_seeds: 10}\n")
     assert spec.looks == (3, 5, 7, 10)
     assert spec.seeds == tuple(range(10))
     assert len(spec.units()) == 30
     assert [unit.seed for unit in spec.first_units()] == [0] * 3 + [1] * 3 + [2] * 3
 
 
-def test_listed_seeds_come_first(path: Path) -> None:
-    spec = read(path, "seeds: [7, 3]\nuntil: {decided: true, max_seeds: 4, looks: [2, 4]}\n")
+def test_listed_seeds_come_first(read: Read) -> None:
+    spec = read(STUDY + "seeds: [7, 3]\nuntil: {decided: true, max_seeds: 4, looks: [2, 4]}\n")
     assert spec.seeds == (7, 3, 8, 9)
     assert {unit.seed for unit in spec.first_units()} == {7, 3}
 
 
-def test_a_study_without_until_has_one_look_at_all_seeds(path: Path) -> None:
-    spec = read(path, "seeds: [0, 1, 2]\n")
+def test_a_study_without_until_has_one_look_at_all_seeds(read: Read) -> None:
+    spec = read(STUDY + "seeds: [0, 1, 2]\n")
     assert (spec.until, spec.looks, spec.margin, spec.alpha) == (None, (3,), 0.5, 0.05)
     assert spec.first_units() == spec.units()
     assert "until" not in spec.identity()
@@ -53,8 +41,8 @@ def test_default_looks(max_seeds: int, looks: tuple[int, ...]) -> None:
     assert default_looks(max_seeds) == looks
 
 
-def test_margin_and_alpha_of_the_verdict(path: Path) -> None:
-    spec = read(path, "verdict: {margin: 1, alpha: 0.1}\n", "verdict.alpha=0.01")
+def test_margin_and_alpha_of_the_verdict(read: Read) -> None:
+    spec = read(STUDY + "verdict: {margin: 1, alpha: 0.1}\n", "verdict.alpha=0.01")
     assert (spec.margin, spec.alpha) == (1.0, 0.01)
 
 
@@ -81,29 +69,22 @@ DECIDED = "until: {decided: true, "
         ("verdict: {alfa: 0.1}", r"verdict.alfa: unknown key; did you mean alpha?"),
     ],
 )
-def test_a_mistake_is_pointed_at(path: Path, more: str, message: str) -> None:
+def test_a_mistake_is_pointed_at(read: Read, more: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
-        read(path, more + "\n")
+        read(STUDY + more + "\n")
 
 
-def test_until_needs_levels_of_mtd_of_one_method(path: Path) -> None:
-    path.write_text("study: a\nuntil: {decided: true, max_seeds: 5}\n")
+def test_until_needs_levels_of_mtd_of_one_method(read: Read) -> None:
     with pytest.raises(SpecError, match=r"2:1: until: needs two levels of MTD or more"):
-        read_study(path)
-    path.write_text("study: a\nsearch: {method: [mocose, simcse]}\n" + DECIDED + "max_seeds: 5}\n")
+        read(f"study: a\n{DECIDED}max_seeds: 5}}\n")
     with pytest.raises(SpecError, match=r"3:1: until: needs one method"):
-        read_study(path)
+        read(f"study: a\nsearch: {{method: [mocose, simcse]}}\n{DECIDED}max_seeds: 5}}\n")
 
 
-def test_the_hash_of_a_plan_changes_with_each_of_its_values(path: Path) -> None:
-    plan = plan_of(read(path))
-    assert plan == {
-        "study": "a",
-        "metric": "sts_test",
-        "margin": 0.5,
-        "alpha": 0.05,
-        "looks": [1],
-    }
+def test_the_hash_of_a_plan_changes_with_each_of_its_values(read: Read) -> None:
+    plan = plan_of(read(STUDY))
+    stated = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [1]}
+    assert plan == stated
     assert sha256_of(plan) == sha256_of(dict(reversed(plan.items())))
     changed = [plan | {name: "x"} for name in plan]
     assert len({sha256_of(each) for each in (plan, *changed)}) == 6

@@ -23,7 +23,7 @@ from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
 from mtdlab.cost.estimate import smaller_studies, trials_of
 from mtdlab.cost.measure import Measured, _line, family_of, kind_of, measure, operations
-from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.sample import Sample, Scored, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
@@ -48,21 +48,11 @@ def tiny(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> TrainerSett
 
 @pytest.fixture
 def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
-    trainer = tiny.model_dump(
-        include={
-            "encoder",
-            "corpus",
-            "evaluation",
-            "initial_queue_size",
-            "steps",
-            "evaluate_every",
-            "learning_rate",
-        }
-    )
+    names = ("encoder", "corpus", "evaluation", "initial_queue_size", "steps", "evaluate_every")
+    trainer = tiny.model_dump(include={*names, "learning_rate"})
     # a sweep wants one batch of the default's size
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text(2 * Path(tiny.corpus).read_text())
-    trainer["corpus"] = str(corpus)
+    trainer["corpus"] = str(tmp_path / "corpus.txt")
+    Path(trainer["corpus"]).write_text(2 * Path(tiny.corpus).read_text())
     path = tmp_path / "study.yaml"
     path.write_text(
         f"study: tiny\ntrainer: {json.dumps(trainer)}\n"
@@ -72,7 +62,14 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 
 
 SAMPLE = Sample(
-    Path(), "", [], dev=100, test=200, suite=1000, evaluate=2.0, score=7.0, load=10.0, tokenise=50.0
+    Path(),
+    "",
+    [],
+    dev=Scored(100, 2.0),
+    test=Scored(200, 2.0),
+    tasks=Scored(1000, 7.0),
+    load=10.0,
+    tokenise=50.0,
 )
 
 
@@ -103,7 +100,7 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
 def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
-    sample = dataclasses.replace(SAMPLE, average=500, evaluate_average=3.0)
+    sample = dataclasses.replace(SAMPLE, average=Scored(500, 3.0))
     found = estimates._Clock([trial], sample, [seen(4.0)], 2.0)
     assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
 
@@ -114,9 +111,9 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
     shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
     settings = tiny.model_copy(update={"evaluation": str(folder)})
     found = take_sample([settings.model_copy(update={"select_on": "sts_average"})], sample)
-    assert found.average == found.test > 0
-    assert found.evaluate_average > 0
-    assert take_sample([settings], sample).average == 0
+    assert found.average.tokens == found.test.tokens > 0
+    assert found.average.seconds > 0
+    assert take_sample([settings], sample).average == Scored()
 
 
 def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_path: Path) -> None:
@@ -174,49 +171,28 @@ def test_a_worker_that_loads_anew_takes_its_time() -> None:
     assert anew.whole(3, 1) - same == pytest.approx(2 * anew.loading)
 
 
-def test_kinds_differ_by_what_a_step_costs() -> None:
+def test_kinds_and_families_differ_by_what_a_step_costs() -> None:
     base = make_settings()
-    same = [
-        {"ema_decay": 0.5},
-        {"seed": 7},
-        {"steps": 3},
-        {"fgsm_epsilon": 1e-8},
-        {"initial_queue_size": 0},
-        {"learning_rate": 1.0},
+    same: list[dict[str, Any]] = [
+        *({"ema_decay": 0.5}, {"seed": 7}, {"steps": 3}, {"learning_rate": 1.0}),
+        *({"fgsm_epsilon": 1e-8}, {"initial_queue_size": 0}, {"temperature": 0.1}),
     ]
-    other = [
-        {"batch_size": 32},
-        {"queue_size": 1024},
-        {"fgsm_epsilon": 0.0},
-        {"max_length": 16},
-        {"prediction_dim": 3},
-        {"predictor_hidden_dim": 3},
-        {"augmentation": "position-shuffle"},
-        {"queue_clusters": 5},
-        {"method": "simcse"},
-        {"fgsm_gradient": "current"},
-        {"max_gradient_norm": 1.0},
+    sizes = [{"batch_size": 32}, {"queue_size": 1024}, {"max_length": 16}, {"prediction_dim": 3}]
+    other: list[dict[str, Any]] = [
+        *({"fgsm_epsilon": 0.0}, {"fgsm_gradient": "current"}, {"max_gradient_norm": 1.0}),
+        *({"augmentation": "position-shuffle"}, {"queue_clusters": 5}, {"method": "simcse"}),
     ]
+    changed = [*sizes, {"predictor_hidden_dim": 3}, *other]
     assert {kind_of(base.model_copy(update=each)) for each in same} == {kind_of(base)}
-    kinds = {kind_of(base.model_copy(update=each)) for each in other}
-    assert len(kinds | {kind_of(base)}) == len(other) + 1
+    kinds = {kind_of(base.model_copy(update=each)) for each in changed}
+    assert len(kinds | {kind_of(base)}) == len(changed) + 1
+    families = [family_of(base.model_copy(update=each)) for each in (*sizes[:2], *other)]
+    assert [each == family_of(base) for each in families] == [True] * 2 + [False] * len(other)
 
 
 def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> None:
     assert make_settings().encoder_copies == 2
     assert make_settings(method="simcse").encoder_copies == 1
-
-
-def test_settings_say_how_they_act_on_the_cost_of_a_step() -> None:
-    base = make_settings()
-    same = base.model_copy(update={"temperature": 0.1, "steps": 7, "fgsm_epsilon": 1e-3})
-    larger = base.model_copy(update={"queue_size": 64, "batch_size": 8})
-    other = base.model_copy(update={"queue_clusters": 4})
-    assert kind_of(same) == kind_of(base)
-    assert kind_of(larger) != kind_of(base)
-    assert family_of(larger) == family_of(base)
-    assert family_of(other) != family_of(base)
-    assert kind_of(base.model_copy(update={"fgsm_epsilon": 0.0})) != kind_of(base)
 
 
 def test_a_line_through_steps() -> None:
@@ -294,9 +270,9 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     check_inputs(tiny)
     sample = take_sample([tiny], tmp_path)
     inputs = load_inputs(tiny)
-    assert sample.dev == sum(map(len, inputs.dev.sentences.tokens))
-    assert sample.test == sum(map(len, inputs.test.sentences.tokens))
-    assert (sample.suite, sample.tokenise) == (0, 0.0)
+    assert sample.dev.tokens == sum(map(len, inputs.dev.sentences.tokens))
+    assert sample.test.tokens == sum(map(len, inputs.test.sentences.tokens))
+    assert (sample.tasks.tokens, sample.tokenise) == (0, 0.0)
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
 
 

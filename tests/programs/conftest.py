@@ -1,17 +1,18 @@
 """A program, a study of it, and commands that are run in the test's process."""
 
 import os
-import shlex
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mtdlab import user_code
-from mtdlab.cli import main
 from mtdlab.sweep import worker
+from tests.commands.conftest import Command, Printed, command
+from tests.commands.conftest import folder as working_folder
+
+__all__ = ["command", "working_folder"]
 
 PROGRAM = '''
 """Trains nothing: its score rises with rate and seed, and is the sum of its steps."""
@@ -46,49 +47,41 @@ seeds: [0, 1]
 """
 
 
-@dataclass(frozen=True)
-class Printed:
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
-
-
-Run = Callable[..., Printed]
-
-
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(working_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with `own.py` and `own.yaml`, as on a machine with one core."""
-    (tmp_path / "own.py").write_text(PROGRAM)
-    (tmp_path / "own.yaml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
+    (working_folder / "own.py").write_text(PROGRAM)
+    (working_folder / "own.yaml").write_text(STUDY)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setenv("COLUMNS", "100")
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA", "MTDLAB_IMPORT"):
-        monkeypatch.delenv(name, raising=False)
-    yield tmp_path
-    user_code.execute.cache_clear()
-    worker.open_in_process.cache_clear()
+    yield working_folder
+    forget()
     for name, module in list(sys.modules.items()):
-        if (getattr(module, "__file__", None) or "").startswith(str(tmp_path)):
+        if (getattr(module, "__file__", None) or "").startswith(str(working_folder)):
             del sys.modules[name]
 
 
+def forget() -> None:
+    """The next command imports the program as in a new process."""
+    user_code.execute.cache_clear()
+    worker.open_in_process.cache_clear()
+
+
 @pytest.fixture
-def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:  # noqa: ARG001
     """Runs a command in that folder, as in a new process, and asserts its exit code."""
-    del folder
+    monkeypatch.setenv("COLUMNS", "100")
 
     def call(line: str, code: int = 0) -> Printed:
-        user_code.execute.cache_clear()
-        worker.open_in_process.cache_clear()
-        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(line)])
-        with pytest.raises(SystemExit, match=r"^\w*$") as ended:
-            main()
-        done = Printed(*capsys.readouterr())
-        assert (ended.value.code or 0) == code, done.stdout + done.stderr
-        return done
+        forget()
+        return command(line, code)
 
     return call
+
+
+def calls(folder: Path) -> list[list[str]]:
+    """Process, rate, seed and first step of every call of the program."""
+    try:
+        return [line.split() for line in (folder / "calls.txt").read_text().splitlines()]
+    except FileNotFoundError:
+        return []

@@ -113,7 +113,7 @@ def test_a_module_that_changed_is_refused_in_another_process(folder: Path) -> No
     program = find_program("own:train")
     (folder / "own.py").write_text("changed = True\n")
     with pytest.raises(MtdlabError, match=r"own.py changed while the sweep was running"):
-        program.ensure_imported()
+        program.load()
 
 
 def test_the_packages_that_a_program_uses_are_known(folder: Path) -> None:
@@ -135,15 +135,10 @@ MTD = {"ema_decay": 0.85, "queue_size": 512, "batch_size": 64}
         ({"ema_decay": "slow"}, None),
         ({"queue_size": True}, None),
         ({"batch_size": 0}, None),
+        *(({name: None}, None) for name in MTD),
     ],
 )
 def test_the_mtd_follows_from_its_three_settings(
     changed: dict[str, Any], mtd: float | None
 ) -> None:
     assert ProgramSettings("own:train", 0, MTD | changed).mtd == pytest.approx(mtd)
-
-
-@pytest.mark.parametrize("name", list(MTD))
-def test_there_is_no_mtd_without_one_of_them(name: str) -> None:
-    values = {key: value for key, value in MTD.items() if key != name}
-    assert ProgramSettings("own:train", 0, values).mtd is None

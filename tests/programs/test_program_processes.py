@@ -2,19 +2,17 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from forked_commands import ForkedCommand
 
-from tests.programs.conftest import STUDY
+from tests.commands.conftest import query
+from tests.programs.conftest import STUDY, calls
 
 Start = Callable[..., ForkedCommand]
 
@@ -34,24 +32,6 @@ def write_study(folder: Path, *, steps: int, seconds: float, seeds: int) -> None
     text = STUDY.replace("steps: 4", f"steps: {steps}, seconds: {seconds}")
     listed = ", ".join(map(str, range(seeds)))
     (folder / "own.yaml").write_text(text.replace("seeds: [0, 1]", f"seeds: [{listed}]"))
-
-
-def query(folder: Path, statement: str) -> list[Any]:
-    """The rows of a query; none before there are tables."""
-    try:
-        path = f"file:{folder / 'mtdlab.db'}?mode=ro"
-        with closing(sqlite3.connect(path, uri=True)) as database:
-            return database.execute(statement).fetchall()
-    except sqlite3.OperationalError:
-        return []
-
-
-def calls(folder: Path) -> list[list[str]]:
-    """Process, rate, seed and first step of every call."""
-    try:
-        return [line.split() for line in (folder / "calls.txt").read_text().splitlines()]
-    except FileNotFoundError:
-        return []
 
 
 def last_step(folder: Path) -> int:

@@ -1,8 +1,6 @@
 """Studies of a program: run, failed, pruned, decided, resumed, refused, and their pages."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,8 @@ from mtdlab import load_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.reproduce import find_repeatable
 from mtdlab.sweep.signals import StopRequest
-from tests.programs.conftest import PROGRAM, Run
+from tests.commands.conftest import Command, query
+from tests.programs.conftest import PROGRAM, STUDY, calls
 from tests.store.test_stored_items import assert_same_items
 
 SWEEP = "sweep own.yaml --objective own:train --jobs 1"
@@ -31,17 +30,7 @@ def write(folder: Path, body: str, study: str = "") -> None:
         (folder / "own.yaml").write_text(study)
 
 
-def calls(folder: Path) -> list[list[str]]:
-    """Process, rate, seed and first step of every call."""
-    return [line.split() for line in (folder / "calls.txt").read_text().splitlines()]
-
-
-def query(statement: str) -> list[Any]:
-    with closing(sqlite3.connect("mtdlab.db")) as database:
-        return database.execute(statement).fetchall()
-
-
-def test_a_study_is_run_and_recorded(folder: Path, run: Run) -> None:
+def test_a_study_is_run_and_recorded(folder: Path, run: Command) -> None:
     printed = run(SWEEP)
     assert "complete: 4 of 4 trials done" in printed.stdout
     assert "best trial by accuracy: 3, accuracy 53.50" in printed.stdout
@@ -64,7 +53,7 @@ def test_a_study_is_run_and_recorded(folder: Path, run: Run) -> None:
     assert len(calls(folder)) == 4
 
 
-def test_every_command_reads_such_a_study(run: Run) -> None:
+def test_every_command_reads_such_a_study(run: Command) -> None:
     run(SWEEP)
     assert "own  complete" in run("studies").stdout
     assert "study own: no problem" in run("doctor").stdout
@@ -83,7 +72,7 @@ def test_every_command_reads_such_a_study(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
-def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Run) -> None:
+def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Command) -> None:
     run(SWEEP)
     run("report own")
     page = (folder / "reports" / "own" / "index.html").read_text(encoding="utf-8")
@@ -95,12 +84,9 @@ def test_a_page_without_mtd_claims_nothing_of_the_trainer(folder: Path, run: Run
 
 
 @pytest.mark.usefixtures("figures_not_drawn")
-def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: Run) -> None:
-    study = (folder / "own.yaml").read_text()
-    added = study.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")
-    (folder / "own.yaml").write_text(added + "search: {rate: [1.0], ema_decay: [0.5, 0.9]}\n")
-    text = (folder / "own.yaml").read_text().replace("search: {rate: [1.0, 2.5]}\n", "")
-    (folder / "own.yaml").write_text(text)
+def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: Command) -> None:
+    added = STUDY.replace("steps: 4", "steps: 4, batch_size: 8, queue_size: 64")
+    (folder / "own.yaml").write_text(added.replace("[1.0, 2.5]", "[1.0], ema_decay: [0.5, 0.9]"))
     (folder / "own.py").write_text(PROGRAM.replace("+ seed,", "+ seed + settings['ema_decay'],"))
     run(SWEEP)
     assert trials()["mtd"].tolist() == [10.0, 18.0, 10.0, 18.0]
@@ -139,7 +125,7 @@ CODES = {
 
 @pytest.mark.parametrize(("body", "reason"), FAILED.items(), ids=list(FAILED))
 def test_a_wrong_result_fails_its_trial_with_a_sentence(
-    folder: Path, run: Run, body: str, reason: str
+    folder: Path, run: Command, body: str, reason: str
 ) -> None:
     """The trials of the other rate go on."""
     write(folder, f"if settings['rate'] == 1.0:\n    {body}\nreturn {{'accuracy': 1.0}}")
@@ -152,11 +138,11 @@ def test_a_wrong_result_fails_its_trial_with_a_sentence(
     code = next((code for head, code in CODES.items() if reason.startswith(head)), "error")
     assert ended["reason_code"].iloc[0] == code
     if "raise" in body:
-        assert "own.py" in query("SELECT traceback FROM mtdlab_trials")[0][0]
+        assert "own.py" in query(folder, "SELECT traceback FROM mtdlab_trials")[0][0]
     assert not (folder / "models" / ".checkpoints").exists()
 
 
-def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run: Run) -> None:
+def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run: Command) -> None:
     """Of the metric alone; a trial without any has no row."""
     write(
         folder,
@@ -179,7 +165,7 @@ def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run
     assert_same_items(load_study("own").items, items)
 
 
-def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Run) -> None:
+def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Command) -> None:
     write(
         folder,
         "import numpy as np\nreport(np.int64(2), np.float32(7))\nreport(3, float('nan'))\n"
@@ -192,10 +178,9 @@ def test_numbers_of_numpy_are_scores_and_steps(folder: Path, run: Run) -> None:
     assert study.curves["step"].tolist() == [2] * 4
 
 
-def test_a_pruner_stops_trials_by_what_they_report(folder: Path, run: Run) -> None:
-    study = (folder / "own.yaml").read_text().replace("[1.0, 2.5]", "[9.0, 8.0, 1.0]")
-    text = study.replace("seeds: [0, 1]", "seeds: [0, 1, 2]\npruner: median")
-    (folder / "own.yaml").write_text(text)
+def test_a_pruner_stops_trials_by_what_they_report(folder: Path, run: Command) -> None:
+    text = STUDY.replace("[1.0, 2.5]", "[9.0, 8.0, 1.0]")
+    (folder / "own.yaml").write_text(text.replace("[0, 1]", "[0, 1, 2]\npruner: median"))
     run(SWEEP)
     states = trials().groupby("rate")["state"].agg(set)
     assert "PRUNED" in states[1.0]
@@ -204,7 +189,7 @@ def test_a_pruner_stops_trials_by_what_they_report(folder: Path, run: Run) -> No
 
 
 def test_a_stopped_trial_is_resumed_from_its_folder(
-    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = iter([False] * 4 + [True] * 3)
 
@@ -216,7 +201,7 @@ def test_a_stopped_trial_is_resumed_from_its_folder(
     with monkeypatch.context() as patch:
         patch.setattr(StopRequest, "requested", requested)
         run(SWEEP, code=130)
-    assert query("SELECT state FROM mtdlab_trials")[0] == ("WAITING",)
+    assert query(folder, "SELECT state FROM mtdlab_trials")[0] == ("WAITING",)
     stopped_at = int(
         next(folder.glob("models/.checkpoints/own/*/program/state.txt")).read_text()[0]
     )
@@ -230,7 +215,7 @@ def test_a_stopped_trial_is_resumed_from_its_folder(
     assert f"called again after step {stopped_at}" in study.trials["note"].iloc[0]
 
 
-def test_another_program_or_none_is_refused(folder: Path, run: Run) -> None:
+def test_another_program_or_none_is_refused(folder: Path, run: Command) -> None:
     run(SWEEP)
     (folder / "other.py").write_text((folder / "own.py").read_text())
     printed = run("sweep own.yaml --objective other:train", code=2)
@@ -249,14 +234,12 @@ def test_another_program_or_none_is_refused(folder: Path, run: Run) -> None:
 
 
 def test_a_study_of_the_trainer_is_not_continued_by_a_program(
-    folder: Path, run: Run, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+    folder: Path, run: Command, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
 ) -> None:
     """Nor the other way round, with a file that both can read."""
-    text = "study: both\nmetric: sts_test\ntrainer: {TRAINER}\n"
-    data = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
-    values = {**{name: str(path) for name, path in data.items()}, "steps": 1, "batch_size": 4}
-    listed = ", ".join(f"{name}: {value}" for name, value in values.items())
-    (folder / "both.yaml").write_text(text.replace("TRAINER", listed))
+    data = f"encoder: {tiny_encoder}, corpus: {tiny_corpus}, evaluation: {tiny_pairs}"
+    text = f"study: both\nmetric: sts_test\ntrainer: {{{data}, steps: 1, batch_size: 4}}\n"
+    (folder / "both.yaml").write_text(text)
     write(folder, "return {'sts_test': 1.0}")
     run("sweep both.yaml --objective own:train --jobs 1")
     printed = run("sweep both.yaml --jobs 1", code=2)
@@ -266,13 +249,13 @@ def test_a_study_of_the_trainer_is_not_continued_by_a_program(
     )
 
 
-def test_an_interrupt_in_the_program_leaves_its_trial_waiting(folder: Path, run: Run) -> None:
+def test_an_interrupt_in_the_program_leaves_its_trial_waiting(folder: Path, run: Command) -> None:
     write(folder, "raise KeyboardInterrupt")
     run(SWEEP, code=130)
-    assert query("SELECT state, owner FROM mtdlab_trials") == [("WAITING", None)] * 4
+    assert query(folder, "SELECT state, owner FROM mtdlab_trials") == [("WAITING", None)] * 4
 
 
-def test_until_decided_adds_seeds(folder: Path, run: Run) -> None:
+def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
     (folder / "own.yaml").write_text(
         "study: own\nmetric: accuracy\ntrainer: {batch_size: 8, steps: 1, rate: 1}\n"
         "search: {ema_decay: [0.5, 0.9], queue_size: [8]}\nseeds: [0, 1]\n"
@@ -289,18 +272,14 @@ def test_until_decided_adds_seeds(folder: Path, run: Run) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_the_python_interface_takes_a_program() -> None:
-    values = {
-        "study": "own",
-        "metric": "accuracy",
-        "trainer": {"steps": 2},
-        "search": {"rate": [1.0, 2.0]},
-    }
+    values = {"study": "own", "metric": "accuracy", "search": {"rate": [1.0, 2.0]}}
+    values["trainer"] = {"steps": 2}
     result = mtdlab.run_study(values, objective="own:train", jobs=1)
     assert result.counts == {"COMPLETE": 2}
     assert mtdlab.plan(values, objective="own:train").cost is None
 
 
-def test_plan_shows_the_design_and_no_cost(run: Run) -> None:
+def test_plan_shows_the_design_and_no_cost(run: Command) -> None:
     printed = run("plan own.yaml --objective own:train").stdout
     assert "2 configurations x 2 seeds = 4 trials" in printed
     assert "no estimate: how long a program takes is known once its trials have run" in printed
@@ -309,7 +288,7 @@ def test_plan_shows_the_design_and_no_cost(run: Run) -> None:
     assert "reason" in fields["estimate"]
 
 
-def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Run) -> None:
+def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Command) -> None:
     from analysis.report.context import StudyContext
     from analysis.report.warnings import list_warnings
 
@@ -318,7 +297,9 @@ def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Run) -
     assert "should return it x 100" in list_warnings(StudyContext(load_study("own")))[-1]
 
 
-def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(folder: Path, run: Run) -> None:
+def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(
+    folder: Path, run: Command
+) -> None:
     sentence = "a program of --objective keeps its own files: leave --artifacts out"
     printed = run(f"{SWEEP} --artifacts shared", 2).stderr
     assert sentence in " ".join(printed.split())

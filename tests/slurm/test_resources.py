@@ -3,18 +3,12 @@
 import pytest
 
 from mtdlab.errors import MtdlabError
+from mtdlab.slurm import resources
 from mtdlab.slurm.resources import (
-    FEWEST_UNKNOWN,
-    GPU_CPUS,
-    GPU_HOST_BYTES,
     LEAD_SECONDS,
     MEMORY_MARGIN,
-    MOST_MINUTES,
-    MOST_TASKS,
     SPARE_TIMEOUTS,
     TIME_MARGIN,
-    UNKNOWN_MINUTES,
-    UNKNOWN_TIMEOUTS,
     derive,
     format_time,
     parse_time,
@@ -36,7 +30,7 @@ def test_a_task_trains_ten_times_as_long_as_it_takes_to_start() -> None:
     # 24 trials of 60 s are 12 times 10 starts of 12 s
     assert derive(24, ESTIMATE).tasks == 12
     assert derive(1, ESTIMATE).tasks == 1
-    assert derive(1000, ESTIMATE).tasks == MOST_TASKS
+    assert derive(1000, ESTIMATE).tasks == resources.MOST_TASKS
     # long trials: not more tasks than trials
     assert derive(5, ESTIMATE | {"trial": (9e3, 1e4)}).tasks == 5
     assert derive(24, ESTIMATE, tasks=3).tasks == 3
@@ -59,9 +53,9 @@ def test_time_memory_and_cores_of_a_task() -> None:
 
 def test_a_long_task_asks_for_a_day_and_may_reach_its_limit() -> None:
     found = derive(100, ESTIMATE | {"trial": (7e3, 7.2e3)}, tasks=1)
-    assert found.seconds == 60 * MOST_MINUTES
+    assert found.seconds == 60 * resources.MOST_MINUTES
     needed = TIME_MARGIN * (12 + 100 * 7200) + LEAD_SECONDS + 10
-    assert found.timeouts == int(needed // (60 * MOST_MINUTES)) + SPARE_TIMEOUTS
+    assert found.timeouts == int(needed // (60 * resources.MOST_MINUTES)) + SPARE_TIMEOUTS
     assert "at which a task requeues itself" in found.reasons["time"]
 
 
@@ -74,8 +68,8 @@ def test_a_given_time_limit_leaves_half_of_it_to_train() -> None:
 
 def test_a_worker_runs_on_each_gpu() -> None:
     found = derive(24, ESTIMATE, tasks=2, gpus=2)
-    assert (found.gpus, found.workers, found.cpus) == (2, 2, 2 * GPU_CPUS)
-    bytes_needed = MEMORY_MARGIN * 1300 * MEGABYTE + 2 * GPU_HOST_BYTES
+    assert (found.gpus, found.workers, found.cpus) == (2, 2, 2 * resources.GPU_CPUS)
+    bytes_needed = MEMORY_MARGIN * 1300 * MEGABYTE + 2 * resources.GPU_HOST_BYTES
     assert found.memory is not None
     assert 0 <= found.memory * MEGABYTE - bytes_needed < 100 * MEGABYTE
     # two tasks of two workers: six trials each
@@ -84,10 +78,10 @@ def test_a_worker_runs_on_each_gpu() -> None:
 
 def test_without_an_estimate_nothing_is_invented() -> None:
     found = derive(24, None)
-    assert found.tasks == FEWEST_UNKNOWN
+    assert found.tasks == resources.FEWEST_UNKNOWN
     assert derive(3, None).tasks == 3
-    assert (found.seconds, found.memory, found.cpus) == (60 * UNKNOWN_MINUTES, None, 1)
-    assert found.timeouts == UNKNOWN_TIMEOUTS
+    assert (found.seconds, found.memory, found.cpus) == (60 * resources.UNKNOWN_MINUTES, None, 1)
+    assert found.timeouts == resources.UNKNOWN_TIMEOUTS
     assert found.lead == LEAD_SECONDS
 
 

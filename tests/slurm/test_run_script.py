@@ -108,13 +108,6 @@ def test_a_worker_that_ended_by_itself_ends_the_task(task: Task, code: int) -> N
     assert task.requeues == []
 
 
-def test_a_killed_worker_is_not_requeued(task: Task) -> None:
-    code, error = task.run(0, KILLED="KILL")
-    assert code == 137
-    assert "the worker of task 7_2 was killed" in error
-    assert task.asked == []
-
-
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [
@@ -134,31 +127,31 @@ def test_a_task_requeues_itself_by_its_array(task: Task, code: int, status: str,
     assert task.requeues == [kind]
 
 
-@pytest.mark.parametrize("code", [138, 143])
-def test_a_cancelled_task_is_not_requeued(task: Task, code: int) -> None:
-    ended, error = task.run(code, CANCELLED)
-    assert ended == code
-    assert "task 7_2 was cancelled, or Slurm requeues it itself" in error
-    assert task.asked == ["show job 7_2"]
-    assert task.requeues == []
-
-
-def test_a_task_that_was_stopped_is_not_requeued(task: Task) -> None:
+SHOW, REQUEUE = "show job 7_2", "requeue 7_2"
+NOT_REQUEUED = {
+    "killed": (137, {"KILLED": "KILL"}, RUNNING, "the worker of task 7_2 was killed", []),
+    "cancelled after USR1": (138, {}, CANCELLED, "task 7_2 was cancelled, or Slurm", [SHOW]),
+    "cancelled": (143, {}, CANCELLED, "task 7_2 was cancelled, or Slurm requeues it", [SHOW]),
     # mtdlab stop ends a worker with 143 too
-    ended, error = task.run(143, RUNNING)
-    assert ended == 143
-    assert "task 7_2 was stopped, by mtdlab stop or by TERM to its worker" in error
-    assert task.asked == ["show job 7_2"]
-    assert task.requeues == []
+    "stopped": (143, {}, RUNNING, "was stopped, by mtdlab stop or by TERM to its worker", [SHOW]),
+    "no answer": (138, {"LOST": "yes"}, RUNNING, "it is not requeued from here", [SHOW] * 3),
+    "refused": (138, {"REFUSED": "1"}, RUNNING, "7_2 could not be requeued", [SHOW, REQUEUE]),
+}
 
 
-def test_without_an_answer_of_slurm_nothing_is_requeued(task: Task) -> None:
+@pytest.mark.parametrize(
+    ("code", "variables", "status", "sentence", "asked"), NOT_REQUEUED.values(), ids=NOT_REQUEUED
+)
+def test_a_task_that_is_not_requeued_says_why(
+    task: Task, code: int, variables: dict[str, str], status: str, sentence: str, asked: list[str]
+) -> None:
     # the pauses between the three questions
     (task.folder / "bin" / "sleep").symlink_to("/bin/true")
-    ended, error = task.run(138, LOST="yes")
-    assert ended == 138
-    assert "it is not requeued from here" in error
-    assert task.asked == ["show job 7_2"] * 3
+    ended, error = task.run(code, status, **variables)
+    assert ended == code
+    assert sentence in error
+    assert task.asked == asked
+    assert len(task.requeues) == asked.count(REQUEUE)
 
 
 def test_timeouts_and_preemptions_are_counted_apart_and_limited(task: Task) -> None:
@@ -174,12 +167,6 @@ def test_timeouts_and_preemptions_are_counted_apart_and_limited(task: Task) -> N
     ended, error = task.run(138, PREEMPTED)
     assert ended == 0
     assert "preemptions of task 7_2: 3, of 100 allowed; it is requeued" in error
-
-
-def test_a_refused_requeue_is_said(task: Task) -> None:
-    ended, error = task.run(138, REFUSED="1")
-    assert ended == 138
-    assert "task 7_2 could not be requeued; submit the script again" in error
 
 
 def test_slurm_may_end_the_command_that_requeues(task: Task) -> None:
@@ -229,8 +216,7 @@ def test_a_secret_url_comes_from_the_environment(task: Task) -> None:
 
 def test_it_runs_only_as_an_array(task: Task) -> None:
     ended, error = task.run(0, SLURM_ARRAY_JOB_ID="")
-    assert ended == 2
-    assert "SLURM_ARRAY_JOB_ID: submit this script with sbatch" in error
+    assert (ended, "SLURM_ARRAY_JOB_ID: submit this script with sbatch" in error) == (2, True)
 
 
 def test_a_folder_that_a_node_lacks_ends_the_task(task: Task) -> None:

@@ -19,15 +19,7 @@ SCRIPT = Script(
     study="own",
     trials=24,
     resources=Resources(
-        tasks=3,
-        workers=1,
-        cpus=2,
-        gpus=0,
-        seconds=5400,
-        lead=120,
-        memory=1500,
-        timeouts=3,
-        reasons={},
+        3, 1, 2, gpus=0, seconds=5400, lead=120, memory=1500, timeouts=3, reasons={}
     ),
     command=["/opt/python", "-P", "-m", "mtdlab", "worker", "--study", "own"],
     url_is_secret=False,

@@ -4,17 +4,13 @@ import json
 import os
 import re
 import shlex
-import sqlite3
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from mtdlab.cli import main
+from tests.commands.conftest import Command, command, folder, query
 
 PROGRAM = """
 def train(settings, *, seed, checkpoints, report):
@@ -30,44 +26,15 @@ seeds: [0, 1]
 SECRET = "postgresql+psycopg://me:s3cret@127.0.0.1:1/db"
 
 
-@dataclass(frozen=True)
-class Printed:
-    """What a command printed."""
-
-    stdout: str
-    stderr: str
+__all__ = ["command", "folder"]
 
 
-Command = Callable[..., Printed]
-
-
-@pytest.fixture
-def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Command:
-    """Runs a command in a folder with a program and its study, on a machine without Slurm."""
-    (tmp_path / "own.py").write_text(PROGRAM)
-    (tmp_path / "own.yaml").write_text(STUDY)
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def study(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with its study in the working folder of a machine without Slurm."""
+    (folder / "own.py").write_text(PROGRAM)
+    (folder / "own.yaml").write_text(STUDY)
     monkeypatch.setenv("PATH", "")
-    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE", "MTDLAB_DATA", "MTDLAB_IMPORT"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(line: str, code: int = 0) -> Printed:
-        monkeypatch.setattr(sys, "argv", ["mtdlab", *shlex.split(line)])
-        with pytest.raises(SystemExit, match=r"^\w*$") as ended:
-            main()
-        done = Printed(*capsys.readouterr())
-        assert (ended.value.code or 0) == code, done.stdout + done.stderr
-        return done
-
-    return call
-
-
-def query(statement: str, database: str = "mtdlab.db") -> list[tuple[str, ...]]:
-    """The rows of a query."""
-    with closing(sqlite3.connect(database)) as opened:
-        return opened.execute(statement).fetchall()
 
 
 OWN = "slurm own.yaml --objective own:train"
@@ -97,7 +64,7 @@ def test_the_study_is_recorded_and_the_script_runs_its_worker(
     assert "#SBATCH --array=0-3\n" in text
     assert f"cd -- {tmp_path} ||" in text
     assert (tmp_path / "own-logs").is_dir()
-    assert query("SELECT state FROM mtdlab_trials") == [("WAITING",)] * 4
+    assert query(Path(), "SELECT state FROM mtdlab_trials") == [("WAITING",)] * 4
     assert command("studies").stdout.count("own") == 1
 
 
@@ -112,7 +79,7 @@ def test_run_again_it_resumes_and_says_when_nothing_is_left(command: Command) ->
 
 def test_the_recorded_command_is_that_of_a_sweep(command: Command) -> None:
     command(f"{OWN} --set trainer.steps=2 --storage other.db --models kept --tasks 2")
-    [(recorded,)] = query("SELECT command FROM mtdlab_studies", "other.db")
+    [(recorded,)] = query(Path(), "SELECT command FROM mtdlab_studies", "other.db")
     assert recorded == (
         "mtdlab sweep own.yaml --set trainer.steps=2 --objective own:train --storage other.db "
         "--models kept"
@@ -192,7 +159,7 @@ def test_bad_input_writes_nothing(
 def test_the_inputs_are_recorded_for_the_tasks(command: Command) -> None:
     """Each task compares what it finds with them."""
     command("slurm mtd --no-measure")
-    [(inputs,)] = query("SELECT inputs FROM mtdlab_studies")
+    [(inputs,)] = query(Path(), "SELECT inputs FROM mtdlab_studies")
     assert {"encoder builtin", "corpus builtin"} <= json.loads(inputs).keys()
 
 
