@@ -200,9 +200,7 @@ def _check_judged_by(session: Session, study: StudyRow) -> None:
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
-    columns: dict[int, dict[str, Array]] = {}
-    for number, name, values in _arrays(session, of_study, "curve/%"):
-        columns.setdefault(number, {})[name.removeprefix("curve/")] = values
+    columns = _arrays(session, of_study, "curve/")
     if not columns:
         return empty(CURVE_COLUMNS)
     frames = [
@@ -226,9 +224,7 @@ def _chosen(of_study: Select[Any], curves: bool | Collection[int]) -> Select[Any
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
-    columns: dict[int, dict[str, Array]] = {}
-    for number, name, values in _arrays(session, of_study, "probe/%"):
-        columns.setdefault(number, {})[name.removeprefix("probe/")] = values
+    columns = _arrays(session, of_study, "probe/")
     blocks = [
         _compared(number, int(name.removeprefix("cosine/")), probed, cosine)
         for number, probed in columns.items()
@@ -252,8 +248,9 @@ def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array)
 
 def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     spectra = {
-        (number, name.removeprefix("spectrum/")): values
-        for number, name, values in _arrays(session, of_study, "spectrum/%")
+        (number, moment): values
+        for number, moments in _arrays(session, of_study, "spectrum/").items()
+        for moment, values in moments.items()
     }
     index = pd.MultiIndex.from_tuples(list(spectra), names=["number", "moment"])
     widest = max((len(values) for values in spectra.values()), default=0)
@@ -263,9 +260,13 @@ def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     return pd.DataFrame(table, index=index if len(spectra) else None)
 
 
-def _arrays(session: Session, of_study: Select[Any], pattern: str) -> Sequence[Any]:
+def _arrays(session: Session, of_study: Select[Any], prefix: str) -> dict[int, dict[str, Array]]:
+    """The arrays whose names begin with `prefix`, by number of the trial and rest of the name."""
     arrays = of_study.add_columns(ArrayRow.name, ArrayRow.values).join(ArrayRow)
-    return session.execute(arrays.where(ArrayRow.name.like(pattern))).all()
+    found: dict[int, dict[str, Array]] = {}
+    for number, name, values in session.execute(arrays.where(ArrayRow.name.startswith(prefix))):
+        found.setdefault(number, {})[name.removeprefix(prefix)] = values
+    return found
 
 
 def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:

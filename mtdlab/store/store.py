@@ -80,26 +80,26 @@ class Store(Claims):
             session.merge(row)
 
     def record_precision(self, precision: str) -> str:
-        """Record the precision that `auto` is resolved to, unless one is recorded already.
+        """Record what `precision: auto` means, unless one is recorded; returns the recorded one."""
+        return str(self._record_first("precision", precision))
 
-        Returns:
-            The recorded value.
-        """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
-            row.precision = row.precision or precision
-            return row.precision
+    def record_artifacts(self, url: str) -> str:
+        """Record where all machines keep models, as `record_precision`; returns the recorded one."""
+        return str(self._record_first("artifacts", url))
 
     def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
-        """Record digests of inputs, and versions, but those that are recorded already.
+        """Record digests of inputs, and versions, but those that are recorded; returns these."""
+        return dict(self._record_first("inputs", found))
 
-        Returns:
-            The recorded ones.
-        """
+    def _record_first(self, name: str, value: Any) -> Any:
+        """Write a column of the study, of a mapping each key, unless it has a value already."""
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
-            row.inputs = {**found, **(row.inputs or {})}
-            return row.inputs
+            recorded = getattr(row, name)
+            if isinstance(value, Mapping):
+                recorded = {**value, **(recorded or {})}
+            setattr(row, name, recorded or value)
+            return recorded or value
 
     def add_units(
         self, units: "Sequence[Unit]", begin_with: Set[int] | None = None
@@ -346,22 +346,10 @@ class Store(Claims):
     def _sweeps(self) -> Select[SweepRow]:
         return select(SweepRow).where(SweepRow.study_id == self.study_id)
 
-    def record_artifacts(self, url: str) -> str:
-        """Record where all machines keep checkpoints and models, unless that is recorded already.
-
-        Returns:
-            The recorded URL.
-        """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            row = session.get_one(StudyRow, self.study_id, with_for_update=True)
-            row.artifacts = row.artifacts or url
-            return row.artifacts
-
     def artifacts(self) -> str | None:
         """The URL where all machines keep checkpoints and models; None: each its own."""
-        with translate_errors(self.url), Session(self._engine) as session:
-            row = session.get(StudyRow, self.study_id)
-            return None if row is None else row.artifacts
+        row = self.study()
+        return None if row is None else row.artifacts
 
     def record_model(self, trial: int, host: str, folder: str) -> SavedModel | None:
         """Record where the model of a trial, by its number, was saved.
@@ -384,9 +372,8 @@ class Store(Claims):
 
     def saved_model(self) -> SavedModel | None:
         """Where the model of the best trial was last saved; None where it is not recorded."""
-        with translate_errors(self.url), Session(self._engine) as session:
-            row = session.get(StudyRow, self.study_id)
-            return None if row is None else SavedModel.of(row.model)
+        row = self.study()
+        return None if row is None else SavedModel.of(row.model)
 
 
 def open_store(url: str, name: str) -> Store | None:

@@ -34,11 +34,11 @@ class SweepResult:
 
     Attributes:
         select_by: the score that ranks the trials.
-        best: the first by it, None before there is one;.
+        best: the first by it, None before there is one.
         look: the last look at the verdict, None without one.
-        failures: the failed trials, by number;.
-        too_many_failed: whether they are `max_failed` or more, which ended the sweep;.
-        model: where the best trial's model was last saved, None where it is not recorded;.
+        failures: the failed trials, by number.
+        too_many_failed: whether they are `max_failed` or more, which ended the sweep.
+        model: where the best trial's model was last saved, None where it is not recorded.
         keeps_models: whether one is saved: not by a program of the user.
     """
 
