@@ -84,7 +84,7 @@ class Store(Claims):
         return str(self._record_first("precision", precision))
 
     def record_artifacts(self, url: str) -> str:
-        """Record where all machines keep models, as `record_precision`; returns the recorded one."""
+        """Record where machines keep models, as `record_precision`; returns the recorded one."""
         return str(self._record_first("artifacts", url))
 
     def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
