@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, false, func, select
+from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
 from analysis.data.frames import (
@@ -164,6 +164,7 @@ def load_study(
         recorded = read_trials(session, begun)
         trials, settings = recorded.trials(), _settings(methods, recorded.settings)
         chosen = curves(trials, settings) if callable(curves) else curves
+        wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
         return Study(
@@ -172,7 +173,7 @@ def load_study(
             select_by=row.select_by,
             planned=session.scalar(planned) or 0,
             trials=trials,
-            curves=_curves(session, _chosen(of_study, chosen)),
+            curves=_curves(session, of_study.where(wanted)),
             spectra=_spectra(session, of_study),
             scores=_scores(session, of_study),
             probes=_probes(session, of_study),
@@ -215,12 +216,6 @@ def _steps(curve: Mapping[str, Array]) -> Any:
     if "step" in curve:
         return curve["step"].astype(np.int64)
     return np.arange(1, len(curve["loss"]) + 1)
-
-
-def _chosen(of_study: Select[Any], curves: bool | Collection[int]) -> Select[Any]:
-    if isinstance(curves, bool):
-        return of_study if curves else of_study.where(false())
-    return of_study.where(TrialRow.number.in_(list(curves)))
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:

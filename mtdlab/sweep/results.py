@@ -50,8 +50,11 @@ def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, s
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
     for name, score in named.items():
         if not math.isfinite(score):
-            reason = _reason(name, outcome)
-            return Result("FAIL", f"no {name}: {reason}", reason_code=_code(reason))
+            reasons = (each.reason for each in outcome.scores if each.task in needed(name))
+            reason = next(filter(None, reasons), "collapsed: every cosine is the same")
+            code = "nan_loss" if reason.endswith("are not finite") else "error"
+            code = "collapsed" if reason.startswith("collapsed") else code
+            return Result("FAIL", f"no {name}: {reason}", reason_code=code)
     pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
     return Result(
         "COMPLETE",
@@ -75,15 +78,3 @@ def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, s
         environment=facts,
         items=outcome.items_of(metric),
     )
-
-
-def _code(reason: str) -> str:
-    """The code of a missing score's reason."""
-    if reason.startswith("collapsed"):
-        return "collapsed"
-    return "nan_loss" if reason.endswith("are not finite") else "error"
-
-
-def _reason(metric: str, outcome: "Outcome") -> str:
-    reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
-    return next(filter(None, reasons), "collapsed: every cosine is the same")

@@ -3,9 +3,8 @@
 import json
 from functools import partial
 
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import TrainerSettings
 from mtdlab.config.paths import resolve_paths
-from mtdlab.config.search import Choices
 from mtdlab.device import choose_device
 from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
@@ -79,8 +78,10 @@ def _keep(run: TrialRun, trained: Trained | None, checkpoints: TrialCheckpoints)
 
 def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     """The result of a trial, with what saving its model needs if it was trained to its end here."""
-    study, spec = monitor.run.study, monitor.run.study.spec
-    settings = _with_precision(monitor.settings, study.row.precision)
+    study, spec, settings = monitor.run.study, monitor.run.study.spec, monitor.settings
+    if settings.precision == "auto" and study.row.precision is not None:
+        # the same on whichever machine
+        settings = settings.model_copy(update={"precision": study.row.precision})
     try:
         inputs = load_inputs(resolve_paths(settings, spec.places))
         run = describe_run(settings, inputs)
@@ -109,13 +110,6 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     return result, Trained(settings, inputs, outcome, origin | facts, identity)
 
 
-def _with_precision(settings: TrainerSettings, precision: str | None) -> TrainerSettings:
-    """`precision: auto` replaced by what it means in this study, on whichever machine."""
-    if settings.precision != "auto" or precision is None:
-        return settings
-    return settings.model_copy(update={"precision": precision})
-
-
 def fix_precision(study: OpenStudy) -> str:
     """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
 
@@ -124,7 +118,7 @@ def fix_precision(study: OpenStudy) -> str:
         empty string.
     """
     spec = study.spec
-    if not _uses_auto(spec):
+    if "auto" not in spec.possible_values("precision"):
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
     here = str(device.dtype).removeprefix("torch.")
@@ -135,10 +129,3 @@ def fix_precision(study: OpenStudy) -> str:
         f"study {spec.name}: precision {recorded}, as in its earlier trials; "
         f"auto would choose {here} on this machine"
     )
-
-
-def _uses_auto(spec: StudySpec) -> bool:
-    searched = spec.search.get("precision")
-    if isinstance(searched, Choices):
-        return "auto" in searched.values
-    return spec.fixed().precision == "auto"

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtdlab.config import StudySpec
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import FinishedTrial, Result
@@ -98,7 +97,12 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
     parameters = claim.parameters
     if parameters is None:
         parameters = study.optuna.draw(claim)
-    settings, mistake = _settings(study.spec, parameters, claim.seed)
+    settings, mistake = None, ""
+    try:
+        settings = study.spec.settings(parameters, claim.seed)
+    except ValidationError as error:
+        # sampled ones, which break a rule of the method
+        mistake = first_error(error)
     known = (None, None) if settings is None else (without_seed(settings), settings.mtd)
     if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
         raise ClaimLost
@@ -116,16 +120,6 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
 def without_seed(settings: RunSettings) -> dict[str, Any]:
     """A run's settings by name, as they are recorded beside its seed and its MTD."""
     return {name: value for name, value in settings.model_dump().items() if name != "seed"}
-
-
-def _settings(
-    spec: StudySpec, parameters: dict[str, Any], seed: int
-) -> tuple[RunSettings | None, str]:
-    """The settings of a trial; None and the rule that they break, if sampled ones break one."""
-    try:
-        return spec.settings(parameters, seed), ""
-    except ValidationError as error:
-        return None, first_error(error)
 
 
 def _record(run: TrialRun, ended: Ended) -> None:
