@@ -4,13 +4,13 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
-from mtdlab.device import Device, choose_device
+from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import TrialError
@@ -18,7 +18,6 @@ from mtdlab.evaluation.external import score_external
 from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import TaskScore, score_tasks
-from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import PAIR_SCORES, needed
@@ -140,7 +139,11 @@ def train(
         if probe is not None and probe.due(step):
             probe.record(step, method)
         set_rates(optimizer, step, settings)
-        result = method(step, _move(next(state.batches), device))
+        views = [
+            tuple(each.to(device.device, non_blocking=True) for each in view)
+            for view in next(state.batches)
+        ]
+        result = method(step, views)
         (settings.loss_weight * result.loss).backward()
         clip_gradients(optimizer, settings)
         optimizer.step()
@@ -161,15 +164,6 @@ def train(
 
     outcome = _finish(settings, inputs, embedder, state, began)
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
-
-
-def _move(views: Iterable[Tokens], device: Device) -> list[Tokens]:
-    """Token ids and masks (N, L) of a batch's views, on the device."""
-    target = device.device
-    return [
-        (ids.to(target, non_blocking=True), mask.to(target, non_blocking=True))
-        for ids, mask in views
-    ]
 
 
 def _finish(
