@@ -85,5 +85,5 @@ def _code(reason: str) -> str:
 
 
 def _reason(metric: str, outcome: "Outcome") -> str:
-    reasons = [each.reason for each in outcome.scores if each.task in needed(metric)]
+    reasons = [each.reason for each in outcome.after.tasks if each.task in needed(metric)]
     return next(filter(None, reasons), "collapsed: every cosine is the same")

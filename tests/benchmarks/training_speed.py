@@ -110,7 +110,8 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), tokenizer, LENGTH)
-    vectors = task.embed(Embedder(model, Representation("cls"), device))
+    embedder = Embedder(model, Representation("cls"), device)
+    vectors = task.embed(embedder)
     opened = OpenedInputs(
         encoder=Encoder(model, tokenizer),
         corpus=Corpus("random", "random"),
@@ -119,8 +120,8 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
         suite=Suite((), None, collect_with(tokenizer, LENGTH)),
         external=(),
     )
-    before = opened.evaluate(vectors, vectors)
-    return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=())
+    before = opened.evaluate(embedder, vectors, vectors)
+    return RunInputs(**vars(opened), tokens=tokens, before=before)
 
 
 def seconds_per_step(inputs: RunInputs, steps: int) -> float:

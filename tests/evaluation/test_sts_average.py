@@ -112,7 +112,7 @@ def test_the_checkpoint_is_the_best_on_average(settings_of: Settings, senteval: 
     inputs = load_inputs(settings)
     outcome = train(settings, inputs, on_step)
     assert outcome.best_step == max(seen, key=lambda step: seen[step].score)
-    scores: list[Any] = [each.score for each in outcome.scores]
+    scores: list[Any] = [each.score for each in outcome.after.tasks]
     assert seen[outcome.best_step].score == pytest.approx(np.mean(scores))
     assert outcome.after.test.uniformity == pytest.approx(seen[outcome.best_step].uniformity)
     chosen = environment(settings, inputs)["evaluation"]
