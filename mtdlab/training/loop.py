@@ -87,7 +87,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
     probe = Probe(inputs.tokens, every, device.device) if every else None
-    return RunState(method, batches, settings, device.device, probe)
+    return RunState(method, batches, probe)
 
 
 def train(
