@@ -68,11 +68,7 @@ class EncoderScores:
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """The inputs that settings name, read but not yet processed.
-
-    Attributes:
-        external: tasks besides the published ones.
-    """
+    """The inputs that settings name, read but not yet processed; `external`: unpublished tasks."""
 
     encoder: Encoder
     corpus: Corpus
@@ -93,9 +89,8 @@ class OpenedInputs:
 class RunInputs(OpenedInputs):
     """The inputs of a run, with tokens, and scores of the encoder before training.
 
-    Attributes:
-        views: tokens of the views that the method reads; row i of each is the same sentence as in
-            `tokens`, or the other text of its pair, or in all views the same document.
+    Row i of each of the method's views is the same sentence as in `tokens`, or the other text of
+    its pair, or in all views the same document.
     """
 
     tokens: TokenStore
