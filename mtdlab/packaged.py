@@ -19,9 +19,9 @@ def packaged_studies() -> dict[str, Path]:
     if not folder.is_dir():
         folder = package.parent / "studies"
     own, paper = (
-        {path.stem: path for path in folder.glob(each)} for each in ("*.yaml", "paper/*.yaml")
+        sorted(folder.glob(each), key=lambda path: path.stem) for each in ("*.yaml", "paper/*.yaml")
     )
-    return {name: files[name] for files in (own, paper) for name in sorted(files)}
+    return {path.stem: path for path in (*own, *paper)}
 
 
 def find_study_file(given: Path) -> Path:

@@ -106,8 +106,7 @@ def conjugate(expression: str) -> Verb:
 class Wording:
     """All choices of form. Numbers are indices of a template, frame or synonym, modulo their count.
 
-    Attributes:
-        words: indices of the synonyms of action, agent, patient, place, time and manner.
+    `words` are those of action, agent, patient, place, time and manner.
     """
 
     passive: bool

@@ -131,7 +131,8 @@ class Branch(nn.Module):
     def keys(self, ids: Tensor, mask: Tensor, device: Device) -> Tensor:
         """Unit vectors (N, P) of token ids (N, L), without dropout and gradient."""
         with evaluation_mode(self), device.autocast():
-            return unit(self(word_table(self.encoder)(ids), mask, NO_DROPOUT))
+            keys = self(word_table(self.encoder)(ids), mask, NO_DROPOUT)
+        return unit(keys)
 
 
 def word_table(encoder: Transformer) -> nn.Module:

@@ -140,13 +140,9 @@ def centroids(keys: Tensor, count: int) -> Tensor:
         return keys
     centres = keys[torch.arange(count, device=keys.device) * total // count]
     for _ in range(ROUNDS):
-        centres = _round(keys, centres)
+        # the nearest centre c has the greatest x·c − |c|²/2
+        nearest = (keys @ centres.T - centres.square().sum(dim=1) / 2).argmax(dim=1)
+        members = one_hot(nearest, count).to(keys.dtype)
+        sizes = members.sum(dim=0).unsqueeze(1)
+        centres = torch.where(sizes > 0, members.T @ keys / sizes.clamp(min=1), centres)
     return normalize(centres, dim=1)
-
-
-def _round(keys: Tensor, centres: Tensor) -> Tensor:
-    # the nearest centre c has the greatest x·c − |c|²/2
-    nearest = (keys @ centres.T - centres.square().sum(dim=1) / 2).argmax(dim=1)
-    members = one_hot(nearest, len(centres)).to(keys.dtype)
-    sizes = members.sum(dim=0).unsqueeze(1)
-    return torch.where(sizes > 0, members.T @ keys / sizes.clamp(min=1), centres)

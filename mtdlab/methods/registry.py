@@ -1,12 +1,7 @@
 """The registry of training methods: built-in, from installed packages, from imported modules.
 
-A package registers its methods under the entry-point group `mtdlab.methods`:
-
-    [project.entry-points."mtdlab.methods"]
-    my-method = "my_package.my_module:MyMethod"
-
-A single file is named on the command line, `--import my_method.py`, or in MTDLAB_IMPORT; see
-`mtdlab.methods.user_modules`.
+A package registers its methods under the entry-point group `mtdlab.methods`; a single file is named
+by `--import my_method.py` or in MTDLAB_IMPORT, see `mtdlab.methods.user_modules`.
 """
 
 import importlib

@@ -82,8 +82,7 @@ array (S, D), and "dev" or "test"; it returns scores by name."""
 class UserEvaluator(UserModule):
     """An imported evaluator; `name` is `evaluator FUNCTION`, `spec` MODULE:FUNCTION.
 
-    Attributes:
-        has_dev: whether the function takes a split, so that its dev scores can select.
+    With `has_dev` the function takes a split, so that its dev scores can select.
     """
 
     option: ClassVar[str] = "--evaluator"

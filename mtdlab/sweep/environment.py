@@ -8,7 +8,7 @@ from mtdlab.encoders.traits import describe_encoder
 from mtdlab.settings.representation import describe
 from mtdlab.sweep.machine import describe_processor, describe_versions
 from mtdlab.training.inputs import RunInputs
-from mtdlab.training.selection import averaged_sets
+from mtdlab.training.selection import describe_sets
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
@@ -37,7 +37,7 @@ def _selection(settings: TrainerSettings) -> str:
     """The sets that checkpoints are selected on, where these are not the dev or test pairs."""
     if settings.select_on != "sts_average":
         return ""
-    sets = averaged_sets(settings.evaluation).describe()
+    sets = describe_sets(settings.evaluation)
     return f"; checkpoints selected on the average of {sets}"
 
 

@@ -50,7 +50,7 @@ def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, s
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
     for name, score in named.items():
         if not math.isfinite(score):
-            reasons = (each.reason for each in outcome.scores if each.task in needed(name))
+            reasons = (each.reason for each in outcome.after.tasks if each.task in needed(name))
             reason = next(filter(None, reasons), "collapsed: every cosine is the same")
             code = "nan_loss" if reason.endswith("are not finite") else "error"
             code = "collapsed" if reason.startswith("collapsed") else code

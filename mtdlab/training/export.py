@@ -170,7 +170,7 @@ def save_model(
         "seed": settings.seed,
         "best_step": outcome.best_step,
         "scores": _finite_scores(outcome.all_scores()),
-        "scores_before": _finite_scores(outcome.all_scores_before()),
+        "scores_before": _finite_scores(outcome.before.by_name()),
         "settings": settings.model_dump(),
         **facts,
     }

@@ -42,20 +42,28 @@ LOADED = frozenset(name for name, setting in settings_of(TrainerSettings).items(
 
 @dataclass(frozen=True)
 class EncoderScores:
-    """An encoder's scores on the dev and test pairs, and its singular values (D,)."""
+    """An encoder's scores on the dev and test pairs and on tasks, its singular values (D,)."""
 
     dev: Evaluation
     test: Evaluation
     spectrum: NDArray[np.float64]
+    tasks: tuple[TaskScore, ...] = ()
+
+    @property
+    def named(self) -> dict[str, Evaluation | TaskScore]:
+        """What has a score, by the score's name."""
+        pairs = {"sts_dev": self.dev, "sts_test": self.test}
+        return pairs | {each.task: each for each in self.tasks}
+
+    def by_name(self) -> dict[str, float]:
+        """All scores, x 100; NaN for none."""
+        scores = {name: each.score for name, each in self.named.items()}
+        return {name: np.nan if score is None else score for name, score in scores.items()}
 
 
 @dataclass(frozen=True)
 class OpenedInputs:
-    """The inputs that settings name, read but not yet processed.
-
-    Attributes:
-        external: tasks besides the published ones.
-    """
+    """The inputs that settings name, read but not yet processed; `external`: unpublished tasks."""
 
     encoder: Encoder
     corpus: Corpus
@@ -64,25 +72,24 @@ class OpenedInputs:
     suite: Suite[Sentences]
     external: tuple[ExternalTask, ...]
 
-    def evaluate(self, dev: Vectors, test: Vectors) -> EncoderScores:
-        """Scores of the vectors of both splits; singular values of all, not normalised."""
+    def evaluate(self, embedder: Embedder, dev: Vectors, test: Vectors) -> EncoderScores:
+        """Scores of the vectors of both splits and on tasks; singular values, not normalised."""
         spectrum = singular_values(np.concatenate([dev, test]))
-        return EncoderScores(self.dev.evaluate(dev), self.test.evaluate(test), spectrum)
+        pairs = (self.dev.evaluate(dev), self.test.evaluate(test))
+        tasks = score_tasks(embedder, self.suite) + score_external(embedder, self.external)
+        return EncoderScores(*pairs, spectrum, tuple(tasks))
 
 
 @dataclass(frozen=True)
 class RunInputs(OpenedInputs):
     """The inputs of a run, with tokens, and scores of the encoder before training.
 
-    Attributes:
-        before, scores_before: on the dev and test pairs, and on the tasks.
-        views: tokens of the views that the method reads; row i of each is the same sentence as in
-            `tokens`, or the other text of its pair, or in all views the same document.
+    Row i of each of the method's views is the same sentence as in `tokens`, or the other text of
+    its pair, or in all views the same document.
     """
 
     tokens: TokenStore
     before: EncoderScores
-    scores_before: tuple[TaskScore, ...]
     views: tuple[TokenStore, ...] = ()
 
     def batches(self, size: int, seed: int) -> BatchOrder:
@@ -219,9 +226,8 @@ def _load(settings: TrainerSettings) -> RunInputs:
     nn.Module.to(encoder.model, device.device)
     begin_phase("scoring the untrained encoder")
     embedder = Embedder(encoder.model, representation, device)
-    before = opened.evaluate(opened.dev.embed(embedder), opened.test.embed(embedder))
-    scores = score_tasks(embedder, opened.suite) + score_external(embedder, opened.external)
-    return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=tuple(scores))
+    vectors = (pairs.embed(embedder) for pairs in (opened.dev, opened.test))
+    return RunInputs(**vars(opened), tokens=tokens, before=opened.evaluate(embedder, *vectors))
 
 
 @lru_cache(maxsize=8)

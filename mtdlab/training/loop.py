@@ -4,24 +4,21 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
-from mtdlab.device import Device, choose_device
+from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import TrialError
-from mtdlab.evaluation.external import score_external
 from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.suite import TaskScore, score_tasks
-from mtdlab.methods.base import Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.tasks import PAIR_SCORES, needed
+from mtdlab.settings.tasks import needed
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients, set_rates
 from mtdlab.training.probe import Probe
@@ -37,7 +34,6 @@ class Outcome:
     peak_memory
             in bytes, since the run began or was resumed (`Device.peak_memory`); NaN where a peak
             from before cannot be told from it.
-    scores  on each of the settings' tasks, of the best checkpoint; scores_before: before training.
     """
 
     best_step: int
@@ -45,8 +41,6 @@ class Outcome:
     after: EncoderScores
     curve: dict[str, Column]
     states: dict[str, State]
-    scores: tuple[TaskScore, ...]
-    scores_before: tuple[TaskScore, ...]
     wall_seconds: float
     peak_memory: float = np.nan
     probes: dict[str, Column] = field(default_factory=dict)
@@ -56,39 +50,28 @@ class Outcome:
 
         An average is NaN unless all of its tasks have a score.
         """
-        return _mean(metric, self.all_scores()), _mean(metric, self.all_scores_before())
+        scores, before = self.after.by_name(), self.before.by_name()
+        names = needed(metric) or (metric,)
+        after, earlier = ([each.get(name, np.nan) for name in names] for each in (scores, before))
+        return float(np.mean(after)), float(np.mean(earlier))
 
     def items_of(self, metric: str) -> dict[str, Items]:
         """The items of a metric of the best checkpoint, by task; none unless each task has some."""
-        if metric in PAIR_SCORES:
-            found = {metric: getattr(self.after, metric.removeprefix("sts_")).items}
-        else:
-            by_task = {each.task: each.items for each in self.scores}
-            found = {task: by_task.get(task) for task in needed(metric)}
-        items = {task: each for task, each in found.items() if each is not None}
-        return items if len(items) == len(found) else {}
+        names, items = needed(metric) or (metric,), dict[str, Items]()
+        for name in names:
+            scored = self.after.named.get(name)
+            if scored is not None and scored.items is not None:
+                items[name] = scored.items
+        return items if len(items) == len(names) else {}
 
     def all_scores(self) -> dict[str, float]:
         """All scores of the best checkpoint by name, x 100; NaN for none."""
-        return _by_name(self.after, self.scores)
-
-    def all_scores_before(self) -> dict[str, float]:
-        """As `all_scores`, of the encoder before training."""
-        return _by_name(self.before, self.scores_before)
+        return self.after.by_name()
 
     @property
     def weights(self) -> State:
         """The encoder's weights in the best checkpoint."""
         return self.states["encoder"]
-
-
-def _by_name(pairs: EncoderScores, tasks: tuple[TaskScore, ...]) -> dict[str, float]:
-    found = {"sts_dev": pairs.dev.score, "sts_test": pairs.test.score}
-    return found | {each.task: np.nan if each.score is None else each.score for each in tasks}
-
-
-def _mean(metric: str, scores: Mapping[str, float]) -> float:
-    return float(np.mean([scores.get(task, np.nan) for task in needed(metric) or [metric]]))
 
 
 OnStep = Callable[[int, Evaluation | None], None]
@@ -104,7 +87,7 @@ def start(settings: TrainerSettings, inputs: RunInputs) -> RunState:
     batches = inputs.batches(settings.batch_size, settings.seed)
     every = settings.probe_every
     probe = Probe(inputs.tokens, every, device.device) if every else None
-    return RunState(method, batches, settings, device.device, probe)
+    return RunState(method, batches, probe)
 
 
 def train(
@@ -140,7 +123,11 @@ def train(
         if probe is not None and probe.due(step):
             probe.record(step, method)
         set_rates(optimizer, step, settings)
-        result = method(step, _move(next(state.batches), device))
+        views = [
+            tuple(each.to(device.device, non_blocking=True) for each in view)
+            for view in next(state.batches)
+        ]
+        result = method(step, views)
         (settings.loss_weight * result.loss).backward()
         clip_gradients(optimizer, settings)
         optimizer.step()
@@ -163,15 +150,6 @@ def train(
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
 
 
-def _move(views: Iterable[Tokens], device: Device) -> list[Tokens]:
-    """Token ids and masks (N, L) of a batch's views, on the device."""
-    target = device.device
-    return [
-        (ids.to(target, non_blocking=True), mask.to(target, non_blocking=True))
-        for ids, mask in views
-    ]
-
-
 def _finish(
     settings: TrainerSettings,
     inputs: RunInputs,
@@ -191,16 +169,12 @@ def _finish(
         best.vectors if split == settings.select_on and plain else pairs.embed(embedder)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
-    after = inputs.evaluate(dev_vectors, test_vectors)
-    scores = score_tasks(embedder, inputs.suite) + score_external(embedder, inputs.external)
     return Outcome(
         best_step=best.step + 1,
         before=inputs.before,
-        after=after,
+        after=inputs.evaluate(embedder, dev_vectors, test_vectors),
         curve=state.curve.columns(),
         states=best.states,
-        scores=tuple(scores),
-        scores_before=inputs.scores_before,
         wall_seconds=time.perf_counter() - began,
         probes=state.probe.columns() if state.probe else {},
     )

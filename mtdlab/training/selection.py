@@ -3,7 +3,7 @@
 Letters: S distinct sentences, D dimension.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -24,36 +24,31 @@ from mtdlab.training.inputs import RunInputs
 _PAIRS = "test"
 
 
-@dataclass(frozen=True)
-class AveragedSets:
-    """The STS sets in a folder in SentEval's layout; none for pairs in another layout."""
+def averaged_sets(evaluation: str) -> tuple[str, ...]:
+    """The STS sets of `sts_average` in the folder that `evaluation` names, in SentEval's layout.
 
-    found: tuple[str, ...]
-    missing: tuple[str, ...]
-
-    def describe(self) -> str:
-        """Which sets the average is over, such as `STS12 and STSB (STS13 is missing)`."""
-        if not self.found:
-            return "the test pairs of `evaluation`, which holds none of the seven STS sets"
-        lacking = f" ({', '.join(self.missing)} missing)" if self.missing else ""
-        return f"{', '.join(self.found)}{lacking}"
-
-
-def averaged_sets(evaluation: str) -> AveragedSets:
-    """The sets of `sts_average` for a value of `evaluation`. Raises MtdlabError for no folder."""
+    None for pairs in another layout. Raises MtdlabError for a folder that is not there.
+    """
     folders = {name: task_folder(name, evaluation_folder(evaluation)) for name in STS}
-    found = tuple(name for name, path in folders.items() if path is not None and path.is_dir())
-    return AveragedSets(found, tuple(name for name in STS if name not in found))
+    return tuple(name for name, path in folders.items() if path is not None and path.is_dir())
+
+
+def describe_sets(evaluation: str) -> str:
+    """Which sets the average is over, such as `STS12, STSB (STS13 missing)`."""
+    found = averaged_sets(evaluation)
+    if not found:
+        return "the test pairs of `evaluation`, which holds none of the seven STS sets"
+    missing = ", ".join(name for name in STS if name not in found)
+    return ", ".join(found) + (f" ({missing} missing)" if missing else "")
 
 
 def warn_of_missing_sets(evaluation: str) -> str:
     """A sentence that names the sets that the average lacks; empty where all seven are there."""
-    sets = averaged_sets(evaluation)
-    if not sets.missing:
+    if len(averaged_sets(evaluation)) == len(STS):
         return ""
     return (
         f"select_on: sts_average with evaluation {evaluation}: checkpoints are selected on "
-        f"{sets.describe()}; published programs average all seven"
+        f"{describe_sets(evaluation)}; published programs average all seven"
     )
 
 
@@ -83,9 +78,9 @@ class StsAverage(StsTask):
 @lru_cache(maxsize=1)
 def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) -> Suite[Sentences]:
     """Cached, since every trial of a study reads the same sets."""
-    found = averaged_sets(evaluation).found
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
-    return Suite(found, folder, partial(encoder.sentences, prompt=prompt), pairs)
+    collect = partial(encoder.sentences, prompt=prompt)
+    return Suite(averaged_sets(evaluation), folder, collect, pairs)
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:

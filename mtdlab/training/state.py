@@ -18,7 +18,6 @@ from mtdlab.encoders.embed import Vectors
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
-from mtdlab.settings import TrainerSettings
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.optimizer import make_optimizer
 from mtdlab.training.probe import Probe
@@ -118,17 +117,12 @@ class RunState:
     """
 
     def __init__(
-        self,
-        method: Method[Any],
-        batches: BatchOrder,
-        settings: TrainerSettings,
-        device: torch.device,
-        probe: Probe | None = None,
+        self, method: Method[Any], batches: BatchOrder, probe: Probe | None = None
     ) -> None:
         self.step, self.seconds = 0, 0.0
         self.method, self.batches, self.probe = method, batches, probe
-        self.optimizer = make_optimizer(method, settings)
-        self.curve, self.best = Curve(settings.steps, device), Best()
+        self.optimizer = make_optimizer(method, method.settings)
+        self.curve, self.best = Curve(method.settings.steps, method.device.device), Best()
 
     def state_dict(self) -> dict[str, Any]:
         """Nested tensors and numbers, for `load_state_dict`."""

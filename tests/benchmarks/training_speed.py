@@ -111,7 +111,8 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     tokenizer = BertTokenizer(vocab={word: at for at, word in enumerate(special + words)})
     encoder = Encoder(model, tokenizer)
     task = StsTask(Pairs(words[:PAIRS], words[PAIRS:], np.linspace(0, 5, PAIRS)), encoder)
-    vectors = task.embed(Embedder(model, Representation("cls"), device))
+    embedder = Embedder(model, Representation("cls"), device)
+    vectors = task.embed(embedder)
     opened = OpenedInputs(
         encoder=encoder,
         corpus=Corpus("random", "random"),
@@ -120,8 +121,8 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
         suite=Suite((), None, encoder.sentences),
         external=(),
     )
-    before = opened.evaluate(vectors, vectors)
-    return RunInputs(**vars(opened), tokens=tokens, before=before, scores_before=())
+    before = opened.evaluate(embedder, vectors, vectors)
+    return RunInputs(**vars(opened), tokens=tokens, before=before)
 
 
 def seconds_per_step(inputs: RunInputs, steps: int) -> float:

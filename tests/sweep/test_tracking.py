@@ -24,7 +24,7 @@ def outcome() -> Outcome:
         "loss": np.array([3.0, 2.0, 1.0, 0.5], dtype=np.float32),
         "score": np.array([NAN, 41.0, NAN, 42.0], dtype=np.float32),
     }
-    return Outcome(4, view, view, curve, {}, (), (), 1.0)
+    return Outcome(4, view, view, curve, {}, 1.0)
 
 
 def test_the_file_holds_curves_scores_and_settings(tmp_path: Path, outcome: Outcome) -> None:

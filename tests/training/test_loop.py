@@ -254,7 +254,7 @@ def test_a_run_is_scored_on_its_tasks_before_and_after(
     assert outcome.all_scores() == {
         "sts_dev": outcome.after.dev.score,
         "sts_test": outcome.after.test.score,
-        "STSB": outcome.scores[0].score,
+        "STSB": outcome.after.tasks[0].score,
     }
     assert all(math.isnan(score) for score in outcome.score_of("sts_average"))
 
