@@ -75,16 +75,12 @@ def describe_means(
         runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
     groups = dict(list(runs.groupby(list(by), dropna=False)))
     keys = means[list(by)].itertuples(index=False, name=None)
-    rows = [
-        (_describe_mean(mean, groups[key], value), _best_trial(groups[key], value))
-        for key, mean in zip(keys, means.to_dict("records"), strict=True)
-    ]
+    ranking, rows = "score" if "score" in runs else value, []
+    for key, mean in zip(keys, means.to_dict("records"), strict=True):
+        group = groups[key]
+        best = int(np.nanargmax(group[ranking].to_numpy(dtype=np.float64)))
+        rows.append((_describe_mean(mean, group, value), int(group["number"].iloc[best])))
     return pd.DataFrame(rows, columns=["text", "trial"], index=means.index)
-
-
-def _best_trial(runs: pd.DataFrame, value: str) -> int:
-    ranked = runs["score" if "score" in runs else value].to_numpy(dtype=np.float64)
-    return int(runs["number"].iloc[int(np.nanargmax(ranked))])
 
 
 def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:

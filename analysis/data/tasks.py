@@ -35,12 +35,12 @@ def label_score(metric: str, evaluation: str = "") -> str:
         return f"{_unit(tasks[0])} (mean of {len(tasks)} {kind} tasks)"
     split = {"sts_dev": "dev", "sts_test": "test"}.get(metric)
     if split:
-        source, _, _ = evaluation.partition(":")
+        source, pairs = evaluation.partition(":")[0], f"{split} pairs"
         if source == "builtin":
-            return f"{_unit('STSB')} (built-in {split} pairs)"
-        return (
-            f"{_unit('STSB')} ({'STS-B ' + split if _STS_B.search(source) else split + ' pairs'})"
-        )
+            pairs = f"built-in {pairs}"
+        elif _STS_B.search(source):
+            pairs = f"STS-B {split}"
+        return f"{_unit('STSB')} ({pairs})"
     if is_own(metric):
         kind, _, name = metric.partition(":")
         return _OWN[kind].format(name)

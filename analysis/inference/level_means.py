@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from analysis.data.defaults import LEVEL, MARGIN
 from analysis.data.level_means import LevelMeans
 from analysis.inference.blocks import Fit, KnownErrors
 from analysis.inference.shapes import ShapeTests
@@ -48,16 +47,8 @@ class MeansVerdict:
     p_left_out: float
 
 
-def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
-    """The shape of the means, at 95 % confidence, by the rules for runs
-    (`analysis.inference.verdict`). Differences below the margin, in points, are treated as none.
-
-    Raises ValueError for fewer than 3 levels or a margin that is not above 0.
-    """
-    if len(data.frame) < 3:
-        raise ValueError(f"{len(data.frame)} levels; a shape needs at least 3")
-    if not margin > 0:
-        raise ValueError(f"margin is {margin:g}; it must be above 0 points")
+def judge_means(data: LevelMeans) -> MeansVerdict:
+    """The shape of three or more means by the rules for runs (`analysis.inference.verdict`)."""
     distance, means, errors = data.distance, data.means, data.errors
     tests = ShapeTests(null_means(errors), distance)
     found = Verdict(
@@ -66,8 +57,6 @@ def judge_means(data: LevelMeans, *, margin: float = MARGIN) -> MeansVerdict:
         levels_run=len(means),
         first=float(distance[0]),
         last=float(distance[-1]),
-        level=LEVEL,
-        margin=margin,
         known_errors=True,
     )
     found = judge(found, tests, tests.fit(means))

@@ -41,16 +41,18 @@ def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
     return runs.groupby(varied, dropna=False).ngroup()
 
 
-def rank_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.DataFrame:
-    """The mean of each configuration, the highest first, after its first run and its settings.
+def rank_configurations(runs: pd.DataFrame, varied: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Completed runs with the number of their configuration, and the configurations by their mean.
 
-    `runs` are completed ones, with their configuration (`number_configurations`). Columns:
-    number, those of `varied`, configuration, n, seeds, mean, low, high.
+    Columns of these, the highest mean first: number of the first run, those of `varied`,
+    configuration, n, seeds, mean, low, high.
     """
+    runs = runs.assign(configuration=number_configurations(runs, varied))
     table = summarise(runs, by=["configuration"])
     table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
     first = runs.sort_values("number").drop_duplicates("configuration")
-    return first[["number", *varied, "configuration"]].merge(table, "right", "configuration")
+    chosen = first[["number", *varied, "configuration"]]
+    return runs, chosen.merge(table, "right", "configuration")
 
 
 def compute_configurations(
@@ -67,8 +69,7 @@ def compute_configurations(
     """
     runs = completed_runs(trials).sort_values("number")
     varied = varied_settings(runs, settings)
-    runs = runs.assign(configuration=number_configurations(runs, varied))
-    table = rank_configurations(runs, varied)
+    runs, table = rank_configurations(runs, varied)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)

@@ -15,11 +15,7 @@ from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varie
 from analysis.data.settings import format_value
 from analysis.inference.intervals import summarise
 from analysis.measures import Floats
-from analysis.statistics.configurations import (
-    name_configuration,
-    number_configurations,
-    rank_configurations,
-)
+from analysis.statistics.configurations import name_configuration, rank_configurations
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
 from analysis.statistics.methods import varies_method, with_methods
 
@@ -36,8 +32,7 @@ def find_best_setting(trials: pd.DataFrame, settings: Collection[str]) -> pd.Dat
     """
     runs = completed_runs(trials)
     varied = varied_settings(runs, settings)
-    runs = runs.assign(configuration=number_configurations(runs, varied))
-    best = rank_configurations(runs, varied).head(1)
+    best = rank_configurations(runs, varied)[1].head(1)
     names = [name_configuration(row) for _, row in best[varied].astype("object").iterrows()]
     return best[_SUMMARY].assign(setting=pd.Series(names, dtype="str"))
 

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.data.frames import StudyFrames
 from analysis.data.points import describe_means, describe_runs
 from analysis.data.tasks import label_score
 from analysis.figures.spots import Spots
@@ -30,7 +28,7 @@ from analysis.figures.style import (
 )
 from analysis.inference.pairing import compute_deviations
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Drawing, _compose
+from analysis.report.drawing import _compose
 from analysis.report.page import drop_dead_links
 from analysis.report.topics import TOPICS
 from analysis.report.topics import importances as settings_topic
@@ -44,7 +42,7 @@ from tests.analysis.conftest import SETTINGS, build_study, make_trials
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 Floats = NDArray[np.float64]
-Composed = dict[tuple[str, str], tuple[Drawing, Figure]]
+Composed = dict[tuple[str, str], Figure]
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
 VISION = {
@@ -186,39 +184,29 @@ def test_scores_are_labelled_by_their_metric(metric: str, evaluation: str, expec
     assert label_score(metric, evaluation) == expected
 
 
-def drawings_of(study: StudyFrames) -> Iterator[tuple[str, Drawing]]:
-    context = StudyContext(study)
-    for topic in TOPICS:
-        info = topic.compute(context)
-        if info is not None:
-            for name, draw in topic.figures.items():
-                drawing = draw(info)
-                if drawing is not None:
-                    yield name, drawing
-
-
 @pytest.fixture(scope="module")
 def composed() -> Composed:
     """Every figure of a study that varies much, in both widths, with its layout computed."""
     trials = make_trials(batches=(64, 128), times=(1, 4)).assign(method="mocose")
     other = trials.iloc[:3].assign(mtd=np.nan, method="simcse", number=[900, 901, 902])
     trials = pd.concat([trials, other], ignore_index=True)
-    curves = pd.DataFrame(
-        [
-            (number, step, 3.0 / step, 20.0 + step if step % 40 == 0 else np.nan)
-            for number in trials["number"]
-            for step in range(1, 81)
-        ],
-        columns=["number", "step", "loss", "score"],
-    )
-    study = dataclasses.replace(build_study(trials), curves=curves)
+    rows = [
+        (number, step, 3.0 / step, 20.0 + step if step % 40 == 0 else np.nan)
+        for number, step in itertools.product(trials["number"], range(1, 81))
+    ]
+    curves = pd.DataFrame(rows, columns=["number", "step", "loss", "score"])
+    context = StudyContext(dataclasses.replace(build_study(trials), curves=curves))
     found = {}
-    for name, drawing in drawings_of(study):
-        with figures.figure_style(name):
+    for topic in TOPICS:
+        info = topic.compute(context)
+        for name, draw in topic.figures.items() if info is not None else ():
+            if (drawing := draw(info)) is None:
+                continue
             for width in ("wide", "narrow"):
-                figure = _compose(drawing, "", narrow=width == "narrow")
-                figure.draw_without_rendering()
-                found[name, width] = (drawing, figure)
+                with figures.figure_style(name):
+                    figure = _compose(drawing, "", narrow=width == "narrow")
+                    figure.draw_without_rendering()
+                found[name, width] = figure
     return found
 
 
@@ -239,7 +227,7 @@ def data_of(ax: Axes) -> Floats:
 
 
 def test_nothing_stands_over_data(composed: Composed) -> None:
-    for (name, width), (_, figure) in composed.items():
+    for (name, width), figure in composed.items():
         for ax in figure.axes:
             legend = ax.get_legend()
             boxes = [legend.get_window_extent()] if legend else []
@@ -252,7 +240,7 @@ def test_nothing_stands_over_data(composed: Composed) -> None:
 
 
 def test_everything_lies_within_the_figure_and_legends_apart(composed: Composed) -> None:
-    for key, (_, figure) in composed.items():
+    for key, figure in composed.items():
         edge, legends = figure.bbox, []
         for ax in figure.axes:
             texts = [ax.xaxis.label, ax.yaxis.label, ax._left_title]
@@ -269,7 +257,7 @@ def test_everything_lies_within_the_figure_and_legends_apart(composed: Composed)
 def test_text_is_legible_at_390_and_768_pixels(composed: Composed) -> None:
     # page and figure keep 40 + 13 pixels of a narrow window, 40 + 26 of a wide one
     for window, width, aside in ((390, "narrow", 53), (768, "wide", 66)):
-        for (name, layout), (_, figure) in composed.items():
+        for (name, layout), figure in composed.items():
             if layout == width:
                 scale = (window - aside) / (figure.get_size_inches()[0] * 72)
                 sizes = [
@@ -282,7 +270,7 @@ def test_text_is_legible_at_390_and_768_pixels(composed: Composed) -> None:
 
 def test_the_published_panel_has_the_axis_of_the_study(composed: Composed) -> None:
     for name in ("mtd_curve", "mtd_published", "mtd_by_batch"):
-        _, figure = composed[name, "wide"]
+        figure = composed[name, "wide"]
         panels = [ax for ax in figure.axes if "MTD" in ax.get_xlabel()]
         assert panels
         assert {ax.get_xscale() for ax in panels} == {"log"}
@@ -306,7 +294,7 @@ def test_points_state_their_values_and_lead_to_a_trial() -> None:
 
 def test_every_figure_of_runs_has_points(composed: Composed) -> None:
     without = {"mtd_published", "importances", "spectra"}
-    for (name, _), (_, figure) in composed.items():
+    for (name, _), figure in composed.items():
         spots = [
             each for ax in figure.axes for each in ax.get_children() if isinstance(each, Spots)
         ]
@@ -436,7 +424,7 @@ def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
 
 
 def test_the_svg_file_is_light_whole_and_loads_nothing(composed: Composed) -> None:
-    _, figure = composed["mtd_curve", "wide"]
+    figure = composed["mtd_curve", "wide"]
     with figures.figure_style("mtd_curve"):
         file = figures.to_svg(figure)
         page = figures.to_page(figure, file, name="a", title="t", description="d")

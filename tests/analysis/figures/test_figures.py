@@ -62,19 +62,16 @@ def test_one_seed_draws_no_band(ax: Axes) -> None:
 def test_a_band_far_wider_than_the_points_is_cut_and_says_so(ax: Axes) -> None:
     trials = make_trials(decays=(0.85,), times=(1, 8))
     trials["score"] = 70 + trials["seed"] / 10 + trials["mtd"] / 100
-    curve = compute_mtd_curve(trials).assign(low=60.0, high=80.0)
-    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
-    low, high = ax.get_ylim()
-    assert 69 < low < trials["score"].min() < trials["score"].max() < high < 71.5
-    assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
-
-
-def test_a_band_that_fits_is_shown_whole(ax: Axes) -> None:
-    trials = make_trials(decays=(0.85,), times=(1, 8))
+    lowest, highest = trials["score"].min(), trials["score"].max()
     curve = compute_mtd_curve(trials)
-    curve = curve.assign(low=trials["score"].min(), high=trials["score"].max())
-    figures.draw_mtd_curve(curve, ax, runs=trials, value="score", name="score")
+    options = {"runs": trials, "value": "score", "name": "score"}
+    figures.draw_mtd_curve(curve.assign(low=lowest, high=highest), ax, **options)
     assert "95 % CI" in ax.get_legend_handles_labels()[1]
+    ax.clear()
+    figures.draw_mtd_curve(curve.assign(low=60.0, high=80.0), ax, **options)
+    low, high = ax.get_ylim()
+    assert 69 < low < lowest < highest < high < 71.5
+    assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
 
 
 def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes) -> None:
@@ -143,26 +140,18 @@ def test_the_paired_curve_has_a_line_at_zero(ax: Axes) -> None:
     ]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
     bars = [each for each in ax.containers if each.get_label() == "level"]
-    np.testing.assert_array_equal(
-        bars[0].lines[0].get_xydata(),
-        curve[["mtd", "mean"]],
-    )
+    np.testing.assert_array_equal(bars[0].lines[0].get_xydata(), curve[["mtd", "mean"]])
 
 
-def test_each_batch_size_has_its_line(ax: Axes) -> None:
-    curves = compute_batch_curves(make_trials(batches=(64, 128)))
-    figures.draw_batch_curves(curves, ax, sizes=[32, 64, 128], name="score")
-    for size in (64, 128):
-        expected = curves.loc[curves["batch_size"] == size, ["mtd", "mean"]]
-        np.testing.assert_array_equal(labelled_line(ax, f"batch size {size}"), expected)
-
-
-def test_a_batch_size_has_one_colour_in_all_panels() -> None:
+def test_each_batch_size_has_its_line_and_one_colour_in_all_panels() -> None:
     curves = compute_batch_curves(make_trials(batches=(64, 128)))
     colours = []
     for shown in (curves, curves[curves["batch_size"] == 128]):
         ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-        figures.draw_batch_curves(shown, ax, sizes=[64, 128], name="score")
+        figures.draw_batch_curves(shown, ax, sizes=[32, 64, 128], name="score")
+        for size, curve in shown.groupby("batch_size"):
+            line = labelled_line(ax, f"batch size {size}")
+            np.testing.assert_array_equal(line, curve[["mtd", "mean"]])
         colours.append({line.get_label(): line.get_color() for line in ax.get_lines()})
     assert colours[0]["batch size 128"] == colours[1]["batch size 128"]
     assert colours[0]["batch size 128"] != colours[0]["batch size 64"]
@@ -190,9 +179,8 @@ def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
     spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
     figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
     assert len(ax.get_lines()) == 3 + 1
-    np.testing.assert_array_equal(
-        labelled_line(ax, "before training"), [[1, 1], [2, 0.5], [3, np.nan]]
-    )
+    line = labelled_line(ax, "before training")
+    np.testing.assert_array_equal(line, [[1, 1], [2, 0.5], [3, np.nan]])
 
 
 def test_ratios_of_spectra_are_to_their_geometric_mean(ax: Axes) -> None:
@@ -232,34 +220,27 @@ def test_rows_that_are_drawn_are_chosen_evenly() -> None:
     assert choose_evenly(table, 60) is table
 
 
+GRID = {"by": ("share", "queue_size"), "value": "mean", "labels": ("share", "size")}
+
+
 def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
-    table = pd.DataFrame(
-        {"share": [0.0, 0.25, 0.25], "queue_size": [64, 64, 128], "mean": [1.0, 2.0, 3.456]}
-    )
-    figures.draw_grid(
-        table,
-        ax,
-        by=("share", "queue_size"),
-        value="mean",
-        labels=("share", "size"),
-        names=("none", "1/4"),
-    )
+    cells = [(0.0, 64, 1.0), (0.25, 64, 2.0), (0.25, 128, 3.456)]
+    table = pd.DataFrame(cells, columns=["share", "queue_size", "mean"])
+    figures.draw_grid(table, ax, names=("none", "1/4"), **GRID)
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
     assert {text.get_color() for text in ax.texts} == {".15"}
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["64", "128"]
     # in the order of the rows, 0 the lightest; the cell without a value is not drawn
     (mesh,) = ax.collections
-    np.testing.assert_array_equal(
-        np.ma.filled(mesh.get_array(), np.nan), [[1.0, np.nan], [2.0, 3.456]]
-    )
+    drawn = np.ma.filled(mesh.get_array(), np.nan)
+    np.testing.assert_array_equal(drawn, [[1.0, np.nan], [2.0, 3.456]])
     assert mesh.get_clim() == (1.0, 3.456)
 
 
 def test_cells_too_narrow_for_numbers_have_none(ax: Axes) -> None:
     table = pd.DataFrame({"share": 0.0, "queue_size": range(13), "mean": [*range(13)]})
-    options = {"by": ("share", "queue_size"), "value": "mean"}
-    figures.draw_grid(table, ax, labels=("share", "size"), names=("none",), **options)
+    figures.draw_grid(table, ax, names=("none",), **GRID)
     assert not ax.texts
     (mesh,) = ax.collections
     assert mesh.get_clim() == (12 - 5, 12)
