@@ -25,24 +25,20 @@ _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 """A US keyboard; each row is half a key to the right of the one above."""
 
 
-def _neighbours() -> dict[str, str]:
-    """The keys beside each key, on its row and on those above and below."""
-    places = {
-        key: (row, column + row / 2)
-        for row, keys in enumerate(_ROWS)
-        for column, key in enumerate(keys)
-    }
-    return {
-        key: "".join(
-            other
-            for other, (down, right) in places.items()
-            if 0 < (down - row) ** 2 + (right - column) ** 2 <= 1.25
-        )
-        for key, (row, column) in places.items()
-    }
-
-
-NEIGHBOURS = _neighbours()
+_PLACES = {
+    key: (row, column + row / 2)
+    for row, keys in enumerate(_ROWS)
+    for column, key in enumerate(keys)
+}
+NEIGHBOURS = {
+    key: "".join(
+        other
+        for other, (down, right) in _PLACES.items()
+        if 0 < (down - row) ** 2 + (right - column) ** 2 <= 1.25
+    )
+    for key, (row, column) in _PLACES.items()
+}
+"""The keys beside each key, on its row and on those above and below."""
 
 
 def typos(sentence: str, share: float, random: Random) -> str:

@@ -102,19 +102,19 @@ def open_corpus(name: str) -> Corpus:
     the files that end in .txt or .gz are read, sorted by name. A relative path may also be one in
     the folder MTDLAB_DATA. Raises MtdlabError where nothing can be read or there is no sentence.
     """
-    check_corpus(name)
-    return _corpus(name, _fingerprint(name))
+    return replace(check_corpus(name), fingerprint=_fingerprint(name))
 
 
-def check_corpus(name: str) -> None:
-    """Raise MtdlabError where a corpus is missing or has no sentence; reads its beginning alone."""
-    if next(_corpus(name, "").sentences(), None) is None:
+def check_corpus(name: str) -> Corpus:
+    """A corpus of which only the beginning was read, without its fingerprint.
+
+    Raises MtdlabError where it is missing or has no sentence.
+    """
+    corpus = (PairCorpus if is_pairs(name) else Corpus)(name, "")
+    if next(corpus.sentences(), None) is None:
         what = "pair of two texts" if is_pairs(name) else "sentence"
         raise MtdlabError(f"corpus {name}: holds no {what}; one is expected a line")
-
-
-def _corpus(name: str, fingerprint: str) -> Corpus:
-    return (PairCorpus if is_pairs(name) else Corpus)(name, fingerprint)
+    return corpus
 
 
 def _fingerprint(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -143,8 +143,7 @@ STARTS = ("Ġ", "▁")
 """What byte-level and SentencePiece vocabularies put before a token that begins a word."""
 
 
-@dataclass(frozen=True)
-class Word:
+class Word(NamedTuple):
     """A word of a sentence: its place among the tokens of the pair, and its characters."""
 
     token: int

@@ -101,12 +101,10 @@ def load_own_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 def merge_adapters(model: PreTrainedModel) -> None:
     """Add the adapters to the weights of a model, which then has its family's own layers."""
-    if not has_adapters(model):
-        return
     for name, layer in _adapted_layers(model).items():
         layer.merge()
         model.set_submodule(name, layer.get_base_layer())
-    del model.peft_config
+    vars(model).pop("peft_config", None)
 
 
 def _frozen(module: nn.Module) -> dict[str, nn.Parameter]:

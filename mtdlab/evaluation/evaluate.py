@@ -116,7 +116,7 @@ class _Evaluation:
         """Score averages of word vectors."""
         file = Path(self.model.removeprefix(PREFIX))
         suite = self._suite(lambda texts: WordAverages(texts, file))
-        vectors, remark = suite.sentences.vectors, suite.sentences.remark()
+        vectors, remark = suite.sentences.vectors, suite.sentences.remark
         scores, spaces = self._score(suite, vectors)
         return ScoreReport(self.model, None, self.processing, "cpu", scores, spaces, [], remark)
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,7 @@ class MtebTask(ExternalTask):
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The main score x 100. Raises MtdlabError where mteb fails."""
         assert split == "test", "mteb reports test splits"
-        peer = _Peer(SentenceEncoder(self._encoder, embedder))
+        peer = _peer(SentenceEncoder(self._encoder, embedder))
         try:
             with _QUIET():
                 found = [
@@ -150,22 +151,21 @@ class MtebTask(ExternalTask):
         return [TaskScore(self.name, score, n=1)]
 
 
-class _Peer:
+def _peer(encoder: SentenceEncoder) -> SimpleNamespace:
     """The encoder as mteb calls it (`EncoderProtocol`); similarity is the cosine."""
+    from mteb.models import ModelMeta
+    from mteb.similarity_functions import cos_sim, pairwise_cos_sim
 
-    def __init__(self, encoder: SentenceEncoder) -> None:
-        from mteb.models import ModelMeta
-        from mteb.similarity_functions import cos_sim, pairwise_cos_sim
+    def encode(inputs: Any, **_context: Any) -> Vectors:
+        return encoder.encode([text for batch in inputs for text in batch["text"]])
 
-        self._encoder = encoder
-        self.mteb_model_meta = ModelMeta.create_empty({"name": "mtdlab/encoder"})
+    return SimpleNamespace(
+        mteb_model_meta=ModelMeta.create_empty({"name": "mtdlab/encoder"}),
+        encode=encode,
         # of vectors (S, D) and (S', D): (S, S'), and of rows (S,)
-        self.similarity, self.similarity_pairwise = cos_sim, pairwise_cos_sim
-
-    def encode(self, inputs: Any, **_context: Any) -> Vectors:
-        """Vectors (S, D) of the texts of mteb's batches."""
-        texts = [text for batch in inputs for text in batch["text"]]
-        return self._encoder.encode(texts)
+        similarity=cos_sim,
+        similarity_pairwise=pairwise_cos_sim,
+    )
 
 
 def _load_task(name: str) -> Any:

@@ -71,8 +71,8 @@ def load_pairs(source: str, split: Split) -> Pairs:
         if any((folder / f"{name}.tsv").is_file() for name in ("dev", "test")):
             own = folder / f"{split}.tsv"
             return _check_ranks(own, read_table(own))
-        inside = folder / STS_BENCHMARK
-        folder = inside if inside.is_dir() else folder
+        if (inside := folder / STS_BENCHMARK).is_dir():
+            folder = inside
         path = folder / f"sts-{split}.csv"
         return _check_ranks(path, read_table(path, first=5, second=6, gold=4))
     if split == "train":
@@ -162,6 +162,5 @@ def _check_ranks(path: Path, pairs: Pairs) -> Pairs:
 
 
 def _pairs(rows: Sequence[Row]) -> Pairs:
-    return Pairs(
-        [row[0] for row in rows], [row[1] for row in rows], np.array([row[2] for row in rows])
-    )
+    first, second, gold = zip(*rows, strict=True)
+    return Pairs([*first], [*second], np.array(gold))

@@ -11,7 +11,7 @@ Letters: P pairs or sentences, N vectors, D dimension, k dimensions kept.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -162,12 +162,11 @@ class FlowNetwork(nn.Module):
                 f"vectors have {dimension} dimensions; a flow of {settings.levels} levels needs at "
                 f"least {least}"
             )
-        self.levels: list[list[FlowStep]] = []
+        self.levels: Any = nn.ModuleList()
         for _ in range(settings.levels):
             orders = [_order(dimension, settings.permutation) for _ in range(settings.depth)]
-            self.levels.append([FlowStep(order, settings.width) for order in orders])
+            self.levels.append(nn.Sequential(*(FlowStep(each, settings.width) for each in orders)))
             dimension -= dimension // 2
-        self.steps = nn.ModuleList(step for level in self.levels for step in level)
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors z (N, D) of rows (N, D), and log |det ∂z/∂rows| (), equal for all rows."""
@@ -176,8 +175,7 @@ class FlowNetwork(nn.Module):
             if number:
                 rows, rest = rows.chunk(2, dim=1)
                 split_off.append(rest)
-            for step in level:
-                rows = step(rows)
+            rows = level(rows)
         scales = [3 * step.norm.log_scale.sum() for level in self.levels for step in level]
         return torch.cat([*split_off, rows], dim=1), torch.stack(scales).sum()
 

@@ -86,12 +86,11 @@ def split_accuracy(
     )
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
+    jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
     if dev is None:
-        strengths, jobs = HELD_OUT, _folds(data.labels, fit, HELD_OUT)
-    else:
-        strengths, jobs = NESTED, [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
+        jobs = _folds(data.labels, fit, HELD_OUT)
     total = len(jobs) + 1
-    best = _best(_accuracies(_run(data, jobs, advance, 0, total)), strengths)
+    best = _best(_accuracies(_run(data, jobs, advance, 0, total)), jobs[0].strengths)
     [[correct]] = _run(data, [_Job(fit, rest, [best])], advance, len(jobs), total)
     return 100 * float(np.mean(correct)), correct
 

@@ -82,9 +82,7 @@ class Space:
 class ExternalTask(ABC):
     """A task besides the published ones: a folder, one of MTEB, or a user's function.
 
-    Attributes:
-        name: by which its scores are recorded.
-        has_dev: whether it has dev data, on which a checkpoint can be selected.
+    Its scores are recorded by `name`; on dev data, if it `has_dev`, a checkpoint can be selected.
     """
 
     name: str

@@ -74,16 +74,11 @@ def _of_mrpc(place: str, line: str) -> Example:
     return parse_label(place, label, ("0", "1")), sentences
 
 
-Parse = Callable[[str, str], Example]
-SPLIT: Mapping[str, tuple[Parse, str, int, tuple[str, ...]]] = {
+_MRPC = "msr_paraphrase"
+SPLIT: Mapping[str, tuple[Callable[[str, str], Example], str, int, tuple[str, ...]]] = {
     "SST2": (_of_sst, "utf-8-sig", 0, ("sentiment-train", "sentiment-dev", "sentiment-test")),
     "TREC": (_of_trec, "latin-1", 0, ("train_5500.label", "TREC_10.label")),
-    "MRPC": (
-        _of_mrpc,
-        "utf-8-sig",
-        1,
-        ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"),
-    ),
+    "MRPC": (_of_mrpc, "utf-8-sig", 1, (f"{_MRPC}_train.txt", f"{_MRPC}_test.txt")),
 }
 """What a line of a task's files is, their encoding, their lines of header, and the files."""
 

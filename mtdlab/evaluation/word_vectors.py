@@ -35,9 +35,7 @@ class WordAverages(Distinct):
 
     Attributes:
         vectors: (S, D); zeros for a sentence without a known word.
-        words: number of words of the distinct sentences.
-        unknown: those without a vector.
-        empty: distinct sentences without a known word.
+        remark: how many words of the distinct sentences have no vector.
     """
 
     def __init__(self, texts: Iterable[str], path: Path) -> None:
@@ -48,22 +46,18 @@ class WordAverages(Distinct):
         super().__init__(texts)
         split = [words_of(text) for text in self.texts]
         table = read_vectors(path, {word for words in split for word in words})
+        known = [[table[word] for word in words if word in table] for words in split]
         dimension = len(next(iter(table.values()), np.zeros(1)))
         self.vectors: Vectors = np.zeros((len(self), dimension), dtype=np.float32)
-        self.words = self.unknown = self.empty = 0
-        for row, words in enumerate(split):
-            known = [table[word] for word in words if word in table]
-            self.words += len(words)
-            self.unknown += len(words) - len(known)
-            self.empty += not known
-            if known:
-                self.vectors[row] = np.mean(known, axis=0, dtype=np.float64)
-
-    def remark(self) -> str:
-        """How many words have no vector."""
-        share = self.unknown / self.words if self.words else 0.0
-        text = f"{self.unknown:,} of {self.words:,} words ({share:.1%}) have no vector"
-        return f"{text}, nor has any word of {self.empty:,} sentences" if self.empty else text
+        for row, vectors in enumerate(known):
+            if vectors:
+                self.vectors[row] = np.mean(vectors, axis=0, dtype=np.float64)
+        count, empty = sum(map(len, split)), known.count([])
+        unknown = count - sum(map(len, known))
+        share = unknown / max(count, 1)
+        self.remark = f"{unknown:,} of {count:,} words ({share:.1%}) have no vector"
+        if empty:
+            self.remark += f", nor has any word of {empty:,} sentences"
 
 
 def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:

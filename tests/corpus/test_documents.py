@@ -1,5 +1,6 @@
 """Documents: which lines are joined, and that they are cached under their own key."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,50 +13,46 @@ from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.errors import MtdlabError
 from mtdlab.training.inputs import check_inputs, load_inputs
 from tests.conftest import Settings
+from tests.corpus.conftest import Write
+
+Documents = Callable[[str, int], DocumentCorpus]
 
 
-def documents(
-    path: Path, text: str, tokenizer: PreTrainedTokenizerBase, length: int
-) -> DocumentCorpus:
-    path.write_text(text)
-    return join_documents(open_corpus(str(path)), tokenizer, length)
+@pytest.fixture
+def documents(write: Write, tokenizer: PreTrainedTokenizerBase) -> Documents:
+    """The documents of a text, of at most so many tokens."""
+    return lambda text, length: join_documents(open_corpus(write(text)), tokenizer, length)
 
 
 def test_lines_are_joined_until_the_next_one_no_longer_fits(
-    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+    documents: Documents, tokenizer: PreTrainedTokenizerBase
 ) -> None:
     """8 tokens, [CLS] and [SEP] included: 6 words; 2 + 3 + 1 fit, a line of 7 stands alone."""
     text = "a dog\nthe red cat\nsleeps\nbird\nthe old man reads in the park\nruns\nquietly\n"
-    found = documents(tmp_path / "text.txt", text, tokenizer, 8)
+    found = documents(text, 8)
     assert list(found.sentences()) == [
         "a dog the red cat sleeps",
         "bird",
         "the old man reads in the park",
         "runs quietly",
     ]
-    store = tokenise(found, tokenizer, 8)
-    assert store.lengths.tolist() == [8, 3, 8, 4]
+    assert tokenise(found, tokenizer, 8).lengths.tolist() == [8, 3, 8, 4]
 
 
 def test_blank_lines_and_files_keep_documents_apart(
-    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
+    documents: Documents, write: Write, tmp_path: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    text = "\na dog\ncat\n\n  \nbird\nsleeps\n\n"
-    assert list(documents(tmp_path / "one.txt", text, tokenizer, 32).sentences()) == [
-        "a dog cat",
-        "bird sleeps",
-    ]
-    (tmp_path / "two.txt").write_text("runs\nquietly")
+    one = documents("\na dog\ncat\n\n  \nbird\nsleeps\n\n", 32)
+    assert list(one.sentences()) == ["a dog cat", "bird sleeps"]
+    write("runs\nquietly", "two.txt")
     whole = join_documents(open_corpus(str(tmp_path)), tokenizer, 32)
     assert list(whole.sentences()) == ["a dog cat", "bird sleeps", "runs quietly"]
 
 
-def test_many_lines_are_joined_as_one_by_one(
-    tmp_path: Path, tokenizer: PreTrainedTokenizerBase
-) -> None:
+def test_many_lines_are_joined_as_one_by_one(documents: Documents) -> None:
     """More than are tokenised at once; every line stands in exactly one document."""
     lines = [f"{'the ' * (at % 7)}dog" for at in range(3000)]
-    found = list(documents(tmp_path / "text.txt", "\n".join(lines), tokenizer, 20).sentences())
+    found = list(documents("\n".join(lines), 20).sentences())
     assert " ".join(found) == " ".join(lines)
     sizes = [len(text.split()) for text in found]
     assert max(sizes) <= 18

@@ -20,6 +20,7 @@ from mtdlab.methods.registry import find_method
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
+from tests.corpus.conftest import Write
 
 PAIRS = [("a dog runs", "the dog walks"), ("a cat sleeps", "the cat"), ("red house", "old house")]
 BOTH = {"mocose": {}, "simcse": {}, "esimcse": {"queue_size": 20}, "mixcse": {}, "consert": {}}
@@ -30,31 +31,27 @@ def lines_of(pairs: list[tuple[str, str]]) -> str:
     return "".join(f"{anchor}\t{positive}\n" for anchor, positive in pairs)
 
 
-def opened(path: Path, columns: str = "") -> list[tuple[str, ...]]:
+def opened(path: str, columns: str = "") -> list[tuple[str, ...]]:
     sides = open_corpus(f"pairs:{path}{columns}").sides()
     return list(zip(*(side.sentences() for side in sides), strict=True))
 
 
 @pytest.fixture
-def many(tmp_path: Path) -> str:
+def many(write: Write) -> str:
     """A corpus of 40 pairs whose two sides differ."""
     random = Random(0)
     texts = [" ".join(random.choices(WORDS, k=random.randint(3, 9))) for _ in range(80)]
-    path = tmp_path / "pairs.tsv"
-    path.write_text(lines_of(list(zip(texts[::2], texts[1::2], strict=True))))
-    return f"pairs:{path}"
+    return f"pairs:{write(lines_of(list(zip(texts[::2], texts[1::2], strict=True))))}"
 
 
-def test_a_file_of_two_columns(tmp_path: Path) -> None:
-    plain, packed = tmp_path / "pairs.tsv", tmp_path / "pairs.tsv.gz"
-    plain.write_text("\ufeff" + lines_of(PAIRS), encoding="utf-8")
-    packed.write_bytes(gzip.compress(lines_of(PAIRS).replace("\n", "\r\n").encode()))
+def test_a_file_of_two_columns(write: Write) -> None:
+    plain = write("\ufeff" + lines_of(PAIRS))
+    packed = write(gzip.compress(lines_of(PAIRS).replace("\n", "\r\n").encode()), "pairs.tsv.gz")
     assert opened(plain) == opened(packed) == PAIRS
 
 
-def test_named_columns_of_a_header(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("id\tanswer\tquestion\n1\tyes\tdoes it\n2\tno\tis it\n")
+def test_named_columns_of_a_header(write: Write) -> None:
+    path = write("id\tanswer\tquestion\n1\tyes\tdoes it\n2\tno\tis it\n")
     named = opened(path, "#question,answer")
     assert named == [("does it", "yes"), ("is it", "no")]
     assert opened(path, "#answer,question") == [pair[::-1] for pair in named]
@@ -65,14 +62,13 @@ def test_parquet(tmp_path: Path, columns: tuple[str, str]) -> None:
     path = tmp_path / "pairs.parquet"
     frame = pd.DataFrame([*PAIRS, ("only one", None)], columns=columns)
     frame.assign(number=1).to_parquet(path)
-    assert opened(path, "" if columns[0] == "anchor" else "#query,passage") == PAIRS
+    assert opened(str(path), "" if columns[0] == "anchor" else "#query,passage") == PAIRS
 
 
 def test_pairs_without_one_of_the_texts_are_left_out_and_counted(
-    tmp_path: Path, tokenizer: PreTrainedTokenizerBase, capsys: pytest.CaptureFixture[str]
+    write: Write, tokenizer: PreTrainedTokenizerBase, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("\tno anchor\n\n" + lines_of(PAIRS) + "no positive\t \nzero\t\0\n")
+    path = write("\tno anchor\n\n" + lines_of(PAIRS) + "no positive\t \nzero\t\0\n")
     assert opened(path) == PAIRS
     for side in open_corpus(f"pairs:{path}").sides():
         assert len(tokenise(side, tokenizer, 8)) == len(PAIRS)
@@ -96,19 +92,17 @@ def test_pairs_without_one_of_the_texts_are_left_out_and_counted(
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(
-    tmp_path: Path, text: str, columns: str, message: str
+    write: Write, text: str, columns: str, message: str
 ) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text(text)
     with pytest.raises(MtdlabError, match=message):
-        opened(path, columns)
+        opened(write(text, "pairs.tsv"), columns)
 
 
 def test_parquet_without_the_columns_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pairs.parquet"
     pd.DataFrame({"anchor": ["a"], "positive": [1]}).to_parquet(path)
     with pytest.raises(MtdlabError, match=r"no column 'positive' of text; choose from anchor"):
-        opened(path)
+        opened(str(path))
 
 
 def test_a_missing_file_is_named() -> None:
@@ -133,10 +127,9 @@ def test_a_path_is_looked_up_beside_the_study_file(tmp_path: Path, settings_of: 
     assert found.corpus == f"pairs:{tmp_path / 'my.tsv'}#x,y"
 
 
-def test_a_survey_counts_the_texts_of_both_sides(tmp_path: Path, tiny_encoder: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text(lines_of(PAIRS))
-    found = survey(f"pairs:{path}", str(tiny_encoder), 4, {"mine": ["the cat", "no such"]})
+def test_a_survey_counts_the_texts_of_both_sides(write: Write, tiny_encoder: Path) -> None:
+    corpus, mine = f"pairs:{write(lines_of(PAIRS))}", {"mine": ["the cat", "no such"]}
+    found = survey(corpus, str(tiny_encoder), 4, mine)
     assert (found.lines, found.sentences) == (3, 6)
     assert found.overlaps[0].in_corpus == 1
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,26 +30,33 @@ from mtdlab.settings.tasks import KNOWN, parse_tasks
 from mtdlab.sweep.preflight import shortfall_warnings
 from tests.evaluation.conftest import SHARED, embedder_of
 
+Graded = Sequence[tuple[str, str, str]]
 
-def files_of(task: str) -> dict[str, bytes]:
-    """A small task as SentEval lays it out: 12 pairs a file, or 12 sentences a class."""
+
+def files_of(task: str, graded: Graded = ()) -> dict[str, bytes]:
+    """A small task as SentEval lays it out: 12 pairs a file, or 12 sentences a class.
+
+    graded   score and sentences of the pairs of an STS task.
+    """
     turns = range(12)
     if task in SUBSETS:
-        texts = "".join(f"a dog {turn}\tthe cat {turn}\n" for turn in turns).encode()
-        scores = "".join(f"{turn % 6}.5\n" for turn in turns).encode()
-        return {f"STS.input.{name}.txt": texts for name in SUBSETS[task]} | {
-            f"STS.gs.{name}.txt": scores for name in SUBSETS[task]
-        }
+        rows = graded or [(f"{turn % 6}.5", f"a dog {turn}", f"the cat {turn}") for turn in turns]
+        texts = "".join(f"{first}\t{second}\n" for _, first, second in rows).encode()
+        scores = "".join(f"{score}\n" for score, _, _ in rows).encode()
+        files = {f"STS.input.{name}.txt": texts for name in SUBSETS[task]}
+        return files | {f"STS.gs.{name}.txt": scores for name in SUBSETS[task]}
     if task == "STSB":
         words = ["dog", "cat", "man", "woman", "bird", "child", "runs", "sleeps", "eats", "red"]
-        rows = "".join(
-            f"g\tf\ty\t{turn}\t{turn % 6}.0\tthe {words[turn % 10]}\ta {words[-turn % 7]} walks\n"
+        rows = graded or [
+            (f"{turn % 6}.0", f"the {words[turn % 10]}", f"a {words[-turn % 7]} walks")
             for turn in turns
-        )
-        return {f"sts-{split}.csv": rows.encode() for split in ("train", "dev", "test")}
+        ]
+        text = "".join(f"g\tf\ty\t1\t{score}\t{one}\t{other}\n" for score, one, other in rows)
+        return {f"sts-{split}.csv": text.encode() for split in ("train", "dev", "test")}
     if task == "SICKR":
-        rows = "".join(f"{turn}\ta {turn}\tb\t{turn % 6}.0\tNEUTRAL\r\n" for turn in turns)
-        return {"SICK_test_annotated.txt": f"pair_ID\tA\tB\tscore\tjudgment\r\n{rows}".encode()}
+        rows = graded or [(f"{turn % 6}.0", f"a {turn}", "b") for turn in turns]
+        text = "".join(f"1\t{one}\t{other}\t{score}\tNEUTRAL\r\n" for score, one, other in rows)
+        return {"SICK_test_annotated.txt": f"pair_ID\tA\tB\tscore\tjudgment\r\n{text}".encode()}
     if task == "SST2":
         rows = "".join(f"film {turn}\t{turn % 2}\n" for turn in range(24))
         return {f"sentiment-{split}": rows.encode() for split in ("train", "dev", "test")}
@@ -72,11 +80,11 @@ def files_of(task: str) -> dict[str, bytes]:
     }
 
 
-def lay_out(data: Path, task: str) -> Path:
+def lay_out(data: Path, task: str, graded: Graded = ()) -> Path:
     folder = task_folder(task, data)
     assert folder is not None
     folder.mkdir(parents=True)
-    for name, content in files_of(task).items():
+    for name, content in files_of(task, graded).items():
         (folder / name).write_bytes(content)
     return folder
 

@@ -29,17 +29,10 @@ def senteval(tmp_path: Path, tiny_pairs: Path) -> Path:
     """A folder in SentEval's layout with three of the seven sets."""
     folder = tmp_path / "senteval"
     shutil.copytree(tiny_pairs, folder / "STS" / "STSBenchmark")
-    rows = [line.split("\t")[4:] for line in (tiny_pairs / "sts-dev.csv").read_text().splitlines()]
-    for task, shared in (("STS12", rows[::2]), ("SICKR", rows[::3])):
-        for path in lay_out(folder, task).iterdir():
-            if path.name.startswith("SICK"):
-                texts = [f"1\t{first}\t{second}\t{gold}\tX" for gold, first, second in shared]
-                texts.insert(0, "pair_ID\tA\tB\tscore\tjudgment")
-            elif ".gs." in path.name:
-                texts = [gold for gold, _, _ in shared]
-            else:
-                texts = [f"{first}\t{second}" for _, first, second in shared]
-            path.write_text("\n".join(texts) + "\n")
+    lines = (tiny_pairs / "sts-dev.csv").read_text().splitlines()
+    rows = [(score, one, other) for *_, score, one, other in (each.split("\t") for each in lines)]
+    lay_out(folder, "STS12", rows[::2])
+    lay_out(folder, "SICKR", rows[::3])
     return folder
 
 
