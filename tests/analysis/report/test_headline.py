@@ -253,10 +253,7 @@ def test_auto_is_shown_as_what_the_machines_made_of_it() -> None:
     machine = {"device": "cpu", "precision": "bfloat16", "threads": "1", "processor": ""}
     environment = pd.DataFrame([machine | {"number": each} for each in trials["number"]])
     settings = {name: Setting(name) for name in ("device", "precision")}
-    study = build_study(trials)
-    study = dataclasses.replace(
-        study, environment=environment, settings={**study.settings, **settings}
-    )
+    study = dataclasses.replace(build_study(trials), environment=environment, settings=settings)
     fixed = list_fixed(study)
     assert (fixed["device"], fixed["precision"]) == ("cpu", "float32")
     assert list_fixed(dataclasses.replace(study, environment=environment[:0]))["device"] == "auto"

@@ -299,8 +299,8 @@ def make_state(state: str) -> StudyFrames:
         ("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
         ("1", 5, ["All scored trials have the same MTD"]),
         ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
-        ("running", 9, ["Running 22 of 24 trials complete, 2 running"]),
-        ("NaN", 1, ["24 completed trials excluded for lack of a score."]),
+        ("running", 11, ["Running 22 of 24 trials complete, 2 running"]),
+        ("NaN", 0, ["24 completed trials excluded for lack of a score."]),
     ],
 )
 def test_an_awkward_study_has_a_sound_page_that_says_so(
