@@ -84,13 +84,8 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     dev[trials["ema_decay"] == 0.5] = 40.0
     scores = pd.DataFrame({"number": trials["number"], "task": "sts_dev", "score": dev})
     kept = {"trial": 0, "host": "box", "folder": "/m/mtd"}
-    study = dataclasses.replace(
-        build_study(trials),
-        scores=scores,
-        model=kept,
-        select_by="sts_dev",
-        command="mtdlab sweep a",
-    )
+    study = dataclasses.replace(build_study(trials), scores=scores, model=kept)
+    study = dataclasses.replace(study, select_by="sts_dev", command="mtdlab sweep a")
     shown = headline_of(study).recommendation
     assert shown.model.startswith("Kept model: trial 0 (seed 0), the highest sts_dev of all trials")
     assert "in /m/mtd on host box; it is of another configuration (ema_decay 0.5)." in shown.model
