@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -20,9 +20,6 @@ from analysis.statistics.agreement import (
     compute_candidates,
     compute_unit_curve,
 )
-
-if TYPE_CHECKING:
-    pass
 
 AGREEMENT, CANDIDATES = "transfer", "transfer_candidates"
 """Names of the tables: how studies agree, and which configurations are worth running."""

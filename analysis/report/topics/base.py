@@ -1,7 +1,8 @@
 """What a topic of a report consists of.
 
 A topic is one file: it computes its results from a study, and turns them into CSV tables,
-figures, tables of the page and text by separate functions. `topics/__init__.py` registers it.
+figures, tables of the page and text by separate functions. `topics/__init__.py` registers it. What
+a topic is made of is imported from here.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,11 +1,11 @@
 """Topic: the best trial, by which score it was chosen, and the optimism of its score."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.cells import clean, count, make_table
 from analysis.report.study_facts import format_seconds, model_folder, place_of_model
@@ -28,37 +28,18 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class BestTrial:
-    """choices: `compute_choices`; the first is by the score that ranks the trials.
+    """choices: `compute_choices`; the first is by the score that ranks the trials."""
 
-    Attributes:
-        recorded: whether the study records which score that is.
-        run: the best trial's step of the checkpoint, wall time and dev score; NaN where unknown.
-        place: where its model is; empty where that of another trial was saved at last.
-    """
-
-    metric: str
-    recorded: bool
+    study: StudyFrames
     choices: tuple[Choice, ...]
-    run: Mapping[str, float]
-    place: str
 
 
 def compute(context: StudyContext) -> BestTrial | None:
     """None where no completed run has the score that ranks the trials."""
-    study = context.study
-    choices = compute_choices(study)
+    study, choices = context.study, compute_choices(context.study)
     if not choices or choices[0].chosen_by != (study.select_by or study.metric):
         return None
-    chosen = study.trials[study.trials["number"] == choices[0].number]
-    names = ("best_step", "wall_seconds")
-    run = {name: float(chosen[name].iloc[0]) if name in chosen else math.nan for name in names}
-    run[DEV] = float(find_scores(chosen, study.scores, DEV).iloc[0])
-    place = ""
-    if not study.model and (folder := model_folder(study)):
-        place = clean(f"{folder} on the machine that ran it")
-    elif study.model and study.model["trial"] == choices[0].number:
-        place = place_of_model(study)
-    return BestTrial(study.metric, bool(study.select_by), choices, run, place)
+    return BestTrial(study, choices)
 
 
 def tabulate(info: BestTrial) -> pd.DataFrame:
@@ -83,13 +64,13 @@ def describe(info: BestTrial) -> tuple[str, ...]:
 
 
 def _describe_best(info: BestTrial) -> str:
-    best, metric = info.choices[0], clean(info.metric)
+    best, metric = info.choices[0], clean(info.study.metric)
     by = clean(best.chosen_by)
     ranked = f"Trials are ranked by {by} (select_by)."
-    if not info.recorded:
+    if not info.study.select_by:
         ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
     scores = f"{metric} is {best.score:.2f}"
-    if best.chosen_by != info.metric:
+    if best.chosen_by != info.study.metric:
         scores = f"{by} is {best.value:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best.mtd)}" if math.isfinite(best.mtd) else ""
     return (
@@ -100,27 +81,35 @@ def _describe_best(info: BestTrial) -> str:
 
 
 def _describe_run(info: BestTrial) -> str:
-    """What is known of the best trial's training, and where its model is."""
-    run, parts = info.run, []
-    if math.isfinite(run["best_step"]):
-        parts.append(f"its checkpoint is that of step {run['best_step']:g}")
-    if math.isfinite(run[DEV]) and info.choices[0].chosen_by != DEV:
-        parts.append(f"its dev score ({DEV}) is {run[DEV]:.2f}")
-    if math.isfinite(run["wall_seconds"]):
-        parts.append(f"it took {format_seconds(run['wall_seconds'])}")
-    if info.place:
-        parts.append(f"its model is in {info.place}")
+    """What is known of the best trial's training, and where its model is, not that of another."""
+    study, best, parts = info.study, info.choices[0], []
+    chosen = study.trials[study.trials["number"] == best.number]
+    dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
+    step, seconds = (
+        float(chosen[name].iloc[0]) if name in chosen else math.nan
+        for name in ("best_step", "wall_seconds")
+    )
+    if math.isfinite(step):
+        parts.append(f"its checkpoint is that of step {step:g}")
+    if math.isfinite(dev) and best.chosen_by != DEV:
+        parts.append(f"its dev score ({DEV}) is {dev:.2f}")
+    if math.isfinite(seconds):
+        parts.append(f"it took {format_seconds(seconds)}")
+    if not study.model and (folder := model_folder(study)):
+        parts.append(f"its model is in {clean(f'{folder} on the machine that ran it')}")
+    elif study.model and study.model["trial"] == best.number:
+        parts.append(f"its model is in {place_of_model(study)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _describe_other(info: BestTrial) -> str:
     """What choosing by the score that is reported adds to it on these runs."""
-    by_metric = next((each for each in info.choices if each.chosen_by == info.metric), None)
-    other = next((each for each in info.choices if each.chosen_by != info.metric), None)
+    by_metric = next((each for each in info.choices if each.chosen_by == info.study.metric), None)
+    other = next((each for each in info.choices if each.chosen_by != info.study.metric), None)
     if by_metric is None or other is None:
         return ""
-    metric, by = clean(info.metric), clean(other.chosen_by)
+    metric, by = clean(info.study.metric), clean(other.chosen_by)
     if by_metric.number == other.number:
         return f"Chosen by {metric} it is the same trial as chosen by {by}."
     return (
@@ -131,7 +120,7 @@ def _describe_other(info: BestTrial) -> str:
 
 
 def _describe_optimism(info: BestTrial) -> str:
-    best, metric = info.choices[0], clean(info.metric)
+    best, metric = info.choices[0], clean(info.study.metric)
     by = clean(best.chosen_by)
     if not math.isfinite(best.optimism):
         return (
@@ -145,7 +134,7 @@ def _describe_optimism(info: BestTrial) -> str:
         f"deviations of {best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of "
         "a seed, estimated within configurations."
     )
-    if best.chosen_by == info.metric or not math.isfinite(best.slope):
+    if best.chosen_by == info.study.metric or not math.isfinite(best.slope):
         return text
     return text + (
         f" Among trials of one configuration, {metric} is {best.slope:.2f} points higher for each "

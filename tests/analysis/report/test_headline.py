@@ -84,13 +84,8 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     dev[trials["ema_decay"] == 0.5] = 40.0
     scores = pd.DataFrame({"number": trials["number"], "task": "sts_dev", "score": dev})
     kept = {"trial": 0, "host": "box", "folder": "/m/mtd"}
-    study = dataclasses.replace(
-        build_study(trials),
-        scores=scores,
-        model=kept,
-        select_by="sts_dev",
-        command="mtdlab sweep a",
-    )
+    study = dataclasses.replace(build_study(trials), scores=scores, model=kept)
+    study = dataclasses.replace(study, select_by="sts_dev", command="mtdlab sweep a")
     shown = headline_of(study).recommendation
     assert shown.model.startswith("Kept model: trial 0 (seed 0), the highest sts_dev of all trials")
     assert "in /m/mtd on host box; it is of another configuration (ema_decay 0.5)." in shown.model
@@ -253,10 +248,7 @@ def test_auto_is_shown_as_what_the_machines_made_of_it() -> None:
     machine = {"device": "cpu", "precision": "bfloat16", "threads": "1", "processor": ""}
     environment = pd.DataFrame([machine | {"number": each} for each in trials["number"]])
     settings = {name: Setting(name) for name in ("device", "precision")}
-    study = build_study(trials)
-    study = dataclasses.replace(
-        study, environment=environment, settings={**study.settings, **settings}
-    )
+    study = dataclasses.replace(build_study(trials), environment=environment, settings=settings)
     fixed = list_fixed(study)
     assert (fixed["device"], fixed["precision"]) == ("cpu", "float32")
     assert list_fixed(dataclasses.replace(study, environment=environment[:0]))["device"] == "auto"
