@@ -303,9 +303,7 @@ class Mistakes:
             raise self._found[0]
         if self._found:
             ordered = sorted(self._found, key=lambda each: each.place or (0, 0))
-            full = len(ordered) >= MISTAKES
-            head = (
-                f"{f'{MISTAKES} or more' if full else len(ordered)} mistakes in {self.source.name}"
-            )
+            count = f"{MISTAKES} or more" if len(ordered) >= MISTAKES else len(ordered)
+            head = f"{count} mistakes in {self.source.name}"
             message = "\n".join([head, *map(str, ordered)])
             raise SpecError(message, sentence=head, mistakes=tuple(ordered))

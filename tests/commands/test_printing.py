@@ -1,5 +1,7 @@
 """Numbers as the commands print them."""
 
+import math
+
 import pytest
 
 from mtdlab.commands.printing import print_table
@@ -16,6 +18,7 @@ from mtdlab.commands.printing import print_table
         (12345.6, "12346"),
         (512, "512"),
         (None, "–"),
+        (math.nan, "–"),
         ("mocose", "mocose"),
     ],
 )

@@ -5,9 +5,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from mtdlab.config.reference import method_settings, settings_markdown, study_schema
+from mtdlab.config.source import read
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import settings_of
 
@@ -38,13 +38,9 @@ def test_a_methods_own_settings_are_those_it_adds_or_changes() -> None:
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("studies/**/*.yaml")), ids=lambda p: p.stem)
 def test_the_schema_accepts_our_studies(path: Path) -> None:
-    class Loader(yaml.SafeLoader):
-        """YAML 1.2's numbers, as the reader has them."""
-
-    values = yaml.load(path.read_text(), Loader=Loader)
     schema = study_schema()
     validator = jsonschema.validators.validator_for(schema)(schema)
-    assert [error.message for error in validator.iter_errors(_numbers(values))] == []
+    assert [error.message for error in validator.iter_errors(read(path).values)] == []
 
 
 @pytest.mark.parametrize(
@@ -63,17 +59,3 @@ def test_the_schema_refuses_what_the_reader_refuses(values: dict[str, Any]) -> N
         jsonschema.ValidationError, match=r"not (valid|of type|one of|permit)|unexpected|required"
     ):
         jsonschema.validate(values, study_schema())
-
-
-def _numbers(value: Any) -> Any:
-    """PyYAML reads 3e-5 as text."""
-    if isinstance(value, dict):
-        return {key: _numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return value
