@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import gelu, layer_norm, linear
 from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
 from mtdlab.encoders.adapters import has_adapters
@@ -176,7 +176,7 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     """
     rows, heads = packing.pad(hidden), packing.heads
     count, width = len(rows), hidden.shape[1]
-    queries = attention.query(rows[:, 0]).view(count, heads, -1).transpose(0, 1)
+    queries = _linear(rows[:, 0], attention.query).view(count, heads, -1).transpose(0, 1)
     folded = (queries @ attention.key.weight.view(heads, -1, width)).transpose(0, 1)
     bias = packing.bias.to(rows.dtype).view(count, heads, -1)
     scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
@@ -235,8 +235,7 @@ def _embed_rows(model: Any, words: Tensor, positions: Tensor) -> Tensor:
     first = 0 if table.padding_idx is None else table.padding_idx + 1
     places = table.weight.index_select(0, positions + first)
     kind = block.token_type_embeddings.weight[0]
-    embedded: Tensor = block.LayerNorm(words + (places + kind))
-    return embedded
+    return _norm(words + (places + kind), block.LayerNorm)
 
 
 def _layer(
@@ -254,7 +253,7 @@ def _layer(
     else:
         keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
         hidden = hidden.index_select(0, read)
-        queries = attention.query(hidden).view(len(keys), 1, -1)
+        queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
         context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
         context = context.view(hidden.shape)
     return _after_attention(layer, hidden, context, dropout)
@@ -263,10 +262,10 @@ def _layer(
 def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
     """The rest of a layer on rows (P, D) and what they read by attention (P, D)."""
     output = layer.attention.output
-    hidden = output.LayerNorm(dropout.add(output.dense(context), hidden))
-    outer = layer.output.dense(gelu(layer.intermediate.dense(hidden)))
-    after: Tensor = layer.output.LayerNorm(dropout.add(outer, hidden))
-    return after
+    hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
+    inner = gelu(_linear(hidden, layer.intermediate.dense))
+    outer = _linear(inner, layer.output.dense)
+    return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
 
 
 def _parts(layer: Any) -> tuple[Any, Any, Any]:
@@ -289,3 +288,11 @@ def _attend(
     scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
     weights = dropout.forward(scores.softmax(dim=-1))
     return weights.to(values.dtype) @ values
+
+
+def _linear(rows: Tensor, part: Any) -> Tensor:
+    return linear(rows, part.weight, part.bias)
+
+
+def _norm(rows: Tensor, part: Any) -> Tensor:
+    return layer_norm(rows, part.normalized_shape, part.weight, part.bias, part.eps)
