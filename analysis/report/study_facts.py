@@ -6,6 +6,7 @@ Commands are those that a study recorded, and those that continue from it.
 import re
 import shlex
 from collections.abc import Mapping
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -42,7 +43,7 @@ def runs(command: str, name: str) -> bool:
 def option(command: str, name: str) -> str:
     """The value of an option such as --models, or empty; the last where it is given twice."""
     words, value = _words(command), ""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in pairwise([*words, ""]):
         given, equals, joined = word.partition("=")
         if given == name:
             value = joined if equals else following

@@ -25,14 +25,6 @@ CURVES = ("curve/loss", "curve/step")
 
 
 @dataclass(frozen=True)
-class OptunaTrial:
-    """A trial in Optuna's tables; value: None before it has one."""
-
-    state: str
-    value: float | None
-
-
-@dataclass(frozen=True)
 class Record:
     """What is recorded of a study.
 
@@ -40,7 +32,8 @@ class Record:
         trials: its planned trials.
         with_curve: the rows of those that have a training curve.
         ranking: the score that ranks each trial, by row.
-        optuna: its trials in Optuna's tables, by number; None where Optuna has no such study.
+        optuna: state and value of its trials in Optuna's tables, by number; None where Optuna has
+            no such study.
         best: the trial whose model is kept.
     """
 
@@ -48,7 +41,7 @@ class Record:
     trials: Sequence[TrialRow]
     with_curve: Set[int]
     ranking: Mapping[int, float | None]
-    optuna: Mapping[int, OptunaTrial] | None
+    optuna: Mapping[int, tuple[str, float | None]] | None
     best: FinishedTrial | None
 
 
@@ -68,13 +61,13 @@ def read_record(session: Session, study: str, url: str) -> Record:
     )
 
 
-def _optuna_trials(session: Session, row: StudyRow) -> dict[int, OptunaTrial] | None:
+def _optuna_trials(session: Session, row: StudyRow) -> dict[int, tuple[str, float | None]] | None:
     if not has_tables(session.connection()) or (copy := find_copy(session, row.name)) is None:
         return None
     joined = TRIALS.outerjoin(VALUES, TRIALS.c.trial_id == VALUES.c.trial_id)
     columns = select(TRIALS.c.number, TRIALS.c.state, VALUES.c.value).select_from(joined)
     found = session.execute(columns.where(TRIALS.c.study_id == copy))
-    return {number: OptunaTrial(*rest) for number, *rest in found}
+    return {number: (state, value) for number, state, value in found}
 
 
 RERUN = "rerun mtdlab sweep on its file"
@@ -163,26 +156,27 @@ def optuna_agrees(record: Record) -> Iterator[Problem]:
         yield Problem(name, found, f"{RERUN}, which writes it again")
         return
     for row in record.trials:
-        other = None if row.number is None else record.optuna.get(row.number)
+        there = None if row.number is None else record.optuna.get(row.number)
+        state, value = there or (None, None)
         if row.state not in FINISHED:
-            if other is not None and other.state in FINISHED:
-                found = f"{_name(row)} is {row.state}, in Optuna {other.state}"
+            if state in FINISHED:
+                found = f"{_name(row)} is {row.state}, in Optuna {state}"
                 yield Problem(name, found, OVERWRITE)
-        elif other is None:
+        elif there is None:
             yield Problem(name, f"{_name(row)} is missing in Optuna's tables", OVERWRITE)
-        elif other.state != row.state:
-            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {other.state}", OVERWRITE)
-        elif row.state == "COMPLETE" and not _same(other.value, record.ranking.get(row.id)):
-            values = f"{record.ranking.get(row.id)}, in Optuna {other.value}"
+        elif state != row.state:
+            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE)
+        elif row.state == "COMPLETE" and not _same(value, record.ranking.get(row.id)):
+            values = f"{record.ranking.get(row.id)}, in Optuna {value}"
             yield Problem(name, f"{_name(row)} has the value {values}", OVERWRITE)
 
 
 def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
     known = {row.number for row in record.trials}
-    for number, other in (record.optuna or {}).items():
-        if number not in known and other.state != "FAIL":
-            found = f"trial {number} is {other.state} in Optuna's tables and not planned"
+    for number, (state, _) in (record.optuna or {}).items():
+        if number not in known and state != "FAIL":
+            found = f"trial {number} is {state} in Optuna's tables and not planned"
             yield Problem("Optuna has no trials of its own", found, f"{RERUN}, which fails it")
 
 

@@ -1,31 +1,10 @@
 """What a sweep runs for each of its trials: mtdlab's trainer, or a program of the user."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from mtdlab.settings import RunSettings
-from mtdlab.store import Result
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun
-
-
-def nothing() -> Sequence[str]:
-    """There is nothing to keep of a trial beside its result."""
-    return ()
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a trial ended.
-
-    Attributes:
-        notes: what a reader of the result should know.
-        keep: called once it is recorded, returns what went wrong, as notes.
-    """
-
-    result: Result
-    notes: Sequence[str] = ()
-    keep: Callable[[], Sequence[str]] = nothing
 
 
 class Objective(ABC):
@@ -45,8 +24,13 @@ class Objective(ABC):
         return ""
 
     @abstractmethod
-    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
-        """Train one trial. A trial that fails is returned.
+    def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
+        """Train one trial, record its result (`TrialRun.record`), and keep what belongs to it.
+
+        A trial that fails is recorded.
+
+        Returns:
+            What a reader of the result should know, and what could not be kept.
 
         Raises:
             Interrupted: where a stop is requested.

@@ -5,7 +5,7 @@ import math
 import numbers
 import operator
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_processor, describe_versions
 from mtdlab.sweep.model_folders import folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.monitor import Watch
-from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import check_writable
 from mtdlab.sweep.results import ended_early
 from mtdlab.sweep.signals import Interrupted
@@ -58,7 +58,7 @@ class ProgramObjective(Objective):
         check_writable(job.models)
         return {}
 
-    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
+    def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Call the program for one trial."""
         spec = run.study.spec
         assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
@@ -70,7 +70,8 @@ class ProgramObjective(Objective):
             take_gpu()
         identity = json.dumps([spec.metric, spec.select_by, spec.imports, settings.model_dump()])
         if (kept := load_result(run.folder, identity)) is not None:
-            return Ended(kept, ("its result was kept on the disk",))
+            run.record(kept)
+            return ("its result was kept on the disk",)
         reports = Reports(run)
         notes = reports.describe_resume()
         try:
@@ -83,7 +84,8 @@ class ProgramObjective(Objective):
             raise
         except Exception as error:
             # code of the user can raise any exception, which ends this trial, not the study
-            return Ended(ended_early(error, reports), notes)
+            run.record(ended_early(error, reports))
+            return notes
         values = {**result.values, "wall_seconds": seconds.total()}
         arrays = reports.curve()
         facts = _environment(spec)
@@ -91,7 +93,8 @@ class ProgramObjective(Objective):
         run.heartbeat.beat()
         run.heartbeat.check()
         save_result(run.folder, whole, identity)
-        return Ended(whole, notes)
+        run.record(whole)
+        return notes
 
     def restore(self, study: OpenStudy) -> None:
         """Remove the folders of trials that have ended."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Claim, Owner, Store
+from mtdlab.store import Claim, Owner, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.tables import StudyRow
-from mtdlab.sweep.heartbeat import Heartbeat
+from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.signals import StopRequest
 
@@ -94,6 +94,11 @@ class TrialRun:
     claim: Claim
     stop: StopRequest
     heartbeat: Heartbeat
+
+    def record(self, result: Result) -> None:
+        """Record the trial's result. Raises ClaimLost and StorageError."""
+        if not self.study.store.finish(self.claim, result):
+            raise ClaimLost
 
     @property
     def folder(self) -> Path:

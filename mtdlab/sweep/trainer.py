@@ -1,7 +1,7 @@
 """mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
-from functools import partial
+from collections.abc import Sequence
 
 from mtdlab.config import TrainerSettings
 from mtdlab.config.paths import resolve_paths
@@ -20,7 +20,7 @@ from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_versions
 from mtdlab.sweep.monitor import TrialMonitor
-from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import VERSIONS, check_training
 from mtdlab.sweep.results import complete, ended_early
 from mtdlab.sweep.shared_checkpoints import shared_checkpoints
@@ -44,36 +44,31 @@ class Trainer(Objective):
         """Fix what `precision: auto` means in all trials of the study."""
         return fix_precision(study)
 
-    def run(self, settings: RunSettings, run: TrialRun) -> Ended:
-        """Train; resumes from the trial's last checkpoint."""
+    def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
+        """Train; resumes from the trial's last checkpoint. The best trial's model is published."""
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
-        store = run.study.store
+        study, store, claim = run.study, run.study.store, run.claim
         shared = shared_checkpoints(store, run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
         if trained is not None:
-            ranking = result.scores[run.study.row.select_by]
-            notes += stage_model(run.folder, store, run.claim, ranking, trained, shared)
+            ranking = result.scores[study.row.select_by]
+            notes += stage_model(run.folder, store, claim, ranking, trained, shared)
             run.heartbeat.beat()
             run.heartbeat.check()
             save_result(run.folder, result, trained.identity)
-        return Ended(result, tuple(notes), partial(_keep, run, trained, checkpoints))
+        run.record(result)
+        notes.append(publish_model(run.folder, study.job.model, store, claim))
+        if trained is not None and study.spec.tracking == "tensorboard":
+            notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
+        # after the model, as those of this machine
+        return [*notes, *checkpoints.remove_shared()]
 
     def restore(self, study: OpenStudy) -> None:
         """Publish the best trial's model if a killed process left it staged."""
         publish_left_models(study)
-
-
-def _keep(run: TrialRun, trained: Trained | None, checkpoints: TrialCheckpoints) -> list[str]:
-    """Publish the model if it is the best, write the training curves, end the checkpoints."""
-    study, claim = run.study, run.claim
-    notes = [publish_model(run.folder, study.job.model, study.store, claim)]
-    if trained is not None and study.spec.tracking == "tensorboard":
-        notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
-    # after the model, as those of this machine
-    return [*notes, *checkpoints.remove_shared()]
 
 
 def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:

@@ -1,6 +1,7 @@
 """One trial is one function: claim, run, classify, record."""
 
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,7 @@ from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
 from mtdlab.store.store import open_store
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import remove_checkpoints_of
-from mtdlab.sweep.objective import Ended, Objective
+from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.signals import Interrupted, StopRequest
@@ -106,29 +107,22 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
     known = (None, None) if settings is None else (without_seed(settings), settings.mtd)
     if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
         raise ClaimLost
-    ended = Ended(Result("FAIL", mistake, reason_code="error"))
-    if settings is not None:
-        try:
-            ended = objective.run(settings, run)
-        except Interrupted:
-            study.store.release(claim)
-            return None
-    _record(run, ended)
+    notes: Sequence[str] = ()
+    try:
+        if settings is None:
+            run.record(Result("FAIL", mistake, reason_code="error"))
+        else:
+            notes = objective.run(settings, run)
+    except Interrupted:
+        study.store.release(claim)
+        return None
+    # after the model, which is staged there
+    remove_checkpoints_of(run.folder)
+    if note := "; ".join(filter(None, notes)):
+        study.store.add_note(claim, note)
     return study.store.ended_trial(claim)
 
 
 def without_seed(settings: RunSettings) -> dict[str, Any]:
     """A run's settings by name, as they are recorded beside its seed and its MTD."""
     return {name: value for name, value in settings.model_dump().items() if name != "seed"}
-
-
-def _record(run: TrialRun, ended: Ended) -> None:
-    """Record a trial's result, keep what belongs to it, remove its folder."""
-    store, claim = run.study.store, run.claim
-    if not store.finish(claim, ended.result):
-        raise ClaimLost
-    notes = [*ended.notes, *ended.keep()]
-    # after the model, which is staged there
-    remove_checkpoints_of(run.folder)
-    if note := "; ".join(filter(None, notes)):
-        store.add_note(claim, note)

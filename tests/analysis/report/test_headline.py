@@ -20,6 +20,7 @@ from analysis.report.study_facts import (
     list_varied,
     model_folder,
     more_seeds_command,
+    option,
     runs,
 )
 from analysis.report.summary import find_no_gain_of
@@ -221,6 +222,9 @@ def test_commands_are_read_as_a_shell_reads_them() -> None:
     assert more_seeds_command(study, 5).endswith("--set 'seeds=[0, 1, 2, 3, 4]'")
     assert more_seeds_command(study, 500) == ""
     assert model_folder(dataclasses.replace(study, command="python train.py")) == ""
+    assert option("mtdlab sweep a.yaml --models", "--models") == ""
+    # a study that was recorded without one
+    assert option("", "--models") == ""
 
 
 def test_the_effective_configuration_is_complete() -> None:
