@@ -92,7 +92,6 @@ def build_study(
             name=top.study,
             # a program has no dev pairs of its own
             select_by=top.select_by if given or program is None else top.metric,
-            select_by_given=given,
             search=search,
             seeds=seeds,
             text=source.text,

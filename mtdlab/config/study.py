@@ -106,7 +106,6 @@ class StudySpec:
         trainer: the settings that the file gives, without defaults.
         skip: partial points of the grid that are not run.
         user_modules: imported modules that define methods of this study.
-        select_by_given: whether the file has that key, or leaves it to its default.
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
             of a study that adds seeds until it is decided; None for a fixed number.
         places: where relative paths of texts and models are looked up.
@@ -131,7 +130,6 @@ class StudySpec:
     description: str = ""
     user_modules: tuple[UserModule, ...] = ()
     select_by: str = "sts_dev"
-    select_by_given: bool = False
     until: tuple[int, ...] | None = None
     margin: float = MARGIN
     alpha: float = ALPHA

@@ -29,7 +29,8 @@ from mtdlab.sweep.study import Job, OpenStudy
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PROCESSES, DASK = BACKENDS = ("processes", "dask")
+PROCESSES = "processes"
+BACKENDS = (PROCESSES, "dask")
 POLL_SECONDS = 0.2
 CONNECT_SECONDS = 10
 """Time to wait for a scheduler to answer."""
