@@ -21,7 +21,7 @@ from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from analysis.inference import shapes
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
     empty_postgresql_url,
@@ -54,6 +54,7 @@ for number, handler in (
         signal.signal(number, handler)
 
 Settings = Callable[..., TrainerSettings]
+Written = Callable[..., StudySpec]
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
@@ -197,7 +198,7 @@ def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Settings:
     """Settings of a run of a second, but for what is given."""
 
@@ -219,3 +220,22 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
         return make_settings(**values | changed)
 
     return settings
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """Write a text to `study.yaml` and read it, with overrides."""
+
+    def write(text: str, *overrides: str) -> StudySpec:
+        path = tmp_path / "study.yaml"
+        path.write_text(text)
+        return read_study(path, overrides)
+
+    return write
+
+
+@pytest.fixture
+def no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the test's folder; the encoder and texts of a study are not looked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})

@@ -17,6 +17,7 @@ TRAINER = {
     "steps": 4,
     "evaluate_every": 2,
     "learning_rate": 5e-3,
+    "precision": "float32",
 }
 TinyStudy = Callable[..., StudySpec]
 

@@ -28,7 +28,7 @@ from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.shared_models import share_model
 from tests.sweep.conftest import TinyStudy
 
-# memory is as remote as S3; `test_artifacts.py` and `test_shared_checkpoints.py` have all three
+# memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three
 LOCAL_AND_REMOTE = pytest.mark.parametrize("shared_url", ["file", "s3"], indirect=True)
 
 
