@@ -224,18 +224,19 @@ def settings_of(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Sett
 
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
-    """Write a text to `study.yaml` and read it, with overrides."""
+    """Write a text to `study.yaml` and read it, with overrides and a profile."""
 
-    def write(text: str, *overrides: str) -> StudySpec:
+    def write(text: str, *overrides: str, profile: str | None = None) -> StudySpec:
         path = tmp_path / "study.yaml"
         path.write_text(text)
-        return read_study(path, overrides)
+        return read_study(path, overrides, profile)
 
     return write
 
 
 @pytest.fixture
-def no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in the test's folder; the encoder and texts of a study are not looked for."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
+    return tmp_path
