@@ -27,12 +27,12 @@ from tests.sweep.conftest import TinyStudy
 
 @pytest.fixture
 def spec(tiny_study: TinyStudy) -> StudySpec:
-    return tiny_study({"precision": "float32"})
+    return tiny_study()
 
 
 @pytest.fixture
 def of_one_seed(tiny_study: TinyStudy) -> StudySpec:
-    return tiny_study({"precision": "float32"}, seeds=[0])
+    return tiny_study(seeds=[0])
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
@@ -198,15 +198,7 @@ def test_of_two_workers_that_finish_at_once_the_better_one_publishes(
     assert kept_trial(tmp_path / "two") == claims[0].number
 
 
-def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_path) -> None:
-    (tmp_path / "models" / "kept").mkdir(parents=True)
-    (tmp_path / "models" / "kept" / "notes.txt").write_text("mine")
-    with pytest.raises(MtdlabError, match="kept: exists and is not a saved model"):
-        sweep(spec, tmp_path)
-    assert not (tmp_path / "s.db").exists()
-
-
-def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypatch) -> None:
+def test_a_single_run_refuses_a_folder_of_another_kind_first(tmp_path, monkeypatch) -> None:
     def trained(*_arguments: Any) -> None:
         raise AssertionError("it trained first")
 
