@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from stub_sweep import StubSweep, ended_at_last
+from stub_sweep import StubSweep
 
 from mtdlab.store import list_studies
 from mtdlab.sweep.open_study import open_study
@@ -45,8 +45,7 @@ def test_sweeps_that_begin_at_once_create_one_study(
 @pytest.mark.slow
 def test_two_sweeps_of_four_workers_run_each_trial_once(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=10, seeds=2, options={"seconds": 0.01})
-    first, second = study.start("--jobs", "4"), study.start("--jobs", "4")
-    with ended_at_last(first), ended_at_last(second):
+    with study.running("--jobs", "4") as first, study.running("--jobs", "4") as second:
         for process in (first, second):
             _, error = process.communicate(timeout=300)
             assert process.returncode == 0, error
