@@ -103,5 +103,4 @@ def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     # a newer study file does not change the recorded precision
     store.write_study(study_row(description="Why not", imports={}))
     row = store.study()
-    assert row is not None
     assert (row.description, row.imports, row.precision) == ("Why not", {}, "bfloat16")

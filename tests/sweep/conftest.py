@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from stub_store import end_trial, new_store
 
-from mtdlab.config import StudySpec
+from mtdlab.config import StudySpec, Unit
+from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.worker import open_in_process
 from tests.conftest import Written
 
@@ -39,6 +41,21 @@ def closed_studies() -> Iterator[None]:
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'studies.db'}"
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Of a study of two trials."""
+    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
+
+
+def finished(store: Store, score: float) -> Claim:
+    """The next trial, complete."""
+    return end_trial(store, Result("COMPLETE", values={"score": score}))
 
 
 @pytest.fixture
