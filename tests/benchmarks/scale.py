@@ -88,10 +88,10 @@ def _fill(
     for number, row in enumerate(rows, start=first):
         decay = row.parameters["ema_decay"]
         if decay not in known:
-            known[decay] = without_seed(spec.settings(row.parameters, 0))
-        settings = known[decay] | {"seed": row.seed}
+            settings = spec.settings(row.parameters, 0)
+            known[decay] = {"settings": without_seed(settings), "mtd": settings.mtd}
         score = 40 + 5 * decay + float(random.normal())
-        own = {"settings": settings, "mtd": settings["mtd"], "score": score}
+        own = known[decay] | {"score": score}
         trials.append({"id": row.id, "number": number, **ended, **own})
         scores += [{"trial_id": row.id, "task": task, "score": score} for task in RESULT.scores]
         for name, zeros in RESULT.arrays.items():
