@@ -158,8 +158,9 @@ class Job:
             return empty > 10
 
         self.wait(ended, 400)
-        told = self.logs() + self.tasks() + self.cluster.log()
-        assert self.states() == {"COMPLETE": TRIALS}, told
+        assert self.states() == {"COMPLETE": TRIALS}, (
+            self.logs() + self.tasks() + self.cluster.log()
+        )
         trials = self.query("SELECT DISTINCT setting, seed FROM mtdlab_trials")
         optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
         assert len(trials) == TRIALS
