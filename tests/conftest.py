@@ -21,7 +21,7 @@ from torch import nn
 from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
 from analysis.inference import shapes
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
 from mtdlab.device import Device
 from mtdlab.methods.heads import Branch
 from tests.postgresql import (
@@ -58,6 +58,7 @@ Settings = Callable[..., TrainerSettings]
 CPU = Device(torch.device("cpu"), torch.float32)
 SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 """With long ones all vectors of a random encoder's mask token are equal in float32."""
+Written = Callable[..., StudySpec]
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
@@ -226,3 +227,23 @@ def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
         return make_settings(**values | changed)
 
     return settings
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """Write a text to `study.yaml` and read it, with overrides and a profile."""
+
+    def write(text: str, *overrides: str, profile: str | None = None) -> StudySpec:
+        path = tmp_path / "study.yaml"
+        path.write_text(text)
+        return read_study(path, overrides, profile)
+
+    return write
+
+
+@pytest.fixture
+def no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in the test's folder; the encoder and texts of a study are not looked for."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
+    return tmp_path

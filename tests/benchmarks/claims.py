@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-from scale import COUNTS, CURVES, LEVELS, STEPS, fill, write_study
+from scale import COUNTS, LEVELS, RESULT, fill, write_study
 from sqlalchemy import MetaData, create_engine
 
 from mtdlab.config import StudySpec
-from mtdlab.store import Claim, Result, Store
+from mtdlab.store import Claim, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import open_store
 from mtdlab.sweep.worker import without_seed
@@ -25,14 +24,6 @@ from mtdlab.sweep.worker import without_seed
 TRIALS = 40
 """That are measured: all seeds of two levels."""
 OWNER = this_process()
-CURVE = np.zeros(STEPS, np.float32)
-RESULT = Result(
-    "COMPLETE",
-    values={"score": 40.0, "wall_seconds": 1.0},
-    scores={"sts_dev": 40.0, "sts_test": 40.0},
-    arrays={f"curve/{name}": CURVE for name in CURVES}
-    | {f"spectrum/{moment}": CURVE for moment in ("before", "after")},
-)
 
 Timer = Callable[[str], None]
 

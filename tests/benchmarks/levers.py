@@ -19,15 +19,12 @@ import torch
 import training_speed
 from torch import Tensor
 from torch.nn.functional import dropout, scaled_dot_product_attention
-from training_speed import SIZES, UNCOUNTED
+from training_speed import SIZES, seconds_per_step
 
 from mtdlab.device import choose_device
 from mtdlab.encoders import fast, pooling
 from mtdlab.encoders.dropout import Dropout
-from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods import mocose as model
-from mtdlab.training.inputs import RunInputs
-from mtdlab.training.loop import train
 
 
 def _first_of_all(*arguments: object) -> Tensor:
@@ -79,17 +76,6 @@ WITHOUT: dict[str, Callable[[], AbstractContextManager[object]]] = {
 }
 
 
-def seconds_per_step(inputs: RunInputs, steps: int) -> float:
-    """Processor time of a step."""
-    marks: dict[int, float] = {}
-
-    def on_step(done: int, _evaluation: Evaluation | None) -> None:
-        marks[done] = time.process_time()
-
-    train(training_speed.settings_for(UNCOUNTED + steps + 1), inputs, on_step)
-    return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps
-
-
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -102,7 +88,8 @@ def main() -> None:
     tokens = training_speed.sentences(given.corpus)
     for size in SIZES:
         inputs = training_speed.inputs_of(size, tokens, device)
-        measure = partial(seconds_per_step, inputs, given.steps * size.repeat)
+        steps = given.steps * size.repeat
+        measure = partial(seconds_per_step, inputs, steps, time.process_time)
         ratios = defaultdict(list)
         for _ in range(given.rounds):
             whole = measure()

@@ -20,6 +20,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.config import StudySpec, read_study
+from mtdlab.store import Result
 from mtdlab.store.database import writing_engine
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
@@ -29,7 +30,25 @@ COUNTS = (1_000, 10_000, 100_000)
 LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]
 LEVELS += [0.95, 0.96, 0.965, 0.97, 0.975, 0.98, 0.985, 0.99, 0.9925, 0.995]
 CURVES = ("loss", "queue_fill", "score", "alignment", "uniformity", "mean_cosine")
-STEPS = 160
+STEPS, SPECTRUM = 160, 128
+RESULT = Result(
+    "COMPLETE",
+    values={
+        "score": 40.0,
+        "score_before": 30.0,
+        "alignment": 0.3,
+        "uniformity": -2.0,
+        "mean_cosine": 0.1,
+        "best_step": 80,
+        "wall_seconds": 15.0,
+        "peak_memory": 1e9,
+    },
+    scores={"sts_dev": 40.0, "sts_test": 40.0},
+    arrays={f"curve/{name}": np.zeros(STEPS, np.float32) for name in CURVES}
+    | {f"spectrum/{moment}": np.zeros(SPECTRUM, np.float32) for moment in ("before", "after")},
+    environment={"device": "cpu, float32, threads a trial: 1", "processor": "x"},
+)
+"""As large as a real one."""
 PIECE = 2_000
 """Trials that are inserted at once."""
 
@@ -63,47 +82,21 @@ def _fill(
     session: Session, spec: StudySpec, first: int, rows: Any, random: np.random.Generator
 ) -> None:
     known: dict[float, dict[str, Any]] = {}
-    now = time.time()
+    ended = {"state": "COMPLETE", "began": time.time(), "ended": time.time()}
+    ended |= {**RESULT.values, "environment": RESULT.environment}
     trials, scores, arrays = [], [], []
-    curve = {name: random.random(STEPS, np.float32) for name in CURVES}
     for number, row in enumerate(rows, start=first):
         decay = row.parameters["ema_decay"]
         if decay not in known:
-            known[decay] = without_seed(spec.settings(row.parameters, 0))
-        settings = known[decay] | {"seed": row.seed}
+            settings = spec.settings(row.parameters, 0)
+            known[decay] = {"settings": without_seed(settings), "mtd": settings.mtd}
         score = 40 + 5 * decay + float(random.normal())
-        trials.append(
-            {
-                "id": row.id,
-                "number": number,
-                "state": "COMPLETE",
-                "began": now,
-                "ended": now,
-                "settings": settings,
-                "mtd": settings["mtd"],
-                "score": score,
-                "score_before": 30.0,
-                "alignment": 0.3,
-                "uniformity": -2.0,
-                "mean_cosine": 0.1,
-                "best_step": 80,
-                "wall_seconds": 15.0,
-                "peak_memory": 1e9,
-                "environment": {"device": "cpu, float32, threads a trial: 1", "processor": "x"},
-            }
-        )
-        scores += [
-            {"trial_id": row.id, "task": task, "score": score} for task in ("sts_dev", "sts_test")
-        ]
-        arrays += [
-            {"trial_id": row.id, "name": f"curve/{name}", "values": each}
-            for name, each in curve.items()
-        ]
-        spectrum = np.sort(random.random(128, np.float32))[::-1]
-        arrays += [
-            {"trial_id": row.id, "name": f"spectrum/{when}", "values": spectrum}
-            for when in ("before", "after")
-        ]
+        own = known[decay] | {"score": score}
+        trials.append({"id": row.id, "number": number, **ended, **own})
+        scores += [{"trial_id": row.id, "task": task, "score": score} for task in RESULT.scores]
+        for name, zeros in RESULT.arrays.items():
+            values = -np.sort(-random.random(len(zeros), np.float32))
+            arrays.append({"trial_id": row.id, "name": name, "values": values})
     session.execute(update(TrialRow), trials)
     session.execute(insert(ScoreRow), scores)
     session.execute(insert(ArrayRow), arrays)

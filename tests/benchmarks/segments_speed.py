@@ -9,11 +9,13 @@ the paired steps; on a machine with other work the processor time is the steadie
 """
 
 import argparse
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
+
+from training_speed import MINILM, UNCOUNTED
 
 from mtdlab.config import make_settings
 from mtdlab.corpus.corpus import open_corpus
@@ -23,10 +25,7 @@ from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start
 from mtdlab.training.state import RunState
 
-MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 Seconds = tuple[float, float]
-UNTIMED = 3
-"""First steps of each method: they allocate memory."""
 
 
 def documents(corpus: str, length: int) -> Iterator[str]:
@@ -86,7 +85,7 @@ def measure(corpus: str, length: int, batch: int, steps: int) -> dict[str, list[
             settings = settings_for(method, Path(folder), length, batch)
             states[method] = start(settings, load_inputs(settings))
         for state in states.values():
-            for _ in range(UNTIMED):
+            for _ in range(UNCOUNTED):
                 step(state)
         seconds: dict[str, list[Seconds]] = {method: [] for method in states}
         for _ in range(steps):
@@ -99,8 +98,8 @@ def show(kind: str, simcse: list[float], hicl: list[float]) -> None:
     """Print the medians, and the ratio of the paired steps."""
     ratios = [one / other for one, other in zip(simcse, hicl, strict=True)]
     print(
-        f"{kind}: SimCSE {statistics.median(simcse):.3f} s, HiCL {statistics.median(hicl):.3f} s, "
-        f"SimCSE / HiCL {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+        f"{kind}: SimCSE {median(simcse):.3f} s, HiCL {median(hicl):.3f} s, "
+        f"SimCSE / HiCL {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
     )
 
 

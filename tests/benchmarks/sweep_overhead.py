@@ -6,13 +6,14 @@ database are not timed; nor is the start of worker processes.
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import optuna
+from scale import RESULT, SPECTRUM
 from sqlalchemy import Connection, Engine, event
 
 from mtdlab.config import StudySpec
@@ -26,8 +27,8 @@ from mtdlab.sweep.samplers import distributions
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import Job
 
-CURVE_STEPS, SPECTRUM = 500, 128
-"""Numbers in each curve and spectrum of a trial's result, which ours stores and Optuna's lacks."""
+CURVES, CURVE_STEPS = 8, 500
+"""Of a trial's result, which ours stores and Optuna's lacks, and numbers in each."""
 WRITING = ("INSERT", "UPDATE", "DELETE")
 
 
@@ -115,32 +116,7 @@ def _instant(watch: TrialMonitor) -> tuple[Result, None]:
     """A result as large as a real one, after a single step that says it is alive."""
     watch(1, None)
     watch.run.heartbeat.beat()
-    curve, spectrum = (np.zeros(size, dtype=np.float32) for size in (CURVE_STEPS, SPECTRUM))
-    numbers = (
-        "score",
-        "score_before",
-        "alignment",
-        "uniformity",
-        "mean_cosine",
-        "best_step",
-        "wall_seconds",
-    )
-    columns = (
-        "loss",
-        "fgsm_changed",
-        "ema_decay",
-        "queue_fill",
-        "score",
-        "alignment",
-        "uniformity",
-        "mean_cosine",
-    )
-    result = Result(
-        "COMPLETE",
-        values=dict.fromkeys(numbers, 1.0),
-        scores={"sts_dev": 1.0, "sts_test": 1.0},
-        arrays={f"curve/{name}": curve for name in columns}
-        | {f"spectrum/{moment}": spectrum for moment in ("before", "after")},
-        environment=dict.fromkeys(("corpus", "encoder", "evaluation", "device", "versions"), "x"),
-    )
-    return result, None
+    sizes = {f"curve/{number}": CURVE_STEPS for number in range(CURVES)}
+    sizes |= {f"spectrum/{moment}": SPECTRUM for moment in ("before", "after")}
+    arrays = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    return replace(RESULT, arrays=arrays), None

@@ -4,7 +4,7 @@ Letters: N batch, L tokens, D dimension.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
@@ -125,8 +125,10 @@ def inputs_of(size: Size, tokens: TokenStore, device: Device) -> RunInputs:
     return RunInputs(**vars(opened), tokens=tokens, before=before)
 
 
-def seconds_per_step(inputs: RunInputs, steps: int) -> float:
-    """Mean time of `steps` steps of a real run, in seconds.
+def seconds_per_step(
+    inputs: RunInputs, steps: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Mean time of `steps` steps of a real run, in seconds of a clock.
 
     The run has a few steps before them, and one after them: that one ends with the evaluation.
     """
@@ -137,7 +139,7 @@ def seconds_per_step(inputs: RunInputs, steps: int) -> float:
     def on_step(done: int, _evaluation: Evaluation | None) -> None:
         if done in (UNCOUNTED, UNCOUNTED + steps):
             wait(device)
-            marks[done] = time.perf_counter()
+            marks[done] = clock()
 
     train(settings, inputs, on_step)
     return (marks[UNCOUNTED + steps] - marks[UNCOUNTED]) / steps

@@ -1,6 +1,7 @@
 """What the test of resumed runs finds where a part of the state is not saved."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,8 @@ from tests.training.test_resume import QUEUES, SCHEDULE, assert_resumes
 DIFFERS = r"resumed at step 7, the curve '\w+' differs"
 
 
-@pytest.fixture
-def settings(settings_of: Callable[..., TrainerSettings]) -> TrainerSettings:
-    return settings_of(steps=12, evaluate_every=6, **SCHEDULE, **QUEUES["full"])
-
-
-def test_without_the_step_of_the_ema_a_resumed_run_differs(
-    settings: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The schedule of its decay begins anew."""
+def forget_step(patch: pytest.MonkeyPatch) -> None:
+    """The schedule of the EMA's decay begins anew."""
     begun, load, decay_at = 0, RunState.load_state_dict, mocose.ema_decay_at
 
     def forget(state: RunState, saved: Mapping[str, Any]) -> None:
@@ -32,40 +26,44 @@ def test_without_the_step_of_the_ema_a_resumed_run_differs(
         load(state, saved)
         begun = state.step
 
-    monkeypatch.setattr(RunState, "load_state_dict", forget)
-    monkeypatch.setattr(mocose, "ema_decay_at", lambda step, known: decay_at(step - begun, known))
-    with pytest.raises(AssertionError, match=DIFFERS):
-        assert_resumes(settings, [7], tmp_path)
+    patch.setattr(RunState, "load_state_dict", forget)
+    patch.setattr(mocose, "ema_decay_at", lambda step, known: decay_at(step - begun, known))
 
 
-def test_without_the_fill_of_the_queue_a_resumed_run_differs(
-    settings: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def forget_fill(patch: pytest.MonkeyPatch) -> None:
     def forget(queue: KeyQueue, state: Tensor) -> None:
         queue._cursor = int(state[0])
 
-    monkeypatch.setattr(KeyQueue, "set_extra_state", forget)
-    with pytest.raises(AssertionError, match=DIFFERS):
-        assert_resumes(settings, [7], tmp_path)
+    patch.setattr(KeyQueue, "set_extra_state", forget)
 
 
-@pytest.mark.parametrize(
-    ("left_out", "message"),
-    [("optimizer", DIFFERS), ("batches", "the batch after step 7 differs")],
-    ids=["optimizer", "batches"],
-)
-def test_without_a_part_of_the_state_a_resumed_run_differs(
-    settings: TrainerSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    left_out: str,
-    message: str,
-) -> None:
+def forget_part(name: str, patch: pytest.MonkeyPatch) -> None:
     load = RunState.load_state_dict
 
     def forget(state: RunState, saved: Mapping[str, Any]) -> None:
-        load(state, {**saved, left_out: state.state_dict()[left_out]})
+        load(state, {**saved, name: state.state_dict()[name]})
 
-    monkeypatch.setattr(RunState, "load_state_dict", forget)
+    patch.setattr(RunState, "load_state_dict", forget)
+
+
+@pytest.mark.parametrize(
+    ("forget", "message"),
+    [
+        (forget_step, DIFFERS),
+        (forget_fill, DIFFERS),
+        (partial(forget_part, "optimizer"), DIFFERS),
+        (partial(forget_part, "batches"), "the batch after step 7 differs"),
+    ],
+    ids=["step of the EMA", "fill of the queue", "optimizer", "batches"],
+)
+def test_without_a_part_of_the_state_a_resumed_run_differs(
+    settings_of: Callable[..., TrainerSettings],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    forget: Callable[[pytest.MonkeyPatch], None],
+    message: str,
+) -> None:
+    settings = settings_of(steps=12, evaluate_every=6, **SCHEDULE, **QUEUES["full"])
+    forget(monkeypatch)
     with pytest.raises(AssertionError, match=message):
         assert_resumes(settings, [7], tmp_path)

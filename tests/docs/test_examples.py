@@ -13,6 +13,7 @@ from markdown_blocks import ROOT, blocks_of
 from analysis.data.frames import StudyFrames
 from analysis.report import write_report
 from mtdlab.testing import Check, method_checks, run_check
+from tests.analysis.conftest import make_trials
 
 EXAMPLES = {
     block.file.removesuffix(".py"): block.text
@@ -62,27 +63,8 @@ def test_the_example_method_conforms(
 def test_the_example_topic_is_on_the_page(
     example: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
-    trials = pd.DataFrame(
-        {
-            "number": range(4),
-            "state": "COMPLETE",
-            "reason": "",
-            "seed": [0, 0, 1, 1],
-            "ema_decay": [0.75, 0.85] * 2,
-            "queue_size": 512,
-            "batch_size": 64,
-            "initial_queue_size": 128,
-            "queue_slice": "all",
-            "mtd": [12.0, 14.67] * 2,
-            "score": [30.0, 31.0, 33.0, 32.0],
-            "alignment": 0.2,
-            "uniformity": -2.0,
-            "mean_cosine": 0.1,
-            "score_before": 20.0,
-            "best_step": 80.0,
-            "wall_seconds": 5.0,
-        }
-    )
+    trials = make_trials(seeds=(0, 1), decays=(0.75, 0.85), times=(8,))
+    trials = trials.assign(score=[30.0, 33.0, 31.0, 32.0])
     topic = example("best_seeds").TOPIC
     study = StudyFrames("toy", "sts_test", 4, trials)
     written = write_report(study, tmp_path, generated="today", version="0", topics=(topic,))
@@ -106,8 +88,7 @@ def test_the_example_program_resumes_bit_for_bit(
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
-    curve: list[tuple[int, float]] = []
-    other: list[tuple[int, float]] = []
+    curve, other = list[tuple[int, float]](), list[tuple[int, float]]()
 
     def stop(step: int, score: float) -> None:
         other.append((step, score))

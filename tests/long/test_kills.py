@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from stub_sweep import StubSweep, ended_at_last, wait_for_group, workers_of
+from stub_sweep import StubSweep, wait_for_group, workers_of
 
 KILLS = int(os.environ.get("MTDLAB_KILLS", "200"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED", "0"))
@@ -37,10 +37,9 @@ def kill_at_random(study: StubSweep, jobs: int, rng: random.Random, most: int) -
 
     Of two workers one may be killed several times in one sweep, which goes on.
     """
-    process, kills = study.start("--jobs", str(jobs)), 0
-    with ended_at_last(process):
-        began = len(study.attempts())
-        study.wait_until(lambda: len(study.attempts()) > began, process, 120)
+    kills, began = 0, len(study.attempts())
+    with study.running("--jobs", str(jobs)) as process:
+        study.wait_until(lambda: len(study.attempts()) > began, process)
         while process.poll() is None and kills < most:
             time.sleep(rng.uniform(0, 0.6))
             target = rng.choice(("sweep", "group", "worker") if jobs > 1 else ("sweep",))
@@ -59,10 +58,8 @@ def kill_at_random(study: StubSweep, jobs: int, rng: random.Random, most: int) -
 def test_kills_at_random_moments_lose_nothing(tmp_path: Path, jobs: int) -> None:
     rng, kills, studies, trials = random.Random(SEED), 0, 0, 0
     while kills < KILLS:
-        folder = tmp_path / str(studies)
-        folder.mkdir()
         options = {"seconds": 0.01, "export_seconds": 0.05, "checkpoint_every": 7}
-        study = StubSweep(folder, 10, seeds=4, steps=40, options=options)
+        study = StubSweep(tmp_path / str(studies), 10, seeds=4, steps=40, options=options)
         while kills < KILLS and study.states() != {"COMPLETE": study.planned}:
             kills += kill_at_random(study, jobs, rng, KILLS - kills)
             # a trial that three kills hit by chance has failed

@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 import pytest
-from stub_sweep import StubSweep, ended_at_last, wait_for_group, workers_of
+from stub_sweep import StubSweep, wait_for_group, workers_of
 
 RUNS = int(os.environ.get("MTDLAB_SIGNAL_RUNS", "100"))
 SEED = int(os.environ.get("MTDLAB_TEST_SEED", "0"))
@@ -43,8 +43,7 @@ def send(sweep: int, number: signal.Signals, target: str) -> bool:
 
 def run_once(study: StubSweep, number: signal.Signals, target: str, jobs: int, wait: float) -> str:
     """Run a sweep and send a signal after `wait` seconds; the fault that was found."""
-    process = study.start("--jobs", str(jobs))
-    with ended_at_last(process):
+    with study.running("--jobs", str(jobs)) as process:
         deadline = time.monotonic() + wait
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -79,10 +78,8 @@ def test_signals_at_random_moments(tmp_path: Path) -> None:
     faults, sent, finished = [], 0, 0
     longest = 12.0
     for run in range(RUNS):
-        folder = tmp_path / str(run)
-        folder.mkdir()
         options = {"seconds": 0.02, "export_seconds": 0.2}
-        study = StubSweep(folder, configurations=4, seeds=3, steps=30, options=options)
+        study = StubSweep(tmp_path / str(run), configurations=4, seeds=3, steps=30, options=options)
         number, target = SIGNALS[run % 4], TARGETS[run // 4 % 4]
         jobs, wait = rng.choice((1, 2, 2)), rng.uniform(0, longest)
         if jobs == 1 and target == "worker":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from slurm_cluster import CPUS, MAX_ARRAY_SIZE, Cluster, missing_programs, running_cluster
@@ -94,28 +94,30 @@ class Job:
         (self.folder / "own.yaml").write_text(STUDY.format(seconds=seconds))
         return self.mtdlab("slurm", "own.yaml", "--objective", "own:train", *options)
 
-    def submit(self, *options: str, seconds: float) -> None:
-        """Write and submit an array of three tasks."""
+    def submit(self, *options: str, seconds: float = 0.3, attempts: int = 0) -> None:
+        """Write and submit an array of three tasks; wait for so many attempts."""
         self.write("--tasks", "3", "--sbatch", "mem=300M", *options, seconds=seconds)
         self.submit_again()
+        self.wait(lambda: len(self.attempts()) >= attempts)
 
     def submit_again(self) -> None:
         """Submit the script."""
         words = ("sbatch", "--parsable", str(self.folder / "own.sbatch"))
         self.number = self.cluster.run(*words).strip()
 
+    def query(self, statement: str) -> list[Any]:
+        """The rows of a query."""
+        with closing(sqlite3.connect(self.folder / "mtdlab.db")) as database:
+            return database.execute(statement).fetchall()
+
     def states(self) -> dict[str, int]:
         """The number of trials in each state."""
-        with closing(sqlite3.connect(self.folder / "mtdlab.db")) as database:
-            query = "SELECT state, count(*) FROM mtdlab_trials GROUP BY state"
-            return dict(database.execute(query).fetchall())
+        return dict(self.query("SELECT state, count(*) FROM mtdlab_trials GROUP BY state"))
 
     def attempts(self) -> list[Attempt]:
         """Every attempt at a trial, in their order."""
-        try:
-            lines = (self.folder / "attempts.txt").read_text().splitlines()
-        except FileNotFoundError:
-            return []
+        path = self.folder / "attempts.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
         return [Attempt(*line.split()) for line in lines]
 
     def begun(self) -> Counter[tuple[str, str]]:
@@ -159,10 +161,9 @@ class Job:
         assert self.states() == {"COMPLETE": TRIALS}, (
             self.logs() + self.tasks() + self.cluster.log()
         )
-        with closing(sqlite3.connect(self.folder / "mtdlab.db")) as database:
-            rows = database.execute("SELECT setting, seed, score FROM mtdlab_trials").fetchall()
-            optuna = dict(database.execute("SELECT state, count(*) FROM trials GROUP BY state"))
-        assert len({(setting, seed) for setting, seed, _ in rows}) == TRIALS
+        trials = self.query("SELECT DISTINCT setting, seed FROM mtdlab_trials")
+        optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
+        assert len(trials) == TRIALS
         assert optuna.pop("COMPLETE") == TRIALS
         assert set(optuna) <= {"FAIL"}
         assert len(self.begun()) == TRIALS
@@ -218,8 +219,7 @@ def test_a_task_requeues_itself_at_its_time_limit(job: Job) -> None:
 
 
 def test_preemption_is_counted_apart(job: Job) -> None:
-    job.submit("--time", "10", "--partition", "low", seconds=0.3)
-    job.wait(lambda: len(job.attempts()) >= 6)
+    job.submit("--time", "10", "--partition", "low", attempts=6)
     preempt(job.cluster)
     job.wait(lambda: len(job.requeues()) == 3)
     job.finish()
@@ -228,8 +228,7 @@ def test_preemption_is_counted_apart(job: Job) -> None:
 
 
 def test_without_a_grace_time_slurm_requeues_the_task_itself(job: Job) -> None:
-    job.submit("--time", "10", "--partition", "harsh", seconds=0.3)
-    job.wait(lambda: len(job.attempts()) >= 6)
+    job.submit("--time", "10", "--partition", "harsh", attempts=6)
     preempt(job.cluster)
     job.wait(lambda: "Slurm requeues it itself" in job.logs())
     job.finish()
@@ -238,9 +237,8 @@ def test_without_a_grace_time_slurm_requeues_the_task_itself(job: Job) -> None:
 
 
 def test_signals_and_requeues_by_hand(job: Job) -> None:
-    job.submit("--time", "10", seconds=0.3)
+    job.submit("--time", "10", attempts=6)
     first, second, third = (f"{job.number}_{task}" for task in range(3))
-    job.wait(lambda: len(job.attempts()) >= 6)
     job.cluster.run("scancel", "--signal=USR1", first)
     job.cluster.run("scontrol", "requeue", second)
     job.finish()
@@ -251,7 +249,7 @@ def test_signals_and_requeues_by_hand(job: Job) -> None:
 
 
 def test_one_task_completes_what_killed_ones_leave(job: Job) -> None:
-    job.submit("--time", "10", seconds=0.3)
+    job.submit("--time", "10")
     first, second, third = (f"{job.number}_{task}" for task in range(3))
     job.wait(lambda: {each.task for each in job.attempts()} == {"0", "1", "2"})
     # Slurm treats this as a cancellation
@@ -267,8 +265,7 @@ def test_one_task_completes_what_killed_ones_leave(job: Job) -> None:
 
 
 def test_a_cancelled_task_stays_cancelled(job: Job) -> None:
-    job.submit("--time", "10", seconds=0.3)
-    job.wait(lambda: len(job.attempts()) >= 6)
+    job.submit("--time", "10", attempts=6)
     job.cluster.run("scancel", job.number)
     job.wait(lambda: not job.cluster.queued())
     assert job.requeues() == {}
@@ -279,8 +276,7 @@ def test_a_cancelled_task_stays_cancelled(job: Job) -> None:
 
 
 def test_a_stopped_study_is_not_requeued(job: Job) -> None:
-    job.submit("--time", "10", seconds=0.3)
-    job.wait(lambda: len(job.attempts()) >= 6)
+    job.submit("--time", "10", attempts=6)
     assert job.mtdlab("stop", "own").count("requested to stop") == 3
     job.wait(lambda: not job.cluster.queued())
     assert job.logs().count("was stopped, by mtdlab stop") == 3
@@ -306,8 +302,7 @@ def test_more_tasks_than_an_array_allows(job: Job) -> None:
 def test_preemption_without_the_users_signal(tmp_path: Path) -> None:
     with running_cluster(user_signal=False) as other:
         job = Job(tmp_path, other)
-        job.submit("--time", "10", "--partition", "low", seconds=0.3)
-        job.wait(lambda: len(job.attempts()) >= 6)
+        job.submit("--time", "10", "--partition", "low", attempts=6)
         preempt(other)
         job.finish()
         assert list(job.requeues().values()) == [["preemption"]] * 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from stub_sweep import StubSweep, ended_at_last, workers_of
+from stub_sweep import StubSweep, workers_of
 
 MINUTES = float(os.environ.get("MTDLAB_SOAK_MINUTES", "10"))
 TRIALS = int(os.environ.get("MTDLAB_SOAK_TRIALS", "2000"))
@@ -51,10 +51,10 @@ def test_kills_during_many_trials_lose_nothing(tmp_path: Path) -> None:
     options = {"seconds": seconds, "checkpoint_every": 5}
     configurations = TRIALS // SEEDS
     study = StubSweep(tmp_path, configurations, SEEDS, steps=10, options=options)
-    process, kills, uses = study.start("--jobs", str(JOBS), "--retry-failed"), 0, []
-    with ended_at_last(process):
+    kills, uses = 0, list[Use]()
+    with study.running("--jobs", str(JOBS), "--retry-failed") as process:
         deadline = time.monotonic() + MINUTES * 60
-        study.wait_until(lambda: len(study.attempts()) >= JOBS, process, 300)
+        study.wait_until(lambda: len(study.attempts()) >= JOBS, process)
         while process.poll() is None and time.monotonic() < deadline:
             time.sleep(rng.uniform(*KILL_SECONDS))
             # a worker that has begun a trial: five that die while they start end a sweep

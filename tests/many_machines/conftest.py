@@ -78,20 +78,19 @@ class Runs:
             f"search: {{rate: [1.0, 2.0, 3.0, 4.0]}}\nseeds: {list(range(seeds))}\n"
         )
 
-    def start(self, *words: str, python: bool = True) -> Started:
+    def start(self, *words: str) -> Started:
         """Start a command of mtdlab, or another module of Python, in the folder."""
         if words[0] == "mtdlab":
             places = {"MTDLAB_STORAGE": self.url}
             forked = ForkedCommand(words[1:], self.folder, places, merged=True, constants=INTERVALS)
             self.started.append(forked)
             return forked
-        command = [sys.executable, "-m", *words] if python else list(words)
-        paths = [str(self.folder), *sys.path]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        path = os.pathsep.join(filter(None, [str(self.folder), *sys.path]))
+        variables = {"PYTHONPATH": path, "MTDLAB_STORAGE": self.url, "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", *words],
             cwd=self.folder,
-            env=environment | {"MTDLAB_STORAGE": self.url, "OMP_NUM_THREADS": "1"},
+            env=os.environ | variables,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -54,11 +54,10 @@ def test_connections_that_are_cut_lose_no_trial(runs_on_server: Runs) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("repeats", [3])
 def test_a_server_that_restarts_loses_no_trial(
-    runs_on_server: Runs, postgresql_server: PostgreSQLExecutor, repeats: int
+    runs_on_server: Runs, postgresql_server: PostgreSQLExecutor
 ) -> None:
-    runs = runs_on_server
+    runs, repeats = runs_on_server, 3
     workers = start_workers(runs, 0.4)
     for repeat in range(repeats):
         runs.wait_for(lambda done=40 * (repeat + 1): len(runs.events("end")) >= done)

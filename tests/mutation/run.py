@@ -20,7 +20,6 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -39,15 +38,8 @@ IMPORTED = (
 FORK = multiprocessing.get_context("fork")
 
 
-@dataclass(frozen=True)
-class Row:
-    """What became of a mutant: killed (and by which test), survived, timeout or absent."""
-
-    outcome: str
-    seconds: float
-    killer: str
-    where: str
-    key: tuple[str, str, str, int]
+NAMES = ("outcome", "seconds", "killer", "where", "group", "before", "after", "nth")
+"""Of what became of a mutant: killed (and by which test), survived, timeout or absent."""
 
 
 def run_tests(tree: Path, tests: Sequence[str], log: Path) -> None:
@@ -185,13 +177,9 @@ def read_keys(table: Path) -> list[tuple[str, str, str, int]]:
         return [(row["group"], row["before"], row["after"], int(row["nth"])) for row in rows]
 
 
-def write_table(rows: Sequence[Row], table: Path) -> None:
+def write_table(rows: Sequence[tuple[object, ...]], table: Path) -> None:
     with table.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter="\t")
-        names = ("outcome", "seconds", "killer", "where", "group", "before", "after", "nth")
-        writer.writerow(names)
-        for row in rows:
-            writer.writerow([row.outcome, f"{row.seconds:.1f}", row.killer, row.where, *row.key])
+        csv.writer(file, delimiter="\t").writerows([NAMES, *rows])
 
 
 def difference(mutant: Mutant, tree: Path) -> str:
@@ -228,7 +216,7 @@ def main() -> int:
     for mutant, (outcome, seconds, test) in run_all(mutants, groups, tree, chosen.jobs):
         where = f"{mutant.module}:{mutant.line}"
         print(f"{outcome:8} {seconds:5.1f} s  {where}  {test}", file=sys.stderr, flush=True)
-        rows.append(Row(outcome, seconds, test, where, mutant.key))
+        rows.append((outcome, f"{seconds:.1f}", test, where, *mutant.key))
         if chosen.out:  # after each: a run that is ended early leaves what it found
             write_table(rows, chosen.out)
         if outcome == "survived":

@@ -54,16 +54,10 @@ ENVIRONMENT = {
 STEP_CURVES = ("loss", "fgsm_changed", "ema_decay", "queue_fill")
 EVALUATION_CURVES = ("score", "alignment", "uniformity", "mean_cosine")
 Run = tuple[str, str]
+COMPLETE = ("COMPLETE", "")
 RUNS: dict[str, list[Run]] = {
-    "grid": [
-        ("COMPLETE", ""),
-        ("FAIL", "the loss is nan at step 3"),
-        ("COMPLETE", ""),
-        ("COMPLETE", ""),
-        ("COMPLETE", ""),
-        ("COMPLETE", ""),
-    ],
-    "drawn": [("COMPLETE", ""), ("PRUNED", "pruned at step 2")],
+    "grid": [COMPLETE, ("FAIL", "the loss is nan at step 3"), *[COMPLETE] * 4],
+    "drawn": [COMPLETE, ("PRUNED", "pruned at step 2")],
 }
 
 

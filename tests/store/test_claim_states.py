@@ -6,6 +6,7 @@ trial, or be suspended, presumed dead and return.
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,11 @@ class ClaimStates(RuleBasedStateMachine):
         self.deaths: dict[int, int] = {}
         self.states: dict[int, str] = {}
 
+    def lose(self, worker: str, claim: Claim) -> None:
+        """The process of a worker lost its trial; the worker goes on as another one."""
+        self.lost.append(claim)
+        self.lives[worker] += 1
+
     def owner(self, worker: str) -> dict[str, Any]:
         """The owner that a worker's process is now."""
         return {"host": worker, "pid": self.lives[worker]}
@@ -56,12 +62,8 @@ class ClaimStates(RuleBasedStateMachine):
         if worker in self.held:
             return
         claim = self.store.claim(self.owner(worker))
-        waiting = (
-            len(UNITS)
-            - len(self.held)
-            - sum(s in ("COMPLETE", "FAIL") for s in self.states.values())
-        )
-        assert (claim is None) == (waiting == 0)
+        ended = sum(state in ("COMPLETE", "FAIL") for state in self.states.values())
+        assert (claim is None) == (len(UNITS) == len(self.held) + ended)
         if claim is not None:
             assert claim.row not in {held.row for held in self.held.values()}
             assert self.states.get(claim.row, "WAITING") == "WAITING"
@@ -76,15 +78,6 @@ class ClaimStates(RuleBasedStateMachine):
             assert self.store.heartbeat(claim, 3)
             assert self.store.begin(claim, {"x": 0}, {"steps": 4}, 3.0)
 
-    @rule(worker=WORKERS)
-    @precondition(lambda self: self.held)
-    def interrupt(self, worker: str) -> None:
-        """A worker puts its trial back."""
-        if worker in self.held:
-            claim = self.held.pop(worker)
-            assert self.store.release(claim)
-            self.states[claim.row] = "WAITING"
-
     @rule(worker=WORKERS, state=st.sampled_from(["COMPLETE", "FAIL"]))
     @precondition(lambda self: self.held)
     def finish(self, worker: str, state: str) -> None:
@@ -95,16 +88,16 @@ class ClaimStates(RuleBasedStateMachine):
             assert not self.store.finish(claim, Result("FAIL"))
             self.states[claim.row] = state
 
-    @rule(worker=WORKERS)
+    @rule(worker=WORKERS, suspended=st.booleans())
     @precondition(lambda self: self.held)
-    def presumed_dead(self, worker: str) -> None:
-        """A suspended worker's trial is released; it may return later."""
+    def release(self, worker: str, suspended: bool) -> None:
+        """A worker puts its trial back, or it is suspended and presumed dead: it may return."""
         if worker in self.held:
             claim = self.held.pop(worker)
             assert self.store.release(claim)
             self.states[claim.row] = "WAITING"
-            self.lost.append(claim)
-            self.lives[worker] += 1
+            if suspended:
+                self.lose(worker, claim)
 
     @rule(worker=WORKERS)
     @precondition(lambda self: self.held)
@@ -117,8 +110,7 @@ class ClaimStates(RuleBasedStateMachine):
             assert self.store.record_death(claim, "signal 9: Killed") == state
             assert self.store.record_death(claim, "signal 9: Killed") is None
             self.states[claim.row] = state
-            self.lost.append(claim)
-            self.lives[worker] += 1
+            self.lose(worker, claim)
 
     @rule(index=st.integers(0, 9))
     @precondition(lambda self: self.lost)
@@ -155,15 +147,10 @@ class ClaimStates(RuleBasedStateMachine):
     @invariant()
     def states_are_those_of_the_model(self) -> None:
         """Every planned trial is there once, in the state that the model has."""
-        counts: dict[str, int] = {}
-        for state in self.states.values():
-            counts[state] = counts.get(state, 0) + 1
-        rest = len(UNITS) - sum(counts.values())
-        counts["WAITING"] = counts.get("WAITING", 0) + rest
-        assert self.store.counts() == {state: n for state, n in counts.items() if n}
-        assert {owned.id for owned in self.store.owned()} == {
-            claim.row for claim in self.held.values()
-        }
+        never_claimed = ["WAITING"] * (len(UNITS) - len(self.states))
+        assert self.store.counts() == Counter([*self.states.values(), *never_claimed])
+        held = {claim.row for claim in self.held.values()}
+        assert {owned.id for owned in self.store.owned()} == held
 
     def teardown(self) -> None:
         """Remove the database."""

@@ -27,13 +27,32 @@ LONG = int(os.environ.get("MTDLAB_DAMAGED", "500"))
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
+def folder(no_inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("mtdlab.store.database.CREATION_SECONDS", 0.0)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    (tmp_path / "study.yaml").write_text(GRID)
+    (no_inputs / "study.yaml").write_text(GRID)
     yield
     workers.open_in_process.cache_clear()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A database to damage."""
+    return restore(tmp_path / "damaged.db")
+
+
+@pytest.fixture
+def refusal(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], str]:
+    """What a command on the database prints, which refuses it."""
+
+    def refuse(command: str) -> str:
+        monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
+        with pytest.raises(SystemExit, match="4"):
+            main()
+        return capsys.readouterr().err
+
+    return refuse
 
 
 def contents(path: Path) -> bytes:
@@ -67,68 +86,50 @@ def try_commands(
 
 @pytest.mark.parametrize("damage", damaging.DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_damaged_database_is_refused_in_a_sentence_and_not_changed(
-    damage: Callable[[Path, Random], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: Callable[[Path, Random], None], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "damaged.db"
-    restore(path)
     damage(path, Random(1))
-    assert try_commands(path, ("sweep study.yaml --jobs 1", "studies"), monkeypatch) == []
+    assert try_commands(path, COMMANDS[:2], monkeypatch) == []
 
 
 @pytest.mark.parametrize("table", ["trials", "trial_values", "mtdlab_schema", "mtdlab_scores"])
 def test_a_sweep_does_not_create_a_lost_table_anew(
-    table: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    table: str, path: Path, refusal: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "damaged.db"
-    restore(path)
     monkeypatch.setattr(damaging, "TABLES", (table,))
     damaging.drop_table(path, Random(0))
     before = path.read_bytes()
-    monkeypatch.setattr("sys.argv", ["mtdlab", "sweep", "study.yaml", "--storage", str(path)])
-    with pytest.raises(SystemExit, match="4"):
-        main()
-    assert "is damaged: " in capsys.readouterr().err
+    assert "is damaged: " in refusal("sweep study.yaml")
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("value", ["{", "no date", "x"], ids=["json", "date", "array"])
+@pytest.mark.parametrize(
+    ("statement", "value", "command"),
+    [
+        ("UPDATE mtdlab_trials SET settings = ?", "{", "report grid"),
+        ("UPDATE mtdlab_trials SET ended = ?", "no date", "studies"),
+        ('UPDATE mtdlab_arrays SET "values" = CAST(? AS BLOB)', "x", "report grid"),
+    ],
+    ids=["json", "date", "array"],
+)
 def test_a_value_that_cannot_be_read_is_named(
-    value: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    statement: str, value: str, command: str, path: Path, refusal: Callable[[str], str]
 ) -> None:
-    path = tmp_path / "damaged.db"
-    restore(path)
-    statement, command = {
-        "{": ("UPDATE mtdlab_trials SET settings = ?", "report grid"),
-        "no date": ("UPDATE mtdlab_trials SET ended = ?", "studies"),
-        "x": ('UPDATE mtdlab_arrays SET "values" = CAST(? AS BLOB)', "report grid"),
-    }[value]
-    with closing(sqlite3.connect(path)) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(statement, (value,))
-        database.commit()
-    monkeypatch.setattr("sys.argv", ["mtdlab", *command.split(), "--storage", str(path)])
-    with pytest.raises(SystemExit, match="4"):
-        main()
-    assert "is damaged: a record cannot be read (" in capsys.readouterr().err
+    assert "is damaged: a record cannot be read (" in refusal(command)
 
 
 def test_a_database_that_another_process_locks_is_named_with_the_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F9: less than the timeout, and more."""
-    path = tmp_path / "held.db"
-    restore(path)
     monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
     store = Store(f"sqlite:///{path}", study_id=1)
     before = store.counts()
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match=r"held\.db: database is locked after \d s; stop"):
+        with pytest.raises(StorageError, match=r"damaged\.db: database is locked after \d s; stop"):
             store.counts()
         releasing = threading.Timer(0.1, other.rollback)
         releasing.start()
@@ -136,18 +137,15 @@ def test_a_database_that_another_process_locks_is_named_with_the_time(
         releasing.join()
 
 
-def test_a_schema_that_is_not_text_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_schema_that_is_not_text_is_named(path: Path, refusal: Callable[[str], str]) -> None:
     """SQLite's message quotes the damaged schema, which is then no UTF-8 either."""
-    path = tmp_path / "damaged.db"
-    restore(path)
     content = path.read_bytes()
     assert b"CREATE TABLE studies" in content
     path.write_bytes(content.replace(b"CREATE TABLE studies", b"CREATE TABL\xe3 studies"))
-    commands = ("sweep study.yaml --jobs 1", "studies")
-    assert try_commands(path, commands, monkeypatch) == []
-    assert "is damaged" in capsys.readouterr().err
+    damaged = path.read_bytes()
+    for command in COMMANDS[:2]:
+        assert "is damaged" in refusal(command)
+    assert path.read_bytes() == damaged
 
 
 @pytest.mark.slow
@@ -157,9 +155,7 @@ def test_many_damaged_databases(
 ) -> None:
     wrong = []
     for number in range(LONG):
-        random = Random(number)
-        path = tmp_path / f"{number}.db"
-        restore(path)
+        random, path = Random(number), restore(tmp_path / f"{number}.db")
         damage = random.choice([*damaging.DAMAGES, *damaging.COMMON * 3])
         damage(path, random)
         for each in try_commands(path, COMMANDS, monkeypatch):
@@ -171,10 +167,8 @@ def test_many_damaged_databases(
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_transaction_of_a_killed_process_is_rolled_back(tmp_path: Path) -> None:
+def test_a_transaction_of_a_killed_process_is_rolled_back(path: Path) -> None:
     """Its journal is left, which no read-only connection can undo."""
-    path = tmp_path / "studies.db"
-    restore(path)
     before = list_studies(f"sqlite:///{path}")
     script = f"""
 import os, signal, sqlite3
@@ -185,7 +179,7 @@ connection.execute("UPDATE mtdlab_trials SET state = 'FAIL', reason = hex(random
 os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", script], check=False)
-    assert path.with_name("studies.db-journal").exists()
+    assert path.with_name("damaged.db-journal").exists()
     copies = [path.with_name(f"{name}.db") for name in ("read", "swept")]
     for copy in copies:
         shutil.copy(path, copy)

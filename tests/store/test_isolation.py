@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from stub_store import begin_trial, end_trial, new_store
+from stub_store import begin_trial, claim_trial, end_trial, new_store
 
 from mtdlab.config import Unit
 from mtdlab.store import Result, Store, load_study
@@ -98,15 +98,9 @@ def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
         units = [Unit(setting, seed, None) for setting in ("s-0", "s-1") for seed in (0, 1)]
         new_store(url, *units, study_id=study_id, name=f"study-{study_id}")
     begin_trial(Store(url, 1), **BEGUN)
-    claim = Store(url, 1).claim(OWNER)
-    assert claim is not None
-    assert (claim.setting, claim.seed, claim.parameters) == ("s-0", 1, {})
-    first = Store(url, 2).claim(OWNER)
-    assert first is not None
-    assert (first.setting, first.seed, first.parameters) == ("s-0", 0, None)
-    second = Store(url, 2).claim(OWNER)
-    assert second is not None
-    assert (second.setting, second.seed) == ("s-1", 0)
+    claims = [claim_trial(Store(url, study_id), OWNER) for study_id in (1, 2, 2)]
+    found = [(claim.setting, claim.seed, claim.parameters) for claim in claims]
+    assert found == [("s-0", 1, {}), ("s-0", 0, None), ("s-1", 0, None)]
 
 
 def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) -> None:

@@ -3,17 +3,16 @@
 from pathlib import Path
 
 import pytest
-from stub_store import new_store
+from stub_store import claim_trial, new_store
 
 from mtdlab import load_study
 from mtdlab.cli import main
-from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import list_studies
 from mtdlab.store.database import writing_engine
-from mtdlab.store.owner import this_process
 from mtdlab.store.urls import mask, sqlite_file, without_passwords
 from mtdlab.sweep.open_study import open_study
+from tests.conftest import Written
 from tests.postgresql import PASSWORD
 
 SECRET = "s3cr3t/x:y"
@@ -74,22 +73,16 @@ def test_a_password_in_a_query_is_not_shown() -> None:
     assert mask(f"postgresql://u@h/db?password={SECRET}") == "postgresql://u@h/db?password=***"
 
 
-def test_a_command_is_recorded_without_its_password(url: str) -> None:
-    store = new_store(url, command=f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db")
-    row = store.study()
-    assert row is not None
-    assert SECRET not in row.command
+def test_neither_the_recorded_command_nor_a_message_has_the_password(
+    url: str, written: Written
+) -> None:
+    text, command = "study: a\nseeds: [0]\n", f"mtdlab sweep a --storage x://u:{SECRET}@h/db"
+    store = open_study(written(text), url, command)
+    assert SECRET not in store.study().command
     assert SECRET not in load_study("a", url).command
-
-
-def test_the_command_that_a_message_proposes_has_no_password(url: str, tmp_path: Path) -> None:
-    path, command = tmp_path / "a.yaml", f"mtdlab sweep a.yaml --storage x://u:{SECRET}@h/db"
-    path.write_text("study: a\nseeds: [0]\n")
-    spec = read_study(path)
-    claim = open_study(spec, url, command).claim(this_process())
-    assert claim is not None
+    claim_trial(store)
     with pytest.raises(MtdlabError, match=r"u:\*\*\*@h/db.*--set study=a-2") as caught:
-        open_study(read_study(path, ["trainer.steps=7"]), url, command)
+        open_study(written(text, "trainer.steps=7"), url, command)
     assert SECRET not in str(caught.value)
 
 

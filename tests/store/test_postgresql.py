@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event, text
 from stub_store import new_store
 
 from mtdlab import load_study
-from mtdlab.config import Unit, read_study
+from mtdlab.config import Unit
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
@@ -25,75 +25,51 @@ from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.optuna_study import open_storage
+from tests.conftest import Written
 from tests.postgresql import cut_connections, wait_until_ready
 from tests.store.claiming import claim_all
-from tests.store.make_database import DRAWN, GRID, replacement_of_training, restore
+from tests.store.make_database import DRAWN, GRID, restore
 
 # where the number of trials does not matter: each takes dozens of connections
 FOUR = GRID.replace("[0.5, 0.75]", "[0.5]")
 SHORT = FOUR.replace("values: [1, 2]", "values: [1]")
+DONE = (0, {"COMPLETE": 2})
+"""How a sweep of the short study ends."""
 PROCESSES = multiprocessing.get_context("forkserver")
+Sweep = Callable[..., tuple[int, dict[str, int]]]
+pytestmark = pytest.mark.usefixtures("no_training")
 
 
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Write a study file; training is replaced."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    done = enumerate([("COMPLETE", "")] * 50, start=100)
-    monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
+def sweep(written: Written, postgresql_url: str) -> Sweep:
+    """Run a study file on the server to its end; its exit code and its trials."""
 
-    def write(contents: str) -> Path:
-        path = tmp_path / "study.yaml"
-        path.write_text(contents)
-        return path
+    def call(contents: str, **options: Any) -> tuple[int, dict[str, int]]:
+        result = runs.sweep(written(contents), postgresql_url, jobs=1, **options)
+        return result.exit_code, result.counts
 
-    yield write
-    workers.open_in_process.cache_clear()
+    return call
 
 
 @pytest.mark.parametrize(
     ("contents", "count"), [(SHORT, 2), (DRAWN.replace("trials: 3", "trials: 1"), 2)]
 )
 def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
-    study: Callable[[str], Path], contents: str, count: int, postgresql_url: str, tmp_path: Path
+    written: Written, sweep: Sweep, contents: str, count: int, postgresql_url: str, tmp_path: Path
 ) -> None:
-    spec = read_study(study(contents))
-    result = runs.sweep(spec, postgresql_url, jobs=1)
-    assert (result.exit_code, sum(result.counts.values())) == (0, count)
-    on_server = load_study(spec.name, postgresql_url)
-    on_file = load_study(spec.name, str(restore(tmp_path / "recorded.db")))
-    assert list(on_server.trials) == [name for name in on_file.trials if name != "note"]
+    name = written(contents).name
+    code, counts = sweep(contents)
+    assert (code, sum(counts.values())) == (0, count)
+    on_server = load_study(name, postgresql_url)
+    on_file = load_study(name, str(restore(tmp_path / "recorded.db")))
+    assert list(on_server.trials) == [each for each in on_file.trials if each != "note"]
     assert on_server.curves.dtypes.to_dict() == on_file.curves.dtypes.to_dict()
     assert len(on_server.curves) == 4 * count
     [listed] = list_studies(postgresql_url)
     assert listed.last is not None
     assert (listed.planned, listed.best is None) == (count, False)
     storage = open_storage(postgresql_url)
-    assert len(optuna.load_study(study_name=spec.name, storage=storage).trials) == count
-
-
-def begin(path: Path, url: str, start: float) -> str:
-    """Open a study at the time `start`; returns an error."""
-    time.sleep(max(0, start - time.time()))
-    try:
-        open_study(read_study(path), url, "")
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-def test_four_sweeps_that_begin_at_once_create_one_study(
-    study: Callable[[str], Path], empty_postgresql_url: str
-) -> None:
-    path = study(GRID)
-    start = time.time() + 1
-    # threads: each opens connections of its own, and starts at the same moment
-    with ThreadPoolExecutor(4) as pool:
-        errors = list(pool.map(begin, [path] * 4, [empty_postgresql_url] * 4, [start] * 4))
-    assert errors == [""] * 4
-    [listed] = list_studies(empty_postgresql_url)
-    assert (listed.name, listed.planned) == ("grid", 8)
+    assert len(optuna.load_study(study_name=name, storage=storage).trials) == count
 
 
 @pytest.mark.parametrize(
@@ -115,7 +91,7 @@ def test_four_processes_claim_every_queued_trial_once(
 
 
 def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
-    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    sweep: Sweep, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train = trainer.train_trial
 
@@ -128,12 +104,11 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
         return train(monitor)
 
     monkeypatch.setattr(trainer, "train_trial", cut)
-    result = runs.sweep(read_study(study(SHORT)), postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 2})
+    assert sweep(SHORT) == DONE
 
 
 def test_a_result_whose_connection_is_cut_is_recorded_again(
-    study: Callable[[str], Path], postgresql_url: str
+    sweep: Sweep, postgresql_url: str
 ) -> None:
     """Within the transaction, which is rolled back."""
     left = [2]
@@ -145,11 +120,10 @@ def test_a_result_whose_connection_is_cut_is_recorded_again(
             cut_connections(postgresql_url)
 
     try:
-        result = runs.sweep(read_study(study(SHORT)), postgresql_url, jobs=1)
+        assert sweep(SHORT) == DONE
     finally:
         event.remove(Engine, "before_cursor_execute", _cut)
     assert left == []
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 2})
 
 
 def lose(method: Callable[..., Any], times: int) -> Callable[..., Any]:
@@ -168,55 +142,49 @@ def lose(method: Callable[..., Any], times: int) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("released", [0, 3])
 def test_a_claim_that_may_be_committed_is_released(
-    study: Callable[[str], Path],
-    postgresql_url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    released: int,
+    sweep: Sweep, monkeypatch: pytest.MonkeyPatch, released: int
 ) -> None:
     """Also where its release loses the connection; a process does not wait for itself."""
     monkeypatch.setattr(Store, "claim", lose(Store.claim, 4))
     monkeypatch.setattr(Store, "release_unbegun", lose(Store.release_unbegun, released))
-    result = runs.sweep(read_study(study(SHORT)), postgresql_url, jobs=1, wait=True)
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 2})
+    assert sweep(SHORT, wait=True) == DONE
 
 
 def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_running(
-    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    written: Written, sweep: Sweep, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, begin = read_study(study(FOUR)), Store.begin
+    spec, begin = written(FOUR), Store.begin
     for module in (restarts, workers):
         monkeypatch.setattr(module, "MOST_LOST", 2)
     for method in ("claim", "begin", "finish"):
         with monkeypatch.context() as patch:
             patch.setattr(Store, method, lose(getattr(Store, method), 2))
             with pytest.raises(StorageError, match="the connection was lost"):
-                runs.sweep(spec, postgresql_url, jobs=1)
+                sweep(FOUR)
         counts = open_study(spec, postgresql_url, "").counts()
         assert "RUNNING" not in counts
         assert counts["WAITING"] == (2 if method == "finish" else 4)
     assert begin is Store.begin
     # the count of lost connections begins anew
     monkeypatch.setattr(Store, "claim", lose(Store.claim, 1))
-    result = runs.sweep(spec, postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 4})
+    assert sweep(FOUR) == (0, {"COMPLETE": 4})
 
 
 def test_the_end_of_a_sweep_outlasts_a_lost_connection(
-    study: Callable[[str], Path], postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+    sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for method in ("counts", "best_trial", "last_look"):
         monkeypatch.setattr(Store, method, lose(getattr(Store, method), 2))
-    result = runs.sweep(read_study(study(SHORT)), postgresql_url, jobs=1)
-    assert (result.exit_code, result.counts) == (0, {"COMPLETE": 2})
+    assert sweep(SHORT) == DONE
 
 
 def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
-    study: Callable[[str], Path],
+    written: Written,
     postgresql_url: str,
     postgresql_server: PostgreSQLExecutor,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spec, train = read_study(study(FOUR)), trainer.train_trial
+    spec, train = written(FOUR), trainer.train_trial
     trained: list[tuple[Any, ...]] = []
 
     def stop(monitor: Any) -> Any:

@@ -1,7 +1,6 @@
 """The schema of the database: a recorded study is read, resumed and reproduced; others refused."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -10,29 +9,19 @@ import pytest
 from stub_store import new_store, study_row
 
 from mtdlab import load_study
-from mtdlab.config import read_study
 from mtdlab.errors import StorageError
 from mtdlab.store import list_studies
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
-from tests.store.make_database import DRAWN, GRID, make, replacement_of_training, restore
+from tests.conftest import Written
+from tests.store.make_database import DRAWN, GRID, make, restore
+
+pytestmark = pytest.mark.usefixtures("no_training")
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     return restore(tmp_path / "studies.db")
-
-
-@pytest.fixture(autouse=True)
-def no_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    done = enumerate([("COMPLETE", "")] * 20, start=100)
-    monkeypatch.setattr(trainer, "train_trial", replacement_of_training(done))
-    yield
-    workers.open_in_process.cache_clear()
 
 
 def test_a_recorded_study_is_read_without_a_change_to_its_file(database: Path) -> None:
@@ -54,11 +43,8 @@ def test_a_recorded_study_is_read_without_a_change_to_its_file(database: Path) -
     assert study.spectra.shape == (10, 5)
     environment = study.environment.set_index("number")
     assert len(environment) == 6
-    assert environment.loc[0, ["device", "precision", "threads"]].tolist() == [
-        "cpu",
-        "float32",
-        "1",
-    ]
+    facts = environment.loc[0, ["device", "precision", "threads"]]
+    assert facts.tolist() == ["cpu", "float32", "1"]
     assert len(study.scores) == 10
 
     assert "note" not in load_study("drawn", str(database)).trials
@@ -77,15 +63,13 @@ def test_another_schema_is_refused_and_not_modified(database: Path) -> None:
     assert database.read_bytes() == before
 
 
-def test_a_sweep_resumes_a_recorded_study(database: Path, tmp_path: Path) -> None:
+def test_a_sweep_resumes_a_recorded_study(database: Path, written: Written) -> None:
     before = load_study("grid", str(database)).trials
     for text, ran, counts in (
         (GRID, 2, {"COMPLETE": 7, "FAIL": 1}),
         (DRAWN, 4, {"COMPLETE": 5, "PRUNED": 1}),
     ):
-        path = tmp_path / "study.yaml"
-        path.write_text(text)
-        result = runs.sweep(read_study(path), f"sqlite:///{database}", jobs=1)
+        result = runs.sweep(written(text), f"sqlite:///{database}", jobs=1)
         assert (result.ran, result.counts) == (ran, counts)
     after = load_study("grid", str(database)).trials
     assert len(after) == 8
@@ -119,5 +103,4 @@ def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     # a newer study file does not change the recorded precision
     store.write_study(study_row(description="Why not", imports={}))
     row = store.study()
-    assert row is not None
     assert (row.description, row.imports, row.precision) == ("Why not", {}, "bfloat16")

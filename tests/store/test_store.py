@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sqlalchemy import insert
-from stub_store import begin_trial, end_trial, new_store
+import scale
+from stub_store import begin_trial, claim_trial, end_trial, new_store
 
 from analysis.data.frames import (
     CURVE_COLUMNS,
@@ -22,10 +22,9 @@ from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
-from mtdlab.store.database import translate_errors, writing_engine
+from mtdlab.store.database import translate_errors
 from mtdlab.store.owner import this_process
 from mtdlab.store.plans import record_plan
-from mtdlab.store.tables import ArrayRow, TrialRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -62,10 +61,7 @@ def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
     arrays |= {f"spectrum/{name}": row.astype(np.float32) for name, row in spectra.items()}
     scores = {"sts_dev": 41.0, "sts_test": 41.5}
     values = {"score": 41.5, "alignment": 0.2, "uniformity": -2.5, "best_step": 3}
-    finish(
-        store,
-        Result("COMPLETE", "", values, scores, arrays, {"device": "cpu"}),
-    )
+    finish(store, Result("COMPLETE", "", values, scores, arrays, {"device": "cpu"}))
     study = load_study("small", url)
     assert (study.planned, study.metric, study.facts) == (3, "sts_test", {"device": "cpu"})
     trial = study.trials.iloc[0]
@@ -121,14 +117,14 @@ def test_a_study_without_trials_has_empty_frames_with_the_right_columns(
 def test_a_missing_or_infinite_score_is_missing(store: Store, url: str) -> None:
     finish(store, Result("COMPLETE", values={"score": float("inf")}))
     finish(store, Result("FAIL", "the loss is nan at step 1"))
+    finish(store, Result("FAIL", "collapsed", values={"score": float("nan")}))
     trials = load_study("small", url).trials
     assert trials["score"].isna().all()
-    assert trials["reason"].tolist() == ["", "the loss is nan at step 1"]
+    assert trials["reason"].tolist() == ["", "the loss is nan at step 1", "collapsed"]
 
 
 def test_only_the_owner_writes(store: Store) -> None:
-    claim = store.claim(OWNER)
-    assert claim is not None
+    claim = claim_trial(store, OWNER)
     thief = replace(claim, owner=OWNER | {"pid": 2})
     assert not store.heartbeat(thief, 5)
     assert not store.finish(thief, Result("COMPLETE", values={"score": 1.0}))
@@ -145,12 +141,10 @@ def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
 def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
     units = Unit("s-0", 0, None), Unit("s-0", 1, None)
     store = new_store(url, *units, study_id=2, name="drawn")
-    first = store.claim(OWNER)
-    assert first is not None
+    first = claim_trial(store, OWNER)
     assert store.claim(OWNER) is None
     store.begin(first, {"x": 0.3}, SETTINGS, 5.0)
-    second = store.claim(OWNER)
-    assert second is not None
+    second = claim_trial(store, OWNER)
     assert (second.seed, second.parameters) == (1, {"x": 0.3})
 
 
@@ -198,8 +192,8 @@ def test_an_error_of_the_driver_is_one_sentence_with_the_storage() -> None:
 def test_the_storage_is_given_or_comes_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delenv("MTDLAB_STORAGE", raising=False)
-    monkeypatch.delenv("OPTUNA_STORAGE", raising=False)
+    for name in ("MTDLAB_STORAGE", "OPTUNA_STORAGE"):
+        monkeypatch.delenv(name, raising=False)
     assert storage_url(None) == "sqlite:///mtdlab.db"
     monkeypatch.setenv("OPTUNA_STORAGE", "sqlite:///o.db")
     assert storage_url(None) == "sqlite:///o.db"
@@ -208,68 +202,25 @@ def test_the_storage_is_given_or_comes_from_the_environment(
     assert storage_url("g.db") == "sqlite:///g.db"
 
 
-def record_many(url: str, count: int, steps: int, width: int) -> None:
-    """A study of `count` finished trials with curves and spectra, written in bulk."""
-    random = np.random.default_rng(0)
-    new_store(url, name="many", file_text="study: many\n")
-    trials, arrays = [], []
-    for number in range(count):
-        decay, factor = 0.5 + 0.05 * (number % 10), 2 ** (number // 10 % 5)
-        settings = SETTINGS | {"ema_decay": decay, "queue_size": 8 * factor}
-        trials.append(
-            {
-                "id": number + 1,
-                "study_id": 1,
-                "position": number,
-                "setting": str(number // 20),
-                "seed": number % 20,
-                "leads": False,
-                "parameters": {},
-                "state": "COMPLETE",
-                "began": 0.0,
-                "ended": 0.0,
-                "number": number,
-                "settings": settings,
-                "mtd": 1 / (1 - decay) + factor,
-                "score": 40 + random.normal(),
-                "score_before": 10.0,
-                "alignment": 0.2,
-                "uniformity": -2.0,
-                "mean_cosine": 0.1,
-            }
-        )
-        values = random.random((8, steps)).astype(np.float32)
-        names = ("loss", "ema_decay", "queue_fill", "score")
-        arrays += [
-            {"trial_id": number + 1, "name": f"curve/{name}", "values": row}
-            for name, row in zip(names, values, strict=False)
-        ]
-        spectrum = np.arange(width, 0, -1)
-        arrays += [
-            {"trial_id": number + 1, "name": f"spectrum/{moment}", "values": spectrum}
-            for moment in ("before", "after")
-        ]
-    with writing_engine(url).begin() as connection:
-        connection.execute(insert(TrialRow), trials)
-        connection.execute(insert(ArrayRow), arrays)
-
-
 def test_a_function_chooses_the_curves(url: str) -> None:
-    record_many(url, 6, steps=3, width=2)
+    store = new_store(url, *(Unit("a", seed, {}) for seed in range(6)), name="small")
+    for _ in range(6):
+        curve = {"curve/loss": np.ones(3, np.float32)}
+        finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=curve))
 
     def chosen(trials: pd.DataFrame, settings: Settings) -> list[int]:
         assert "ema_decay" in settings
         return trials["number"].tolist()[1:3]
 
-    study = load_study("many", url, curves=chosen)
+    study = load_study("small", url, curves=chosen)
     assert study.curves["number"].tolist() == [1, 1, 1, 2, 2, 2]
-    assert len(load_study("many", url, curves=lambda *_: True).curves) == 18
-    assert load_study("many", url, curves=lambda *_: False).curves.empty
+    assert len(load_study("small", url, curves=lambda *_: True).curves) == 18
+    assert load_study("small", url, curves=lambda *_: False).curves.empty
 
 
 @pytest.mark.slow
 def test_ten_thousand_trials_are_reported(url: str, tmp_path: Path) -> None:
-    record_many(url, 10_000, steps=200, width=384)
+    scale.fill(scale.write_study(tmp_path, 10_000), url)
     study = load_study("many", url, curves=False)
     report = write_report(study, tmp_path / "many", generated="today", version="0")
     assert report.page.stat().st_size < 3_000_000

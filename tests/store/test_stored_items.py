@@ -30,7 +30,14 @@ def assert_same_items(first: ItemScores | None, second: ItemScores | None) -> No
         assert getattr(first, name) == getattr(second, name)
 
 
-def store_of(url: str) -> Store:
+def items_of(url: str) -> ItemScores:
+    items = load_study("small", url).items
+    assert items is not None
+    return items
+
+
+@pytest.fixture
+def store(url: str) -> Store:
     units = [Unit(f"{number}", 0, {"x": number}) for number in range(6)]
     return new_store(url, *units, name="small", file_text="study: small\n")
 
@@ -43,8 +50,7 @@ def pairs(number: int, digest: str = "abc") -> Items:
     return similarities(np.sin(GOLD * (number + 1)), GOLD, digest)
 
 
-def test_items_are_read_back_by_trial(url: str) -> None:
-    store = store_of(url)
+def test_items_are_read_back_by_trial(store: Store, url: str) -> None:
     assert load_study("small", url).items is None
     finish(store, {"sts_test": pairs(0)})
     finish(store, {})
@@ -60,13 +66,10 @@ def test_items_are_read_back_by_trial(url: str) -> None:
     np.testing.assert_array_equal(items.values, [pairs(0).values, pairs(2).values])
     np.testing.assert_array_equal(items.gold, GOLD)
     assert study.items is items
-    again = load_study("small", url).items
-    assert again is not None
-    assert again.numbers.tolist() == [0, 2, 3]
+    assert items_of(url).numbers.tolist() == [0, 2, 3]
 
 
-def test_what_all_trials_share_is_recorded_once(url: str) -> None:
-    store = store_of(url)
+def test_what_all_trials_share_is_recorded_once(store: Store, url: str) -> None:
     for number in range(3):
         finish(store, {"sts_test": pairs(number)})
     with Session(writing_engine(url)) as session:
@@ -74,24 +77,20 @@ def test_what_all_trials_share_is_recorded_once(url: str) -> None:
         assert len(session.scalars(select(ArrayRow)).all()) == 3
 
 
-def test_trials_on_other_items_are_not_mixed_with_those_of_most(url: str) -> None:
-    store = store_of(url)
+def test_trials_on_other_items_are_not_mixed_with_those_of_most(store: Store, url: str) -> None:
     for number, digest in enumerate(("abc", "def", "def", "abc", "def")):
         finish(store, {"sts_test": pairs(number, digest)})
-    items = load_study("small", url).items
-    assert items is not None
+    items = items_of(url)
     assert (items.digest, items.numbers.tolist()) == ("def", [1, 2, 4])
 
 
-def test_the_tasks_of_an_average_stand_side_by_side(url: str) -> None:
-    store = store_of(url)
+def test_the_tasks_of_an_average_stand_side_by_side(store: Store, url: str) -> None:
     accuracies = {
         "TREC": values_in_points([100, 0], "trec"),
         "MR": values_in_points([0, 100, 100], "mr"),
     }
     finish(store, accuracies)
-    items = load_study("small", url).items
-    assert items is not None
+    items = items_of(url)
     assert (items.kind, items.gold, items.tasks) == ("mean", None, {"MR": 3, "TREC": 2})
     np.testing.assert_array_equal(items.values, [[0, 100, 100, 100, 0]])
     assert scores_of(items) == pytest.approx([(200 / 3 + 50) / 2])
@@ -104,8 +103,9 @@ def test_the_tasks_of_an_average_stand_side_by_side(url: str) -> None:
         (np.array([1, np.nan, 0, 0]), "a value of an evaluation item is not finite"),
     ],
 )
-def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) -> None:
-    store = store_of(url)
+def test_damaged_values_are_refused(
+    store: Store, url: str, values: np.ndarray, message: str
+) -> None:
     finish(store, {"sts_test": pairs(0)})
     with Session(writing_engine(url)) as session, session.begin():
         session.execute(update(ArrayRow).values(values=values))
@@ -114,8 +114,8 @@ def test_damaged_values_are_refused(url: str, values: np.ndarray, message: str) 
         _ = study.items
 
 
-def test_damaged_gold_scores_are_refused(url: str) -> None:
-    finish(store_of(url), {"sts_test": pairs(0)})
+def test_damaged_gold_scores_are_refused(store: Store, url: str) -> None:
+    finish(store, {"sts_test": pairs(0)})
     with Session(writing_engine(url)) as session, session.begin():
         session.execute(update(ItemsRow).values(gold=np.ones(2)))
     study = load_study("small", url)
@@ -123,14 +123,13 @@ def test_damaged_gold_scores_are_refused(url: str) -> None:
         _ = study.items
 
 
-def test_only_complete_trials_have_rows(url: str) -> None:
-    store = store_of(url)
+def test_only_complete_trials_have_rows(store: Store, url: str) -> None:
     finish(store, {"sts_test": pairs(0)}, state="PRUNED")
     assert load_study("small", url).items is None
 
 
-def test_they_are_deleted_with_the_study(url: str) -> None:
-    finish(store_of(url), {"sts_test": pairs(0)})
+def test_they_are_deleted_with_the_study(store: Store, url: str) -> None:
+    finish(store, {"sts_test": pairs(0)})
     delete_records(url, "small")
     with Session(writing_engine(url)) as session:
         assert session.scalars(select(ItemsRow)).all() == []

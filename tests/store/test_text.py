@@ -19,6 +19,4 @@ def test_reasons_and_notes_may_hold_any_character(url: str) -> None:
     assert trial.traceback == f"Traceback\ufffd{trial.reason}"
     assert trial.note == f"note\ufffd{trial.reason}"
     assert trial.parameters == {"corpus": "a\0b"}
-    study = store.study()
-    assert study is not None
-    assert study.description == "a\ufffdb"
+    assert store.study().description == "a\ufffdb"

@@ -14,7 +14,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -132,15 +132,10 @@ class Recorder:
         self._record(name)
 
     def _record(self, operation: str) -> None:
-        live, synced = self._snapshot(), dict(self._synced)
-        last = self.moments[-1] if self.moments else None
-        if last is None or (last.live, last.synced, last.completed) != (
-            live,
-            synced,
-            self._completed,
-        ):
-            name, root = f"{len(self.moments)}: {operation}", self.folder.stat().st_ino
-            self.moments.append(Moment(name, root, live, synced, self._completed))
+        name, root = f"{len(self.moments)}: {operation}", self.folder.stat().st_ino
+        moment = Moment(name, root, self._snapshot(), dict(self._synced), self._completed)
+        if not self.moments or replace(self.moments[-1], operation=name) != moment:
+            self.moments.append(moment)
 
     def _snapshot(self) -> dict[int, Node]:
         nodes: dict[int, Node] = {}

@@ -18,7 +18,8 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -143,12 +144,28 @@ def _serve() -> None:
         print(json.dumps(answer), flush=True)
 
 
+@contextmanager
+def _ending() -> Iterator[None]:
+    """End this process after the block, with the exit code that it asks for."""
+    code = 0
+    try:
+        yield
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except BaseException:
+        code = 1
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 def _run(request: Mapping[str, Any]) -> None:
     """In the command's process: run it and end."""
     from mtdlab.__main__ import main
 
-    code = 1
-    try:
+    with _ending():
         os.setpgid(0, 0)
         os.chdir(request["folder"])
         os.environ.clear()
@@ -166,15 +183,6 @@ def _run(request: Mapping[str, Any]) -> None:
             setattr(import_module(module), constant, value)
         _prepare_interpreter()
         main()
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def _prepare_interpreter() -> None:
@@ -219,8 +227,7 @@ class _Interpreter:
 
 def _execute(received: socket.socket) -> None:
     """In the fork: execute what is received, nothing if the command ends before."""
-    code = 0
-    try:
+    with _ending():
         first, opened, _, _ = socket.recv_fds(received, 65536, 2)
         text = first + b"".join(iter(lambda: received.recv(65536), b""))
         received.close()
@@ -234,15 +241,6 @@ def _execute(received: socket.socket) -> None:
                 os.close(number)
             os.environ.update(request["environment"])
             exec(request["code"], {})
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException:
-        code = 1
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 if __name__ == "__main__":

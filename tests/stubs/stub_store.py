@@ -22,6 +22,13 @@ def new_store(url: str, *units: Unit, study_id: int = 1, name: str = "a", **colu
     return store
 
 
+def claim_trial(store: Store, owner: Owner | None = None) -> Claim:
+    """Claim the next trial, for this process if no owner is given."""
+    claim = store.claim(this_process() if owner is None else owner)
+    assert claim is not None
+    return claim
+
+
 def begin_trial(
     store: Store,
     owner: Owner | None = None,
@@ -29,9 +36,8 @@ def begin_trial(
     mtd: float = 2.0,
     **options: Any,
 ) -> Claim:
-    """Claim and begin the next trial, for this process if no owner is given."""
-    claim = store.claim(this_process() if owner is None else owner)
-    assert claim is not None
+    """Claim (`claim_trial`) and begin the next trial."""
+    claim = claim_trial(store, owner)
     assert store.begin(claim, claim.parameters or {}, settings or {}, mtd, **options)
     return claim
 

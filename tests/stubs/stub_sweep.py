@@ -51,8 +51,8 @@ class StubSweep:
         levels = ", ".join(f"{0.001 * (1 + level):.3f}" for level in range(self.configurations))
         seeds = ", ".join(map(str, range(self.seeds)))
         text = STUDY.format(steps=self.steps, levels=levels, seeds=seeds)
+        (self.folder / "temporary").mkdir(parents=True)
         (self.folder / "study.yaml").write_text(text)
-        (self.folder / "temporary").mkdir()
         self.set_options(self.options)
 
     def set_options(self, options: Mapping[str, Any]) -> None:
@@ -83,6 +83,18 @@ class StubSweep:
         assert "Traceback" not in error, error
         return output + error
 
+    @contextmanager
+    def running(self, *options: str, attempts: int = 0) -> Iterator[ForkedCommand]:
+        """A sweep, once there are so many attempts at trials; killed if a failed test leaves it."""
+        process = self.start(*options)
+        try:
+            assert self.wait_until(lambda: len(self.attempts()) >= attempts, process)
+            yield process
+        finally:
+            if group_members(process.pid):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
     def query(self, statement: str) -> list[Any]:
         """The rows of a query; none before there are tables."""
         try:
@@ -95,9 +107,9 @@ class StubSweep:
         """The number of trials in each state."""
         return dict(self.query("SELECT state, count(*) FROM mtdlab_trials GROUP BY state"))
 
-    def wait_until(self, condition: Any, process: ForkedCommand, seconds: float) -> bool:
-        """Wait for a condition; False if the process or the time has ended before."""
-        deadline = time.monotonic() + seconds
+    def wait_until(self, condition: Any, process: ForkedCommand) -> bool:
+        """Wait for a condition; False if the process or five minutes have ended before."""
+        deadline = time.monotonic() + 300
         while not condition():
             if process.poll() is not None or time.monotonic() > deadline:
                 return False
@@ -106,37 +118,31 @@ class StubSweep:
 
     def attempts(self) -> list[tuple[int, int, int]]:
         """Process, row and first step of every attempt at a trial."""
-        try:
-            lines = (self.folder / "attempts.txt").read_text().splitlines()
-        except FileNotFoundError:
-            return []
+        path = self.folder / "attempts.txt"
+        lines = path.read_text().splitlines() if path.exists() else []
         return [(int(pid), int(row), int(step)) for pid, row, step in map(str.split, lines)]
 
-    def expected_score(self, temperature: float) -> float:
-        """The score of a trial that was never interrupted."""
-        return sum(step * temperature for step in range(1, self.steps + 1))
-
     def assert_complete(self) -> None:
-        """Every planned trial is complete, once, with the score of an uninterrupted one."""
+        """Every planned trial is complete, once, with the score of an uninterrupted one.
+
+        No temporary folder is left.
+        """
         rows = self.query("SELECT state, setting, seed, settings, score FROM mtdlab_trials")
         assert [row[0] for row in rows] == ["COMPLETE"] * self.planned, self.states()
         assert len({(setting, seed) for _, setting, seed, _, _ in rows}) == self.planned
         for _, setting, seed, settings, score in rows:
-            expected = self.expected_score(json.loads(settings)["temperature"])
+            temperature = json.loads(settings)["temperature"]
+            expected = sum(step * temperature for step in range(1, self.steps + 1))
             assert abs(score - expected) < 1e-9, (setting, seed, score, expected)
         optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
         assert optuna.pop("COMPLETE") == self.planned, optuna
         assert set(optuna) <= {"FAIL"}, optuna
         assert self.query("PRAGMA quick_check") == [("ok",)]
-        self.assert_clean()
+        assert not self.leftovers(), self.leftovers()
         assert not (self.folder / "models" / ".checkpoints").exists()
 
-    def assert_clean(self) -> None:
-        """No temporary folder is left, in the system's or in that of the models."""
-        assert not self.leftovers(), self.leftovers()
-
     def leftovers(self) -> list[str]:
-        """Temporary files and folders that are left."""
+        """Temporary files and folders that are left, in the system's or in that of the models."""
         temporary = (self.folder / "temporary").iterdir()
         # torch keeps a cache there
         found = [path for path in temporary if not path.name.startswith("torchinductor_")]
@@ -178,14 +184,3 @@ def wait_for_group(group: int, seconds: float) -> list[int]:
     while (left := group_members(group)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return left
-
-
-@contextmanager
-def ended_at_last(process: ForkedCommand) -> Iterator[None]:
-    """Kill the process group of a sweep that a failed test leaves."""
-    try:
-        yield
-    finally:
-        if group_members(process.pid):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()

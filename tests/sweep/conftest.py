@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 import yaml
+from stub_store import end_trial, new_store
 
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config import StudySpec, Unit
+from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep.worker import open_in_process
+from tests.conftest import Written
 
 TRAINER = {
     "batch_size": 8,
@@ -17,8 +20,15 @@ TRAINER = {
     "steps": 4,
     "evaluate_every": 2,
     "learning_rate": 5e-3,
+    "max_length": 16,
+    "device": "cpu",
+    "precision": "float32",
 }
 TinyStudy = Callable[..., StudySpec]
+
+
+def present(given: dict[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in given.items() if each is not None}
 
 
 @pytest.fixture(autouse=True)
@@ -33,18 +43,35 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'studies.db'}"
 
 
+class Killed(BaseException):
+    """The end of the process."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Of a study of two trials."""
+    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
+
+
+def finished(store: Store, score: float) -> Claim:
+    """The next trial, complete."""
+    return end_trial(store, Result("COMPLETE", values={"score": score}))
+
+
 @pytest.fixture
 def tiny_study(
-    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path, tmp_path: Path
+    written: Written, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
 ) -> TinyStudy:
-    """Write `study.yaml` and read it: three levels with two seeds, unless keys say otherwise."""
+    """Write `study.yaml` and read it: three levels with two seeds, unless keys say otherwise.
+
+    A key with None is left out.
+    """
     inputs = {"encoder": tiny_encoder, "corpus": tiny_corpus, "evaluation": tiny_pairs}
+    plain = {"search": {"ema_decay": [0.5, 0.75, 0.9]}, "seeds": [0, 1]}
 
     def write(trainer: dict[str, Any] | None = None, **keys: Any) -> StudySpec:
-        plain = {"search": {"ema_decay": [0.5, 0.75, 0.9]}, "seeds": [0, 1]}
         given = {name: str(path) for name, path in inputs.items()} | TRAINER | (trainer or {})
-        path = tmp_path / "study.yaml"
-        path.write_text(yaml.safe_dump({"study": "kept", "trainer": given} | plain | keys))
-        return read_study(path)
+        study = {"study": "kept", "trainer": present(given)} | plain | keys
+        return written(yaml.safe_dump(present(study)))
 
     return write

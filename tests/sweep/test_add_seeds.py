@@ -9,17 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from forked_commands import ForkedCommand
+from stub_store import claim_trial, end_trial
 
 from analysis.data.frames import StudyFrames
 from analysis.inference.interim_analysis import SPENDING, compute_boundaries
 from mtdlab import load_study
-from mtdlab.config import TrainerSettings, read_study
+from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Look, Result, owner
+from mtdlab.store import Look, Result, Store, owner
 from mtdlab.sweep import interim_analysis, run, trainer, worker
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.study import Job, OpenStudy
+from tests.conftest import Written
+from tests.sweep.conftest import TinyStudy
 
 STUDY = """
 study: until
@@ -29,6 +32,7 @@ search:
 until: {decided: true, max_seeds: 6, looks: [3, 4, 6]}
 """
 Sweep = Callable[..., run.SweepResult]
+pytestmark = pytest.mark.usefixtures("no_inputs")
 
 
 def peaked(settings: TrainerSettings) -> float:
@@ -45,10 +49,8 @@ def unclear(settings: TrainerSettings) -> float:
 
 
 @pytest.fixture
-def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], None]:
+def score(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
     """Sets the function that gives a trial's score; it may raise Interrupted."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
 
     def replace(function: Callable[[TrainerSettings], float]) -> None:
         def train(monitor: Any) -> tuple[Result, None]:
@@ -66,20 +68,13 @@ def score(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Any], No
 
 
 @pytest.fixture
-def sweep(tmp_path: Path, url: str, score: Any) -> Sweep:
+def sweep(written: Written, url: str, score: Any) -> Sweep:
     score(peaked)
-
-    def call(text: str = STUDY, **options: Any) -> run.SweepResult:
-        path = tmp_path / "study.yaml"
-        path.write_text(text)
-        return run.sweep(read_study(path), url, jobs=1, **options)
-
-    return call
+    return lambda text=STUDY: run.sweep(written(text), url, jobs=1)
 
 
 def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) -> None:
     result = sweep()
-    assert result.look is not None
     assert (result.look.verdict, result.look.decision) == ("peaked", "decided")
     assert result.look.look < 3
     study = load_study("until", url)
@@ -115,19 +110,16 @@ def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
     noise = np.random.default_rng(0)
     score(lambda settings: 40 + settings.seed + 0.01 * noise.normal())
     result = sweep()
-    assert result.look is not None
     assert (result.look.verdict, result.look.decision) == ("flat", "flat")
     assert result.counts == {"COMPLETE": 15}
 
 
 def test_an_interrupted_sweep_goes_on_with_the_same_looks(
-    sweep: Sweep, url: str, score: Any, tmp_path: Path
+    sweep: Sweep, written: Written, url: str, score: Any, tmp_path: Path
 ) -> None:
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
     score(unclear)
-    run.sweep(read_study(path), whole, jobs=1)
+    run.sweep(written(STUDY), whole, jobs=1)
     worker.open_in_process.cache_clear()
 
     calls = []
@@ -147,18 +139,14 @@ def test_an_interrupted_sweep_goes_on_with_the_same_looks(
 
 
 def test_a_look_counts_the_trials_of_sweeps_that_still_run(
-    sweep: Sweep, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sweep: Sweep, written: Written, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last trial of a look is another sweep's; it finishes while this one waits."""
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
-    spec = read_study(path)
+    spec = written(STUDY)
     other = open_study(spec, url, "")
-    claim = other.claim(owner.this_process())
-    assert claim is not None
-    parameters = claim.parameters or {}
-    settings = spec.settings(parameters, claim.seed)
-    other.begin(claim, parameters, settings.model_dump(), settings.mtd)
+    claim = claim_trial(other)
+    settings = spec.settings(claim.parameters, claim.seed)
+    other.begin(claim, claim.parameters, settings.model_dump(), settings.mtd)
 
     def finish(_seconds: float) -> None:
         if other.counts() == {"COMPLETE": 14, "RUNNING": 1}:
@@ -172,28 +160,24 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
     assert (first["look"], first["runs"]) == (1, 15)
 
 
-@pytest.mark.usefixtures("score")
-def test_a_trial_of_a_killed_sweep_is_run_before_the_look(url: str, tmp_path: Path) -> None:
-    path = tmp_path / "study.yaml"
-    path.write_text(STUDY)
-    store = open_study(read_study(path), url, "")
-    dead = owner.this_process() | {"started": "0"}
-    assert store.claim(dead) is not None
-    stop = StopRequest()
-    while (claim := store.claim(owner.this_process())) is not None:
-        store.begin(claim, claim.parameters or {}, {}, 10.0)
-        assert store.finish(claim, Result("FAIL", "not trained"))
-    assert interim_analysis.advance(OpenStudy(Job(read_study(path), url, tmp_path), store), stop)
+def test_a_trial_of_a_killed_sweep_is_run_before_the_look(
+    url: str, written: Written, tmp_path: Path
+) -> None:
+    spec = written(STUDY)
+    store = open_study(spec, url, "")
+    claim_trial(store, owner.this_process() | {"started": "0"})
+    for _ in range(14):
+        end_trial(store, Result("FAIL", "not trained"))
+    job = Job(spec, url, tmp_path)
+    assert interim_analysis.advance(OpenStudy(job, store), StopRequest())
     assert store.counts() == {"FAIL": 14, "WAITING": 1}
     assert store.last_look() is None
 
 
 def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: str) -> None:
     sweep()
-    path = Path("study.yaml")
-    store = open_study(read_study(path), url, "")
+    store = Store(url, 1)
     last = store.last_look()
-    assert last is not None
     numbers = last.trials
     assert not store.record_look(Look(last.look, 3, numbers, 0.1, 0.1, None, "flat", "flat"), [])
     following = Look(last.look + 1, 6, numbers[1:], 0.1, 0.1, None, "flat", "flat")
@@ -202,20 +186,12 @@ def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: 
 
 
 def test_two_sweeps_at_once_take_the_same_looks(
-    url: str, tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+    url: str, tmp_path: Path, tiny_study: TinyStudy
 ) -> None:
     """Real trials of a fraction of a second, in two processes."""
-    path = tmp_path / "study.yaml"
-    trainer = (
-        f"{{encoder: '{tiny_encoder}', corpus: '{tiny_corpus}', evaluation: '{tiny_pairs}', "
-        "batch_size: 8, queue_size: 16, initial_queue_size: 4, steps: 4, evaluate_every: 4, "
-        "device: cpu, precision: float32, max_length: 16}"
-    )
-    path.write_text(
-        f"study: until\ntrainer: {trainer}\nsearch: {{ema_decay: [0.5, 0.75, 0.9]}}\n"
-        "until: {decided: true, max_seeds: 4, looks: [2, 3, 4]}\n"
-    )
-    words = ["sweep", str(path), "--storage", url, "--jobs", "1", "--models", "models"]
+    until = {"decided": True, "max_seeds": 4, "looks": [2, 3, 4]}
+    tiny_study(study="until", seeds=None, until=until)
+    words = ["sweep", "study.yaml", "--storage", url, "--jobs", "1", "--models", "models"]
     both = [ForkedCommand(words, tmp_path, {}) for _ in range(2)]
     errors = [process.communicate(timeout=300)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], errors

@@ -5,41 +5,42 @@ import platform
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import optuna
 import pytest
-from stub_store import end_trial, new_store
 
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study
 from mtdlab.api.run import run_once
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines
-from mtdlab.config import StudySpec, Unit, make_settings
+from mtdlab.config import StudySpec, make_settings
+from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError, TrialError
-from mtdlab.store import Claim, FinishedTrial, Result, SavedModel, Store, list_studies
+from mtdlab.store import Claim, FinishedTrial, SavedModel, Store, list_studies
 from mtdlab.sweep import best_model, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.model_folders import kept_trial
-from tests.sweep.conftest import TinyStudy
+from tests.sweep.conftest import Killed, TinyStudy, finished
 
 
 @pytest.fixture
 def spec(tiny_study: TinyStudy) -> StudySpec:
-    return tiny_study({"precision": "float32"})
+    return tiny_study()
 
 
 @pytest.fixture
 def of_one_seed(tiny_study: TinyStudy) -> StudySpec:
-    return tiny_study({"precision": "float32"}, seeds=[0])
+    return tiny_study(seeds=[0])
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
-    return runs.sweep(spec, f"sqlite:///{place / 's.db'}", models=place / "models", jobs=1)
+    return runs.sweep(spec, f"sqlite:///{place / 'studies.db'}", models=place / "models", jobs=1)
 
 
-def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatch) -> None:
+def test_the_folder_holds_the_best_trial_of_the_study(spec, url, tmp_path, monkeypatch) -> None:
     saved: list[tuple[int, float]] = []
     save = best_model.save_model
 
@@ -49,7 +50,7 @@ def test_the_folder_holds_the_best_trial_of_the_study(spec, tmp_path, monkeypatc
 
     monkeypatch.setattr(best_model, "save_model", watched)
     assert sweep(spec, tmp_path).counts == {"COMPLETE": 6}
-    scores = load_study("kept", f"sqlite:///{tmp_path / 's.db'}").scores
+    scores = load_study("kept", url).scores
     dev = scores[scores["task"] == "sts_dev"]
     expected = dev[dev["score"] == dev["score"].cummax()].drop_duplicates("score")
     assert saved == list(zip(expected["number"], expected["score"], strict=True))
@@ -69,10 +70,6 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
     claim = Claim(1, "a", 0, {}, number)
     assert best_model.stage_model(tmp_path, store, claim, 50.0, trained, None) == []
     assert bool(saved) is is_staged
-
-
-class Killed(BaseException):
-    """The end of the process."""
 
 
 @pytest.mark.parametrize("killed_in", ["finish", "publish_model", "replace_folder"])
@@ -112,14 +109,13 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
     again, straight = (path / "models" / weights for path in (tmp_path, tmp_path / "straight"))
     assert again.read_bytes() == straight.read_bytes()
     assert not (tmp_path / "models" / ".checkpoints").exists()
-    assert result.model == SavedModel(
-        best.number, platform.node(), str(tmp_path / "models" / "kept")
-    )
+    folder = str(tmp_path / "models" / "kept")
+    assert result.model == SavedModel(best.number, platform.node(), folder)
     assert sweep(spec, tmp_path).ran == 0
 
 
 def test_a_model_that_is_missing_here_is_named_with_its_host(
-    of_one_seed, tmp_path, monkeypatch
+    of_one_seed, url, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setattr("mtdlab.sweep.best_model.platform.node", lambda: "gpu-7")
     result = sweep(of_one_seed, tmp_path)
@@ -128,9 +124,9 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     assert place not in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
     models.rename(tmp_path / "moved")
     assert place in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
-    study = load_study("kept", f"sqlite:///{tmp_path / 's.db'}")
+    study = load_study("kept", url)
     assert place_of_model(study) == f"{models / 'kept'} on host gpu-7"
-    [overview] = list_studies(f"sqlite:///{tmp_path / 's.db'}")
+    [overview] = list_studies(url)
     shown = dict(_describe_study(study, overview, models / "kept"))["best trial"]
     assert shown.endswith(place)
 
@@ -144,9 +140,8 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     ],
 )
 def test_a_model_that_cannot_be_saved_is_a_note_on_its_trial(
-    of_one_seed, tmp_path, monkeypatch, capsys, error: Exception, note: str
+    of_one_seed, url, tmp_path, monkeypatch, capsys, error: Exception, note: str
 ) -> None:
-    url = f"sqlite:///{tmp_path / 's.db'}"
     recorded: list[str] = []
 
     def broken(_folder: Path, _settings: Any, _inputs: Any, _outcome: Any, facts: Any) -> None:
@@ -174,15 +169,6 @@ def test_a_models_folder_that_cannot_be_made_is_a_note_too(store: Store, tmp_pat
     assert store.counts() == {"COMPLETE": 1, "WAITING": 1}
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
-
-
-def finished(store: Store, score: float) -> Claim:
-    return end_trial(store, Result("COMPLETE", values={"score": score}))
-
-
 @pytest.mark.parametrize("first", [0, 1])
 def test_of_two_workers_that_finish_at_once_the_better_one_publishes(
     store: Store, tmp_path: Path, first: int
@@ -190,26 +176,15 @@ def test_of_two_workers_that_finish_at_once_the_better_one_publishes(
     """Whichever of them gets the folder's lock first."""
     claims = [finished(store, score) for score in (41.0, 40.0)]
     for claim in (claims[first], claims[1 - first]):
-        staged = tmp_path / str(claim.number) / "model" / "mtdlab"
-        staged.mkdir(parents=True)
-        (staged / "run.json").write_text(json.dumps({"trial": claim.number}))
         folder = tmp_path / str(claim.number)
+        (folder / "model" / "mtdlab").mkdir(parents=True)
+        (folder / "model" / RUN).write_text(json.dumps({"trial": claim.number}))
         assert best_model.publish_model(folder, tmp_path / "two", store, claim) == ""
     assert kept_trial(tmp_path / "two") == claims[0].number
 
 
-def test_a_folder_with_something_else_is_refused_before_anything_runs(spec, tmp_path) -> None:
-    (tmp_path / "models" / "kept").mkdir(parents=True)
-    (tmp_path / "models" / "kept" / "notes.txt").write_text("mine")
-    with pytest.raises(MtdlabError, match="kept: exists and is not a saved model"):
-        sweep(spec, tmp_path)
-    assert not (tmp_path / "s.db").exists()
-
-
-def test_a_single_run_refuses_such_a_folder_before_it_trains(tmp_path, monkeypatch) -> None:
-    def trained(*_arguments: Any) -> None:
-        raise AssertionError("it trained first")
-
+def test_a_single_run_refuses_a_folder_of_another_kind_first(tmp_path, monkeypatch) -> None:
+    trained = Mock(side_effect=AssertionError("it trained first"))
     monkeypatch.setattr("mtdlab.training.inputs.load_inputs", trained)
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(MtdlabError, match="exists and is not a saved model"):

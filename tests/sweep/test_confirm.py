@@ -21,6 +21,7 @@ from mtdlab.errors import NothingToReport
 from mtdlab.store import Result
 from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.confirm import plan_confirmation
+from tests.conftest import Written
 
 STUDY = """
 study: first
@@ -154,10 +155,9 @@ def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url:
     assert planned.spec.margin == 1
 
 
-def test_one_level_cannot_be_confirmed(tmp_path: Path) -> None:
-    path, url = tmp_path / "study.yaml", f"sqlite:///{tmp_path / 'one.db'}"
-    path.write_text("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n")
-    run.sweep(read_study(path), url, jobs=1)
+def test_one_level_cannot_be_confirmed(written: Written, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'one.db'}"
+    run.sweep(written("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n"), url, jobs=1)
     with pytest.raises(NothingToReport, match="study one: fewer than two levels of MTD"):
         plan_confirmation("one", url, 2)
     with pytest.raises(NothingToReport, match="no study two in"):

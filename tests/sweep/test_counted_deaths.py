@@ -1,9 +1,8 @@
 """Which deaths of a trial's process are counted, and when they are forgotten."""
 
-from pathlib import Path
-
 import optuna
 import pytest
+from stub_store import begin_trial, claim_trial
 
 from mtdlab.config.reader import parse_study
 from mtdlab.store.exchange import read_records
@@ -25,36 +24,29 @@ MINE = this_process()
     ids=["killed", "the machine was started again", "silent on another machine"],
 )
 def test_a_death_that_another_sweep_finds_is_counted(
-    tmp_path: Path, owner: dict[str, object], counted: int
+    url: str, owner: dict[str, object], counted: int
 ) -> None:
-    url = f"sqlite:///{tmp_path / 'a.db'}"
     store = open_study(SPEC, url, "")
     for times in (1, 2, 3):
-        claim = store.claim(owner)
-        assert claim is not None
-        assert claim.deaths == counted * (times - 1)
-        store.begin(claim, claim.parameters or {}, {"steps": 4}, 2.0)
+        assert begin_trial(store, owner, {"steps": 4}).deaths == counted * (times - 1)
         with store._engine.begin() as connection:
             connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
         store.release_dead()
         [row] = read_records(url, "a").trials
         assert row["deaths"] == counted * times
-    assert (row["state"], row["reason_code"]) == (
-        ("FAIL", "interrupted") if counted else ("WAITING", "")
-    )
+    ended = ("FAIL", "interrupted") if counted else ("WAITING", "")
+    assert (row["state"], row["reason_code"]) == ended
     copies = optuna.load_study(study_name="a", storage=url).get_trials(deepcopy=False)
     assert [each.state.name for each in copies] == (["FAIL"] if counted else [])
 
 
-def test_a_later_checkpoint_forgets_the_deaths(tmp_path: Path) -> None:
-    store = open_study(SPEC, f"sqlite:///{tmp_path / 'a.db'}", "")
-    for deaths in (1, 2):
-        claim = store.claim(MINE)
-        assert claim is not None
+def test_a_later_checkpoint_forgets_the_deaths(url: str) -> None:
+    store = open_study(SPEC, url, "")
+    for deaths in (0, 1):
+        claim = claim_trial(store)
         assert store.record_death(claim, "signal 9: Killed") == "WAITING"
-        assert claim.deaths == deaths - 1
-    claim = store.claim(MINE)
-    assert claim is not None
+        assert claim.deaths == deaths
+    claim = claim_trial(store)
     store.forget_deaths(claim)
     assert store.record_death(claim, "signal 9: Killed") == "WAITING"
     assert store.failures() == []

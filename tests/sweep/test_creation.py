@@ -7,31 +7,36 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from stub_sweep import StubSweep, ended_at_last
+from stub_sweep import StubSweep
 
-from mtdlab.config import StudySpec, read_study
 from mtdlab.store import list_studies
 from mtdlab.sweep.open_study import open_study
+from tests.conftest import Written
 from tests.store.make_database import GRID
 
 TIMES = int(os.environ.get("MTDLAB_CREATIONS", "100"))
 SWEEPS = 4
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(TIMES, marks=pytest.mark.slow)])
-def test_sweeps_that_begin_at_once_create_one_study(tmp_path: Path, times: int) -> None:
-    (tmp_path / "grid.yaml").write_text(GRID)
-    spec, start = read_study(tmp_path / "grid.yaml"), Barrier(SWEEPS)
+@pytest.mark.parametrize(
+    ("server", "times"), [(False, 2), (True, 1), pytest.param(False, TIMES, marks=pytest.mark.slow)]
+)
+def test_sweeps_that_begin_at_once_create_one_study(
+    tmp_path: Path, request: pytest.FixtureRequest, written: Written, server: bool, times: int
+) -> None:
+    spec, start = written(GRID), Barrier(SWEEPS)
 
-    def begin(url: str, spec: StudySpec) -> dict[str, int]:
+    def begin(url: str) -> dict[str, int]:
         start.wait()
         return open_study(spec, url, "").counts()
 
     for number in range(times):
         url = f"sqlite:///{tmp_path / f'{number}.db'}"
+        if server:
+            url = request.getfixturevalue("empty_postgresql_url")
         with ThreadPoolExecutor(SWEEPS) as pool:
             # each opens connections of its own, and raises here what it raised there
-            counts = list(pool.map(begin, [url] * SWEEPS, [spec] * SWEEPS))
+            counts = list(pool.map(begin, [url] * SWEEPS))
         assert counts == [{"WAITING": 8}] * SWEEPS
         [listed] = list_studies(url)
         assert (listed.name, listed.planned) == ("grid", 8)
@@ -40,8 +45,7 @@ def test_sweeps_that_begin_at_once_create_one_study(tmp_path: Path, times: int) 
 @pytest.mark.slow
 def test_two_sweeps_of_four_workers_run_each_trial_once(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=10, seeds=2, options={"seconds": 0.01})
-    first, second = study.start("--jobs", "4"), study.start("--jobs", "4")
-    with ended_at_last(first), ended_at_last(second):
+    with study.running("--jobs", "4") as first, study.running("--jobs", "4") as second:
         for process in (first, second):
             _, error = process.communicate(timeout=300)
             assert process.returncode == 0, error

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stub_sweep import POINTS, StubSweep, ended_at_last
+from stub_sweep import POINTS, StubSweep
 
 from mtdlab import load_study
 
@@ -42,8 +42,7 @@ def test_a_trial_that_kills_its_sweep_three_times_fails(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=1, seeds=1, options={"always_die": 0})
     for deaths in range(3):
         assert study.query("SELECT max(deaths) FROM mtdlab_trials") == [(deaths - 1,)][:deaths]
-        process = study.start("--jobs", "1")
-        with ended_at_last(process):
+        with study.running("--jobs", "1") as process:
             assert process.wait(120) == -signal.SIGKILL
     printed = study.run("--jobs", "1", code=3)
     assert "its process died 3 times (at last: it was found dead by a sweep)" in printed
@@ -64,7 +63,7 @@ def test_a_trial_that_kills_three_workers_fails_and_the_others_run(tmp_path: Pat
     assert "process died 3 times (at last: signal 9: Killed)" in " ".join(printed.split())
     rows = study.query("SELECT state, reason_code, deaths, seed FROM mtdlab_trials ORDER BY seed")
     assert rows == [("COMPLETE", "", 0, 0), ("FAIL", "interrupted", 3, 1)]
-    study.assert_clean()
+    assert study.leftovers() == []
     frame = load_study("stubs", str(study.database)).trials
     assert frame.loc[frame["seed"] == 1, "reason_code"].tolist() == ["interrupted"]
 
@@ -76,8 +75,7 @@ def test_a_death_at_any_point_loses_nothing(tmp_path: Path, point: str, jobs: st
     """With one worker the sweep itself dies, and the next one continues."""
     study = make(tmp_path, die=[point])
     if jobs == "1":
-        process = study.start("--jobs", jobs)
-        with ended_at_last(process):
+        with study.running("--jobs", jobs) as process:
             assert process.wait(120) == -signal.SIGKILL
     study.run("--jobs", jobs)
     assert (tmp_path / f"died-{point.replace(' ', '-')}").exists()
@@ -88,15 +86,13 @@ def test_a_death_at_any_point_loses_nothing(tmp_path: Path, point: str, jobs: st
 def test_a_trial_of_another_sweep_that_dies_is_run_before_this_one_ends(tmp_path: Path) -> None:
     """The other one dies after this one has started, so that only its last look finds it."""
     study = StubSweep(tmp_path, configurations=2, seeds=1, steps=60, options={"seconds": 0.05})
-    first = study.start("--jobs", "1")
-    with ended_at_last(first):
-        assert study.wait_until(lambda: len(study.attempts()) == 1, first, 120)
-        second = study.start("--jobs", "1")
-        with ended_at_last(second):
-            assert study.wait_until(lambda: len(study.attempts()) == 2, second, 120)
-            os.kill(first.pid, signal.SIGKILL)
-            first.wait(30)
-            _, error = second.communicate(timeout=120)
+    with (
+        study.running("--jobs", "1", attempts=1) as first,
+        study.running("--jobs", "1", attempts=2) as second,
+    ):
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait(30)
+        _, error = second.communicate(timeout=120)
     assert second.returncode == 0, error
     study.assert_complete()
 
@@ -108,18 +104,14 @@ def test_a_worker_that_returns_after_it_was_presumed_dead_discards_its_result(
     """It has another name of the machine, so that its heartbeat alone tells that it lives."""
     options = {"seconds": 0.02, "host": "elsewhere"}
     study = StubSweep(tmp_path, configurations=1, seeds=1, steps=100, options=options)
-    first = study.start("--jobs", "1")
-    with ended_at_last(first):
-        assert study.wait_until(lambda: len(study.attempts()) == 1, first, 120)
+    with study.running("--jobs", "1", attempts=1) as first:
         # its first heartbeat has ended: a stopped process would keep the lock of the database
         time.sleep(0.5)
         os.kill(first.pid, signal.SIGSTOP)
         # until it has been silent for longer than that
         time.sleep(1)
         study.set_options({"seconds": 0.02, "silent_seconds": 1})
-        second = study.start("--jobs", "1")
-        with ended_at_last(second):
-            assert study.wait_until(lambda: len(study.attempts()) == 2, second, 120)
+        with study.running("--jobs", "1", attempts=2) as second:
             os.kill(first.pid, signal.SIGCONT)
             _, error = first.communicate(timeout=120)
             assert "Traceback" not in error

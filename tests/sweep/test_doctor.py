@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,12 +54,10 @@ def make_study(folder: Path, url: str) -> None:
     (folder / "a.yaml").write_text(STUDY)
     spec = read_study(folder / "a.yaml")
     store = open_study(spec, url, "")
-    for score in (40.0, 41.0, None):
-        values = {} if score is None else {"score": score + 1}
-        scores = {} if score is None else {"sts_dev": score, "sts_test": score + 1}
-        state = "FAIL" if score is None else "COMPLETE"
-        arrays = {"curve/loss": np.ones(4, np.float32)}
-        end_trial(store, Result(state, values=values, scores=scores, arrays=arrays))
+    for score in (40.0, 41.0):
+        scores = {"sts_dev": score, "sts_test": score + 1}
+        end_trial(store, replace(TRAINED, values={"score": score + 1}, scores=scores))
+    end_trial(store, Result("FAIL"))
     save_model(folder / "models" / "a", "a", 1)
 
 
@@ -103,121 +102,114 @@ def change(folder: Path, *statements: str) -> None:
 DEAD = json.dumps({**this_process(), "started": "0"})
 ELSEWHERE = json.dumps({**this_process(), "boot": "another"})
 TRIALS = "UPDATE mtdlab_trials SET"
-BROKEN: dict[str, tuple[tuple[str, ...], str, str]] = {
+OPTUNAS_OWN = "INSERT INTO trials (number, study_id, state) SELECT 9, study_id, '{}' FROM studies"
+RERUN = "rerun mtdlab sweep"
+RESTORE = "restore the database"
+BROKEN: dict[str, tuple[str, ...]] = {
     "each configuration and seed is planned once": (
-        (f"{TRIALS} parameters = '{{\"ema_decay\": 0.5}}'",),
+        RESTORE,
         r"\{\"ema_decay\": 0.5\} with seed 0 is planned 2 times",
-        "restore the database",
+        f"{TRIALS} parameters = '{{\"ema_decay\": 0.5}}'",
     ),
     "every running trial has a living owner": (
-        (f"{TRIALS} state = 'RUNNING', owner = '{DEAD}', heartbeat = 1 WHERE state = 'WAITING'",),
+        RERUN,
         r"is running, and its owner, process \d+ on .*, has ended",
-        "rerun mtdlab sweep",
+        f"{TRIALS} state = 'RUNNING', owner = '{DEAD}', heartbeat = 1 WHERE state = 'WAITING'",
     ),
     "running without an owner": (
-        (f"{TRIALS} state = 'RUNNING' WHERE state = 'WAITING'",),
+        RERUN,
         "is running and has no owner",
-        "rerun mtdlab sweep",
+        f"{TRIALS} state = 'RUNNING' WHERE state = 'WAITING'",
     ),
     "an owner of a waiting trial": (
-        (f"{TRIALS} owner = '{DEAD}' WHERE state = 'WAITING'",),
+        RERUN,
         "is WAITING and has an owner",
-        "rerun mtdlab sweep",
+        f"{TRIALS} owner = '{DEAD}' WHERE state = 'WAITING'",
     ),
     "every trial has a known state": (
-        (f"{TRIALS} state = 'DONE' WHERE state = 'WAITING'",),
+        RESTORE,
         "is DONE",
-        "restore the database",
+        f"{TRIALS} state = 'DONE' WHERE state = 'WAITING'",
     ),
     "ended without having begun": (
-        (f"{TRIALS} state = 'FAIL' WHERE state = 'WAITING'",),
+        RESTORE,
         "is FAIL and never began",
-        "restore the database",
+        f"{TRIALS} state = 'FAIL' WHERE state = 'WAITING'",
     ),
     "every complete trial has its results": (
-        (
-            f"{TRIALS} score = NULL WHERE number = 0",
-            "DELETE FROM mtdlab_scores WHERE task = 'sts_dev' AND score = 40",
-            "DELETE FROM mtdlab_arrays WHERE trial_id = 1",
-        ),
-        r"\(trial 0\) is complete without score, ranking score, training curve",
         "run its study again",
+        r"\(trial 0\) is complete without score, ranking score, training curve",
+        f"{TRIALS} score = NULL WHERE number = 0",
+        "DELETE FROM mtdlab_scores WHERE task = 'sts_dev' AND score = 40",
+        "DELETE FROM mtdlab_arrays WHERE trial_id = 1",
     ),
     "mtdlab's and Optuna's tables agree": (
-        ("UPDATE trials SET state = 'RUNNING' WHERE number = 0",),
+        RERUN,
         r"\(trial 0\) is COMPLETE, in Optuna RUNNING",
-        "rerun mtdlab sweep",
+        "UPDATE trials SET state = 'RUNNING' WHERE number = 0",
     ),
     "another value in Optuna": (
-        ("UPDATE trial_values SET value = 7 WHERE value = 40",),
+        f"{RERUN} on its file, which writes mtdlab's record over Optuna's",
         r"\(trial 0\) has the value 40.0, in Optuna 7.0",
-        "rerun mtdlab sweep on its file, which writes mtdlab's record over Optuna's",
+        "UPDATE trial_values SET value = 7 WHERE value = 40",
     ),
     "another number in Optuna": (
-        ("UPDATE trials SET number = 9 WHERE number = 0",),
+        RERUN,
         r"\(trial 0\) is missing in Optuna's tables",
-        "rerun mtdlab sweep",
+        "UPDATE trials SET number = 9 WHERE number = 0",
     ),
     "missing in Optuna": (
-        ("DELETE FROM trial_values WHERE trial_id = 1", "DELETE FROM trials WHERE number = 0"),
+        RERUN,
         r"\(trial 0\) is missing in Optuna's tables",
-        "rerun mtdlab sweep",
+        "DELETE FROM trial_values WHERE trial_id = 1",
+        "DELETE FROM trials WHERE number = 0",
     ),
     "deleted through Optuna": (
-        ("UPDATE studies SET study_name = 'b'",),
+        f"{RERUN} on its file, which writes it again",
         "Optuna's tables have no such study; it was deleted through Optuna",
-        "rerun mtdlab sweep on its file, which writes it again",
+        "UPDATE studies SET study_name = 'b'",
     ),
     "Optuna has no trials of its own": (
-        (
-            "INSERT INTO trials (number, study_id, state) "
-            "SELECT 9, study_id, 'RUNNING' FROM studies",
-        ),
+        RERUN,
         "trial 9 is RUNNING in Optuna's tables and not planned",
-        "rerun mtdlab sweep",
+        OPTUNAS_OWN.format("RUNNING"),
     ),
     "Optuna has a finished trial of its own": (
-        (
-            "INSERT INTO trials (number, study_id, state) "
-            "SELECT 9, study_id, 'COMPLETE' FROM studies",
-        ),
+        RERUN,
         "trial 9 is COMPLETE in Optuna's tables and not planned",
-        "rerun mtdlab sweep",
+        OPTUNAS_OWN.format("COMPLETE"),
     ),
     "a waiting trial has ended in Optuna": (
-        (
-            "INSERT INTO trials (number, study_id, state) "
-            "SELECT 9, study_id, 'COMPLETE' FROM studies",
-            f"{TRIALS} number = 9 WHERE state = 'WAITING'",
-        ),
+        RERUN,
         "is WAITING, in Optuna COMPLETE",
-        "rerun mtdlab sweep",
+        OPTUNAS_OWN.format("COMPLETE"),
+        f"{TRIALS} number = 9 WHERE state = 'WAITING'",
     ),
     "another state in Optuna": (
-        ("UPDATE trials SET state = 'FAIL' WHERE number = 0",),
+        RERUN,
         r"\(trial 0\) is COMPLETE, in Optuna FAIL",
-        "rerun mtdlab sweep",
+        "UPDATE trials SET state = 'FAIL' WHERE number = 0",
     ),
     "a clock that was set back": (
-        (
-            f"{TRIALS} state = 'RUNNING', owner = '{ELSEWHERE}', "
-            "heartbeat = strftime('%s', 'now') + 86400 WHERE state = 'WAITING'",
-        ),
+        RERUN,
         r"is running, and its last heartbeat is 1,4\d\d min ahead of the database's clock",
-        "rerun mtdlab sweep",
+        f"{TRIALS} state = 'RUNNING', owner = '{ELSEWHERE}', "
+        "heartbeat = strftime('%s', 'now') + 86400 WHERE state = 'WAITING'",
     ),
     "every row belongs to something": (
-        ("INSERT INTO mtdlab_scores (trial_id, task, score) VALUES (99, 'sts_dev', 1)",),
+        RESTORE,
         "1 rows of mtdlab_scores without mtdlab_trials",
-        "restore the database",
+        "INSERT INTO mtdlab_scores (trial_id, task, score) VALUES (99, 'sts_dev', 1)",
     ),
 }
+"""What is repaired how, and found, after these statements."""
 
 
-@pytest.mark.parametrize(("statements", "found", "repair"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_record_is_found(
-    healthy: Path, statements: tuple[str, ...], found: str, repair: str
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_record_is_found_and_repaired_as_proposed(
+    healthy: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    repair, found, *statements = BROKEN[name]
     change(healthy, *statements)
     before = snapshot(healthy)
     examined = check(healthy)
@@ -227,54 +219,31 @@ def test_a_broken_record_is_found(
     assert matching, problems
     assert repair in matching[0].repair
     assert snapshot(healthy) == before
-
-
-@pytest.mark.parametrize(
-    "statements",
-    [broken[0] for broken in BROKEN.values() if "rerun" in broken[2]],
-    ids=[name for name, broken in BROKEN.items() if "rerun" in broken[2]],
-)
-def test_a_sweep_ends_the_report_that_proposed_it(
-    healthy: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
-) -> None:
-    change(healthy, *statements)
-    monkeypatch.chdir(healthy)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
-    monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
-    sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", jobs=1)
-    open_in_process.cache_clear()
-    assert [each.found for each in check(healthy).studies["a"]] == []
+    if repair.startswith(RERUN):
+        monkeypatch.chdir(healthy)
+        monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
+        monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
+        sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", jobs=1)
+        open_in_process.cache_clear()
+        assert [each.found for each in check(healthy).studies["a"]] == []
 
 
 def matches(pattern: str, text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
-def remove_origin(folder: Path) -> None:
-    (folder / "models" / "a" / "mtdlab" / "run.json").unlink()
+def leave_temporary(models: Path) -> None:
+    (models / ".a.building-x1y2").mkdir()
 
 
-def save_another(folder: Path) -> None:
-    save_model(folder / "models" / "a", "a", 0)
+def leave_checkpoint(models: Path) -> None:
+    trial = models / ".checkpoints" / "a" / "0123456789abcdef-0"
+    (trial / "step-0000000001").mkdir(parents=True)
 
 
-def leave_checkpoint(folder: Path) -> None:
-    (folder / "models" / ".checkpoints" / "a" / "0123456789abcdef-0" / "step-0000000001").mkdir(
-        parents=True
-    )
-
-
-def leave_temporary(folder: Path) -> None:
-    (folder / "models" / ".a.building-x1y2").mkdir()
-
-
-def leave_claim(folder: Path) -> None:
-    (folder / "models" / ".a.claim").write_text("")
-
-
-def complete_none(folder: Path) -> None:
+def complete_none(models: Path) -> None:
     change(
-        folder,
+        models.parent,
         f"{TRIALS} state = 'FAIL' WHERE state = 'COMPLETE'",
         "UPDATE trials SET state = 'FAIL' WHERE state = 'COMPLETE'",
     )
@@ -286,24 +255,32 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change_folder", "found", "repair"),
+    ("change_models", "found", "repair"),
     [
         (
-            remove_origin,
+            lambda models: (models / "a" / "mtdlab" / "run.json").unlink(),
             r"models/a holds no model of trial 1 \(FileNotFoundError\)",
             "move .*models/a",
         ),
-        (save_another, "models/a holds trial 0, the best is trial 1", "note of trial 1"),
+        (
+            lambda models: save_model(models / "a", "a", 0),
+            "models/a holds trial 0, the best is trial 1",
+            "note of trial 1",
+        ),
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
         (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rerun"),
         (leave_temporary, r"\.a\.building-x1y2 was left by a process", r"rm -r .*building-x1y2"),
-        (leave_claim, r"\.a\.claim was left by a process", r"rm -r .*\.a\.claim"),
+        (
+            lambda models: (models / ".a.claim").touch(),
+            r"\.a\.claim was left by a process",
+            r"rm -r .*\.a\.claim",
+        ),
     ],
 )
 def test_what_is_left_over_is_found(
-    healthy: Path, change_folder: Callable[[Path], None], found: str, repair: str
+    healthy: Path, change_models: Callable[[Path], None], found: str, repair: str
 ) -> None:
-    change_folder(healthy)
+    change_models(healthy / "models")
     [problem] = check(healthy).studies["a"]
     assert matches(found, problem.found)
     assert matches(repair, problem.repair)
@@ -318,7 +295,7 @@ def test_checkpoints_of_a_waiting_trial_and_files_of_a_running_one_are_no_proble
     (healthy / "models" / ".checkpoints" / "a" / f"{setting}-{seed}").mkdir(parents=True)
     owner = json.dumps(this_process())
     change(healthy, f"{TRIALS} state = 'RUNNING', owner = '{owner}' WHERE state = 'WAITING'")
-    leave_temporary(healthy)
+    leave_temporary(healthy / "models")
     assert check(healthy).holds
 
 
@@ -364,7 +341,7 @@ def test_the_command_prints_problems_and_the_machine(
     assert code == 0
     assert "sqlite:///a.db: no problem\nstudy a: no problem\nPython 3." in text
     assert "free disk: models " in text
-    save_another(healthy)
+    save_model(healthy / "models" / "a", "a", 0)
     code, text = run(monkeypatch, capsys, "--storage", "a.db")
     assert code == 6
     assert (

@@ -12,7 +12,7 @@ import pytest
 import torch
 from disk_recorder import KILLED, LOSSES, Moment, Recorder
 
-from mtdlab.config import make_settings
+from mtdlab.config import TrainerSettings
 from mtdlab.files import remove_leftovers
 from mtdlab.store import Result
 from mtdlab.sweep.model_folders import remove_checkpoints_of
@@ -117,23 +117,9 @@ def assert_models_are_whole(moments: Sequence[Moment], loss: str, place: Path) -
 
 
 @pytest.fixture(scope="session")
-def save_numbered(
-    tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
-) -> Callable[[Path, int], None]:
+def save_numbered(settings_of: Callable[..., TrainerSettings]) -> Callable[[Path, int], None]:
     """Save the model of a short run with a number, by which two saved models differ."""
-    settings = make_settings(
-        encoder=str(tiny_encoder),
-        corpus=str(tiny_corpus),
-        evaluation=str(tiny_pairs),
-        batch_size=8,
-        queue_size=16,
-        initial_queue_size=8,
-        steps=2,
-        evaluate_every=2,
-        max_length=16,
-        precision="float32",
-        device="cpu",
-    )
+    settings = settings_of(steps=2, evaluate_every=2)
     inputs = load_inputs(settings)
     outcome = train(settings, inputs, lambda *_: None)
 

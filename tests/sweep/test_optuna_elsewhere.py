@@ -5,7 +5,7 @@ from pathlib import Path
 
 import optuna
 import pytest
-from stub_sweep import StubSweep, ended_at_last
+from stub_sweep import StubSweep
 
 from mtdlab.store.invariants import Problem
 from mtdlab.sweep.doctor import examine
@@ -17,9 +17,7 @@ def make(folder: Path, **options: object) -> StubSweep:
 
 def during(study: StubSweep, jobs: str, act: Callable[[str], None]) -> tuple[int, str]:
     """Act on the database while trials run; the exit code of the sweep, and its output."""
-    process = study.start("--jobs", jobs)
-    with ended_at_last(process):
-        assert study.wait_until(lambda: len(study.attempts()) == int(jobs), process, 120)
+    with study.running("--jobs", jobs, attempts=int(jobs)) as process:
         act(f"sqlite:///{study.database}")
         output, error = process.communicate(timeout=120)
     return process.returncode, output + error

@@ -1,11 +1,11 @@
 """What Optuna is asked: draws and pruning are its own, and its trials are written when they end."""
 
-from pathlib import Path
 from typing import Any
 
 import optuna
 import pytest
 from sqlalchemy import Connection, Engine, event
+from stub_store import begin_trial, claim_trial
 
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
@@ -33,14 +33,14 @@ seeds: [0]
 """
 
 
-def study(drawn: str, watched: str) -> StudySpec:
+def open_drawn(url: str, drawn: str, watched: str) -> tuple[StudySpec, Store, OptunaStudy]:
     text = DRAWN.replace("SAMPLER", drawn).replace("PRUNER", watched)
-    return parse_study("drawn", text, [])
+    spec = parse_study("drawn", text, [])
+    return spec, open_study(spec, url, ""), OptunaStudy(url, spec)
 
 
 def begin(opened: OptunaStudy, store: Store) -> tuple[Claim, dict[str, Any]]:
-    claim = store.claim(this_process())
-    assert claim is not None
+    claim = claim_trial(store)
     parameters = opened.draw(claim)
     assert store.begin(claim, parameters, {"steps": 8}, 5.0, in_optuna=opened.needs_running)
     return claim, parameters
@@ -75,28 +75,22 @@ def of_optuna(spec: StudySpec, count: int) -> list[tuple[str, dict[str, Any]]]:
 def test_trials_are_drawn_and_pruned_as_by_optunas_own_loop(
     url: str, drawn: str, watched: str
 ) -> None:
-    spec = study(drawn, watched)
-    store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
+    spec, store, opened = open_drawn(url, drawn, watched)
     found = []
     for _ in range(16):
         claim, parameters = begin(opened, store)
-        score, state = score_of(parameters), "COMPLETE"
+        score = score_of(parameters)
+        scores = {"sts_dev": score, "sts_average": score}
+        result = Result("COMPLETE", values={"score": score}, scores=scores)
         reported: dict[int, float] = {}
         for step in (2, 4, 6, 8) if opened.is_watched else ():
             reported[step] = score - 8 + step
             if opened.report(claim.number, step, reported[step]):
-                state = "PRUNED"
+                arrays = {"reported/step": [*reported], "reported/score": [*reported.values()]}
+                result = Result("PRUNED", arrays=arrays)  # type: ignore[arg-type]
                 break
-        arrays = {
-            "reported/step": [*reported],
-            "reported/score": [*reported.values()],
-        }
-        result = Result(state, arrays=arrays if reported else {})  # type: ignore[arg-type]
-        if state == "COMPLETE":
-            scores = {"sts_dev": score, "sts_average": score}
-            result = Result(state, values={"score": score}, scores=scores)
         assert store.finish(claim, result)
-        found.append((state, parameters))
+        found.append((result.state, parameters))
     assert found == of_optuna(spec, 16)
     if watched != "none":
         assert "PRUNED" in dict(found)
@@ -106,8 +100,7 @@ def test_trials_are_drawn_and_pruned_as_by_optunas_own_loop(
 def test_a_trial_is_in_optunas_tables_while_it_runs_only_for_a_pruner(
     url: str, watched: str
 ) -> None:
-    spec = study("random", watched)
-    store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
+    _, store, opened = open_drawn(url, "random", watched)
     claim, _ = begin(opened, store)
 
     def copies() -> list[optuna.trial.FrozenTrial]:
@@ -119,10 +112,8 @@ def test_a_trial_is_in_optunas_tables_while_it_runs_only_for_a_pruner(
         assert opened.reported(claim.number) == {2: 40.0}
     # its process dies; the next one goes on with the same trial
     store.release(claim)
-    again = store.claim(this_process())
-    assert again is not None
+    again = begin_trial(store, mtd=5.0, in_optuna=opened.needs_running)
     assert again.number == claim.number
-    assert store.begin(again, again.parameters or {}, {}, 5.0, in_optuna=opened.needs_running)
     if watched != "none":
         assert opened.reported(claim.number) == {2: 40.0}
     scores = {"sts_dev": 41.0, "sts_average": 42.0}
@@ -134,8 +125,7 @@ def test_a_trial_is_in_optunas_tables_while_it_runs_only_for_a_pruner(
 
 
 def test_what_another_program_deletes_or_ends_does_not_end_a_trial(url: str) -> None:
-    spec = study("random", "median")
-    store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
+    spec, store, opened = open_drawn(url, "random", "median")
     claim, _ = begin(opened, store)
     other = optuna.load_study(study_name="drawn", storage=url)
     other.tell(claim.number, 7.0)
@@ -145,10 +135,8 @@ def test_what_another_program_deletes_or_ends_does_not_end_a_trial(url: str) -> 
     assert opened.reported(claim.number) == {}
     result = Result("COMPLETE", values={"score": 42.0}, scores={"sts_dev": 41.0})
     assert store.finish(claim, result)
-    waiting = store.claim(this_process())
-    assert waiting is not None
     with pytest.raises(MtdlabError, match="was deleted through Optuna while this sweep ran"):
-        opened.draw(waiting)
+        opened.draw(claim_trial(store))
     open_study(spec, url, "")
     [copy] = optuna.load_study(study_name="drawn", storage=url).trials
     assert (copy.number, copy.value) == (claim.number, 41.0)
@@ -156,8 +144,7 @@ def test_what_another_program_deletes_or_ends_does_not_end_a_trial(url: str) -> 
 
 def test_a_trial_of_another_program_with_a_number_of_ours_is_deleted(url: str) -> None:
     """Optuna numbers a trial by the count of trials: the first to end had number 1."""
-    spec = study("random", "none")
-    store, opened = open_study(spec, url, ""), OptunaStudy(url, spec)
+    spec, store, opened = open_drawn(url, "random", "none")
     claims = [begin(opened, store)[0] for _ in range(2)]
     result = Result("COMPLETE", values={"score": 42.0}, scores={"sts_dev": 41.0})
     assert store.finish(claims[1], result)
@@ -170,10 +157,10 @@ def test_a_trial_of_another_program_with_a_number_of_ours_is_deleted(url: str) -
     assert store.repair_copy() == 0
 
 
-def test_a_grid_asks_optuna_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grid_asks_optuna_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither its storage nor a query of its own per trial."""
     text = "study: g\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
-    spec, url = parse_study("g", text, []), f"sqlite:///{tmp_path / 'g.db'}"
+    spec = parse_study("g", text, [])
     store = open_study(spec, url, "")
     monkeypatch.setattr("mtdlab.sweep.optuna_study.open_storage", None)
     opened, commits = OptunaStudy(url, spec), []

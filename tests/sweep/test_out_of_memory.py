@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from mtdlab import load_study
-from mtdlab.config import StudySpec
 from mtdlab.methods.base import Step
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.sweep import run as runs
@@ -29,11 +28,6 @@ def device(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def spec(tiny_study: TinyStudy, device: str) -> StudySpec:
-    return tiny_study({"precision": "float32", "device": device}, seeds=[0])
-
-
 def held(device: str) -> int:
     """Bytes that are allocated on the GPU, or resident of this process."""
     if device == "cuda":
@@ -42,7 +36,7 @@ def held(device: str) -> int:
 
 
 def test_memory_returns_after_a_trial_that_ran_out_of_it(
-    spec: StudySpec, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_study: TinyStudy, device: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second step of the first trial holds much and then lacks memory."""
     forward, at_steps = MoCoSE.forward, list[int]()
@@ -57,15 +51,12 @@ def test_memory_returns_after_a_trial_that_ran_out_of_it(
         return forward(method, step, views)
 
     monkeypatch.setattr(MoCoSE, "forward", failing)
-    url = f"sqlite:///{tmp_path / 's.db'}"
+    spec = tiny_study({"device": device}, seeds=[0])
     ended = runs.sweep(spec, url, models=tmp_path / "models", jobs=1)
     assert (ended.exit_code, ended.counts) == (3, {"COMPLETE": 2, "FAIL": 1})
     trials = load_study("kept", url).trials.set_index("ema_decay")
-    assert trials.loc[0.5, ["state", "reason_code", "reason"]].tolist() == [
-        "FAIL",
-        "oom",
-        "oom: out of memory",
-    ]
+    failed = trials.loc[0.5, ["state", "reason_code", "reason"]]
+    assert failed.tolist() == ["FAIL", "oom", "oom: out of memory"]
     # two steps, the failing one after its allocation, then those of the next trial
     before, at_failure, later = at_steps[1], at_steps[2], at_steps[3]
     assert at_failure - before > 0.9 * LARGE

@@ -1,19 +1,19 @@
 """A study computes with one precision, whichever machines its sweeps run on."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from mtdlab import load_study
-from mtdlab.config import TrainerSettings, read_study
+from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
 from mtdlab.store import Store
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
+from tests.conftest import Written
 
 STUDY = """
 study: small
@@ -21,12 +21,13 @@ trainer: {batch_size: 8, steps: 4, initial_queue_size: 0PRECISION}
 search: {ema_decay: [0.5, 0.75]SEARCHED}
 seeds: SEEDS
 """
+pytestmark = pytest.mark.usefixtures("no_inputs")
 OLD, NEW = {"avx512_bf16": False}, {"avx512_bf16": True}
 Sweep = Callable[..., list[str]]
 
 
 @pytest.fixture
-def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sweep:
+def sweep(written: Written, url: str, monkeypatch: pytest.MonkeyPatch) -> Sweep:
     """Runs the study on a processor with given features; returns the precisions trained with."""
     used: list[str] = []
 
@@ -38,23 +39,17 @@ def sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Sweep:
         used.clear()
         workers.open_in_process.cache_clear()
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features)
-        path = tmp_path / "study.yaml"
         text = STUDY.replace("SEEDS", seeds).replace("PRECISION", precision)
-        path.write_text(text.replace("SEARCHED", searched))
-        runs.sweep(read_study(path), f"sqlite:///{tmp_path / 's.db'}", jobs=1)
+        runs.sweep(written(text.replace("SEARCHED", searched)), url, jobs=1)
         return list(used)
 
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
     monkeypatch.setattr(trainer, "load_inputs", prepared)
     return call
 
 
-def recorded(tmp_path: Path) -> str | None:
-    row = Store(f"sqlite:///{tmp_path / 's.db'}", 1).study()
-    assert row is not None
-    return row.precision
+def recorded(url: str) -> str | None:
+    return Store(url, 1).study().precision
 
 
 @pytest.mark.parametrize(
@@ -63,7 +58,7 @@ def recorded(tmp_path: Path) -> str | None:
 )
 def test_a_later_sweep_keeps_the_precision_that_auto_had_at_first(
     sweep: Sweep,
-    tmp_path: Path,
+    url: str,
     capsys: pytest.CaptureFixture[str],
     first: dict[str, bool],
     second: dict[str, bool],
@@ -75,24 +70,24 @@ def test_a_later_sweep_keeps_the_precision_that_auto_had_at_first(
     assert sweep(second, "[0, 1]") == [precision] * 2
     message = f"precision {precision}, as in its earlier trials; auto would choose {other} on this"
     assert message in " ".join(capsys.readouterr().err.split())
-    assert recorded(tmp_path) == precision
+    assert recorded(url) == precision
     # the trials record what the file says, so that trials of both machines compare as equal
-    trials = load_study("small", f"sqlite:///{tmp_path / 's.db'}").trials
+    trials = load_study("small", url).trials
     assert trials["precision"].tolist() == ["auto"] * 4
 
 
 def test_a_precision_that_the_file_names_is_used_as_it_is(
-    sweep: Sweep, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sweep: Sweep, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = ", precision: bfloat16"
     assert sweep(OLD, "[0]", named) == ["bfloat16"] * 2
     assert sweep(NEW, "[0, 1]", named) == ["bfloat16"] * 2
-    assert recorded(tmp_path) is None
+    assert recorded(url) is None
     assert "auto would choose" not in capsys.readouterr().err
 
 
-def test_a_searched_precision_is_resolved_where_it_is_auto(sweep: Sweep, tmp_path: Path) -> None:
+def test_a_searched_precision_is_resolved_where_it_is_auto(sweep: Sweep, url: str) -> None:
     searched = ", precision: [auto, float32]"
     assert sweep(NEW, "[0]", searched=searched) == ["bfloat16", "float32"] * 2
     assert sweep(OLD, "[0, 1]", searched=searched) == ["bfloat16", "float32"] * 2
-    assert recorded(tmp_path) == "bfloat16"
+    assert recorded(url) == "bfloat16"

@@ -2,56 +2,31 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from stub_store import end_trial
 
-from mtdlab.config import StudySpec, read_study
+from mtdlab.config import StudySpec
 from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
-from mtdlab.store.owner import this_process
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import (
-    check_writable,
-    has_trials_left,
-    setting_warnings,
-)
+from mtdlab.sweep.preflight import check_writable, has_trials_left, setting_warnings
 from mtdlab.sweep.study import Job
+from tests.sweep.conftest import TinyStudy
 
 Write = Callable[..., StudySpec]
 
 
 @pytest.fixture
-def write(
-    tmp_path: Path,
-    tiny_encoder: Path,
-    tiny_corpus: Path,
-    tiny_pairs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Write:
+def write(tiny_study: TinyStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Writes a study file of two trials whose inputs exist, but for what is given."""
     monkeypatch.chdir(tmp_path)
-
-    def study(name: str = "a", rest: str = "", **trainer: object) -> StudySpec:
-        values = {
-            "encoder": tiny_encoder,
-            "corpus": tiny_corpus,
-            "evaluation": tiny_pairs,
-            "batch_size": 8,
-            "steps": 4,
-            "max_length": 16,
-            "device": "cpu",
-        } | trainer
-        lines = "\n".join(f"  {key}: {value}" for key, value in values.items())
-        path = tmp_path / f"{name}.yaml"
-        path.write_text(
-            f"study: {name}\ntrainer:\n{lines}\nsearch: {{ema_decay: [0.5, 0.75]}}\n{rest}"
-        )
-        return read_study(path)
-
-    return study
+    plain = {"study": "a", "search": {"ema_decay": [0.5, 0.75]}, "seeds": [0]}
+    return lambda trainer=None, **keys: tiny_study(trainer, **plain | keys)
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -68,25 +43,25 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
         ({"corpus": "missing.txt"}, "missing.txt"),
         ({"encoder": "missing-encoder"}, "encoder missing-encoder: neither a folder here"),
         ({"evaluation": "missing-pairs"}, "missing-pairs"),
-        ({"tasks": "[STS12]"}, "data of trainer.tasks are missing"),
+        ({"tasks": ["STS12"]}, "data of trainer.tasks are missing"),
         ({"batch_size": 5000}, "5000"),
-        ({"rest": "tracking: tensorboard\n"}, "needs the package tensorboard"),
+        ({}, "needs the package tensorboard"),
     ],
 )
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_refused_sweep_leaves_no_study_and_no_file(
     write: Write,
+    url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    changed: dict[str, str],
+    changed: dict[str, Any],
     message: str,
     existing: bool,
 ) -> None:
     monkeypatch.setattr("mtdlab.sweep.tracking.find_spec", lambda _: None)
-    url = f"sqlite:///{tmp_path / 'a.db'}"
     if existing:
-        open_study(write("other"), url, "")
-    spec = write(**changed)
+        open_study(write(study="other"), url, "")
+    spec = write(changed, tracking="none" if changed else "tensorboard")
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
         runs.sweep(spec, url, jobs=1)
@@ -104,25 +79,25 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
     ],
 )
 def test_models_that_cannot_be_saved_are_refused_before_the_study_is_created(
-    write: Write, tmp_path: Path, models: str, message: str
+    write: Write, url: str, tmp_path: Path, models: str, message: str
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     spec = write()
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
-        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", models=Path(models), jobs=1)
+        runs.sweep(spec, url, models=Path(models), jobs=1)
     assert snapshot(tmp_path) == before
 
 
 def test_a_folder_of_another_kind_in_place_of_the_model_is_refused_first(
-    write: Write, tmp_path: Path
+    write: Write, url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "models" / "a").mkdir(parents=True)
     (tmp_path / "models" / "a" / "notes.txt").write_text("mine")
     spec = write()
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match="exists and is not a saved model"):
-        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+        runs.sweep(spec, url, jobs=1)
     assert snapshot(tmp_path) == before
 
 
@@ -132,56 +107,53 @@ def test_the_check_of_a_folder_leaves_nothing_in_it(tmp_path: Path) -> None:
 
 
 def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    text = write("a").text.replace(f"  encoder: {tiny_encoder}\n", "")
-    search = f"search: {{encoder: [{tiny_encoder}, second-encoder], ema_decay"
-    path.write_text(text.replace("search: {ema_decay", search))
+    search = {"encoder": [str(tiny_encoder), "second-encoder"], "ema_decay": [0.5, 0.75]}
+    spec = write({"encoder": None}, search=search)
     with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
-        objective_of(read_study(path)).check(Job(read_study(path), "", tmp_path / "models"))
+        objective_of(spec).check(Job(spec, "", tmp_path / "models"))
 
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
-    """Claim every waiting trial and record how it ended."""
+    """Record how both trials ended."""
     store = open_study(spec, url, "")
-    while claim := store.claim(this_process()):
-        store.begin(claim, claim.parameters or {}, {}, 2.0)
-        store.finish(claim, Result(state, values={"score": 1.0}))
+    for _ in range(2):
+        end_trial(store, Result(state, values={"score": 1.0}))
 
 
-def test_trials_are_left_until_all_have_ended(write: Write, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'a.db'}"
+def test_trials_are_left_until_all_have_ended(write: Write, url: str) -> None:
     spec = write()
     assert has_trials_left(spec, url)
     open_study(spec, url, "")
     assert has_trials_left(spec, url)
     finish(spec, url)
     assert not has_trials_left(spec, url)
-    assert has_trials_left(write(rest="seeds: [0, 1]\n"), url)
-    failed = write("b")
+    assert has_trials_left(write(seeds=[0, 1]), url)
+    failed = write(study="b")
     finish(failed, url, "FAIL")
     assert not has_trials_left(failed, url)
     assert has_trials_left(failed, url, retry_failed=True)
 
 
-def test_a_complete_study_answers_without_its_inputs(write: Write, tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'a.db'}"
-    spec = write(corpus="gone.txt")
+def test_a_complete_study_answers_without_its_inputs(write: Write, url: str) -> None:
+    spec = write({"corpus": "gone.txt"})
     finish(spec, url)
     assert runs.sweep(spec, url, jobs=1).counts == {"COMPLETE": 2}
 
 
 def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
-    [warning] = setting_warnings(write(queue_size=3, batch_size=4))
+    [warning] = setting_warnings(write({"queue_size": 3, "batch_size": 4, "initial_queue_size": 0}))
     assert warning == (
         "queue_size 3 is below batch_size 4: of the 4 keys of a step 3 enter the queue, and "
         "replace all that are in it; the others are never negatives of a later step"
     )
     for size in (0, 4):
-        assert setting_warnings(write(queue_size=size, batch_size=4)) == []
+        queue = {"queue_size": size, "batch_size": 4, "initial_queue_size": 0}
+        assert setting_warnings(write(queue)) == []
 
 
 def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -> None:
-    spec = write(corpus="no.txt", encoder="no-encoder", evaluation=tmp_path)
+    missing = {"corpus": "no.txt", "encoder": "no-encoder", "evaluation": str(tmp_path)}
+    spec = write(missing)
     sentences = [
         r"3 inputs are missing or cannot be read:\n",
         r"  encoder no-encoder: neither a folder here nor in the local hub cache; .*\n",

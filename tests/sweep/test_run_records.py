@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from stub_store import begin_trial, new_store
-from stub_sweep import StubSweep, ended_at_last
+from stub_sweep import StubSweep
 
 from analysis.report.study_facts import describe_status
 from mtdlab import load_study
@@ -57,9 +57,7 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
 @pytest.mark.slow
 def test_a_killed_sweep_is_paused_at_once(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=1, seeds=2, steps=200, options={"seconds": 0.05})
-    process = study.start("--jobs", "1")
-    with ended_at_last(process):
-        assert study.wait_until(lambda: len(study.attempts()) == 1, process, 120)
+    with study.running("--jobs", "1", attempts=1) as process:
         assert study.query("SELECT count(*) FROM mtdlab_sweeps") == [(1,)]
         assert list_studies(str(study.database))[0].state == "running"
         os.kill(process.pid, signal.SIGKILL)

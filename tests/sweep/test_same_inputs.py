@@ -9,28 +9,21 @@ from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep import trainer
 from mtdlab.sweep.run import sweep
+from tests.sweep.conftest import TinyStudy
 
 
 @pytest.fixture
 def study(
-    tmp_path: Path,
-    tiny_encoder: Path,
-    tiny_corpus: Path,
-    tiny_pairs: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, tiny_study: TinyStudy, tiny_corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
     """A study that is recorded and has not begun, and a text of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MTDLAB_CACHE", str(tmp_path / "cache"))
     (tmp_path / "texts.txt").write_text(tiny_corpus.read_text())
-    path = tmp_path / "a.yaml"
-    path.write_text(
-        f"study: a\ntrainer:\n  encoder: {tiny_encoder}\n  corpus: texts.txt\n"
-        f"  evaluation: {tiny_pairs}\n  batch_size: 8\n  steps: 2\n  max_length: 16\n"
-        "  device: cpu\nsearch: {ema_decay: [0.5]}\n"
-    )
-    assert sweep(read_study(path), "sqlite:///a.db", jobs=0).counts == {"WAITING": 1}
-    return path
+    search = {"ema_decay": [0.5]}
+    spec = tiny_study({"corpus": "texts.txt"}, study="a", search=search, seeds=[0])
+    assert sweep(spec, "sqlite:///a.db", jobs=0).counts == {"WAITING": 1}
+    return tmp_path / "study.yaml"
 
 
 def test_another_text_is_refused_and_named(
@@ -50,9 +43,9 @@ def test_another_text_is_refused_and_named(
 def test_the_same_text_elsewhere_is_the_same(study: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.mkdir()
-    for name in ("a.yaml", "texts.txt"):
+    for name in ("study.yaml", "texts.txt"):
         study.with_name(name).rename(there / name)
-    result = sweep(read_study(there / "a.yaml"), "sqlite:///a.db", jobs=1)
+    result = sweep(read_study(there / "study.yaml"), "sqlite:///a.db", jobs=1)
     assert result.counts == {"COMPLETE": 1}
 
 

@@ -5,16 +5,16 @@ import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from stub_store import end_trial, new_store
 
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.study_exchange import export_study, import_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.config import StudySpec, Unit
+from mtdlab.config import StudySpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
@@ -26,9 +26,9 @@ from mtdlab.sweep.doctor import examine
 from mtdlab.sweep.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.shared_models import share_model
-from tests.sweep.conftest import TinyStudy
+from tests.sweep.conftest import Killed, TinyStudy, finished
 
-# memory is as remote as S3; `test_artifacts.py` and `test_shared_checkpoints.py` have all three
+# memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three
 LOCAL_AND_REMOTE = pytest.mark.parametrize("shared_url", ["file", "s3"], indirect=True)
 
 
@@ -139,6 +139,7 @@ def test_a_place_that_fails_later_is_a_note_and_the_next_sweep_shares_the_model(
 ) -> None:
     place = f"file://{tmp_path / 'shared'}"
     with monkeypatch.context() as patch:
+        denied = Mock(side_effect=PermissionError(13, "Access Denied"))
         patch.setattr("fsspec.implementations.local.LocalFileSystem.put_file", denied)
         result = sweep("a", place)
     assert result.counts == {"COMPLETE": 2}
@@ -150,19 +151,11 @@ def test_a_place_that_fails_later_is_a_note_and_the_next_sweep_shares_the_model(
     assert sweep("a").model.is_shared
 
 
-def denied(*_: object) -> None:
-    raise PermissionError(13, "Access Denied")
-
-
 def test_a_study_that_was_begun_without_a_place_gets_one(sweep, tmp_path) -> None:
     assert not sweep("a").model.is_shared
     result = sweep("a", str(tmp_path / "shared"))
     assert result.ran == 0
     assert result.model.folder.startswith(f"file://{tmp_path}/shared/kept/models/trial-")
-
-
-class Killed(BaseException):
-    """The end of the process."""
 
 
 @LOCAL_AND_REMOTE
@@ -212,15 +205,6 @@ def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     assert artifacts.files("kept/checkpoints") == []
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
-
-
-def finished(store: Store, score: float) -> Claim:
-    return end_trial(store, Result("COMPLETE", values={"score": score}))
-
-
 def a_model(folder: Path, trial: int) -> Path:
     (folder / "two" / RUN).parent.mkdir(parents=True)
     (folder / "two" / RUN).write_text(json.dumps({"trial": trial}))
@@ -237,17 +221,19 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     worse = finished(store, 40.0)
     first, upload = a_model(tmp_path / "a", worse.number), Artifacts.upload
 
+    def share_better() -> None:
+        better = finished(store, 41.0)
+        share_model(a_model(tmp_path / "b", better.number), store, artifacts)
+
     def overtake(self: Artifacts, folder: Path, name: str, last: str) -> None:
         upload(self, folder, name, last)
         if folder == first and overtaken:
-            better = finished(store, 41.0)
-            share_model(a_model(tmp_path / "b", better.number), store, artifacts)
+            share_better()
 
     monkeypatch.setattr(Artifacts, "upload", overtake)
     share_model(first, store, artifacts)
     if not overtaken:
-        better = finished(store, 41.0)
-        share_model(a_model(tmp_path / "b", better.number), store, artifacts)
+        share_better()
     best = store.best_trial()
     assert best.score == 41.0
     model = store.saved_model()

@@ -45,50 +45,15 @@ SLOW = int(os.environ.get("MTDLAB_TAMPERED", "2000"))
 AT_ONCE = 100
 """Variants of one test."""
 CELLS: tuple[Any, ...] = (
-    None,
-    "",
-    "abc",
-    0,
-    -1,
-    2**31,
-    2**63 - 1,
-    0.5,
-    1e308,
-    float("inf"),
-    "'",
-    "=cmd|'/C calc'!A0",
-    "../../x",
-    "a\0b",
-    b"\xff\xfe",
-    b"\x00\x00\x80\x7f" * 3,
-    b"\x00\x00\x80\x3f" * 2,
-    "COMPLETE",
-    "RUNNING",
-    "null",
-    "{}",
-    "[]",
-    "[1, 2]",
-    '"text"',
-    '{"a": NaN}',
-    '{"a": {"b": [1e999]}}',
-    "[" * 100_000,
-    "x" * 10_000,
-    "2026-13-45",
+    *(None, "", "abc", 0, -1, 2**31, 2**63 - 1, 0.5, 1e308, float("inf")),
+    *("'", "=cmd|'/C calc'!A0", "../../x", "a\0b", b"\xff\xfe"),
+    *(b"\x00\x00\x80\x7f" * 3, b"\x00\x00\x80\x3f" * 2, "COMPLETE", "RUNNING"),
+    *("null", "{}", "[]", "[1, 2]", '"text"', '{"a": NaN}', '{"a": {"b": [1e999]}}'),
+    *("[" * 100_000, "x" * 10_000, "2026-13-45"),
 )
 PARTS = (
-    None,
-    "",
-    "abc",
-    -1,
-    2**40,
-    10**400,
-    1.5,
-    float("nan"),
-    True,
-    [],
-    {},
-    [[]],
-    {"a": {"b": 1}},
+    *(None, "", "abc", -1, 2**40, 10**400, 1.5, float("nan"), True),
+    *([], {}, [[]], {"a": {"b": 1}}),
 )
 
 
@@ -106,8 +71,7 @@ def trained(watch: Any) -> tuple[Result, None]:
     values = dict.fromkeys(names, score) | {"best_step": 2}
     environment = {"device": "cpu, float32, threads a trial: 1", "processor": "x", "versions": "y"}
     scores = {"sts_dev": score, "sts_test": score}
-    pairs = similarities([0.1, 0.9, 0.4], [1, 5, 2.5], "ab" * 32)
-    items = {"sts_test": pairs}
+    items = {"sts_test": similarities([0.1, 0.9, 0.4], [1, 5, 2.5], "ab" * 32)}
     return Result("COMPLETE", "", values, scores, arrays, environment, items=items), None
 
 
@@ -121,10 +85,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setattr(trainer, "train_trial", trained)
         for name, text in (("tampered", STUDY), ("good", GOOD)):
             Path(f"{name}.yaml").write_text(text)
-            url = f"sqlite:///{name}-source.db"
-            sweep(
-                read_study(made / f"{name}.yaml"), url, jobs=1, command=f"mtdlab sweep {name}.yaml"
-            )
+            url, spec = f"sqlite:///{name}-source.db", read_study(made / f"{name}.yaml")
+            sweep(spec, url, jobs=1, command=f"mtdlab sweep {name}.yaml")
             Store(url, 1).record_model(1, "gpu-7", "/models/x")
             open_in_process.cache_clear()
         export_study("tampered", "sqlite:///tampered-source.db", made / "export.db")

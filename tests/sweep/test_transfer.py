@@ -9,12 +9,14 @@ from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import optuna
 import pandas as pd
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
+from stub_store import claim_trial
 
 from analysis.data.frames import StudyFrames
 from mtdlab import load_study
@@ -26,6 +28,7 @@ from mtdlab.store.exchange import read_records
 from mtdlab.store.names import names_in
 from mtdlab.store.owner import this_process
 from mtdlab.store.plans import record_plan
+from mtdlab.store.store import open_store
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.doctor import examine
 from mtdlab.sweep.exchange import (
@@ -109,14 +112,10 @@ def test_a_study_is_the_same_after_export_and_import(
         new = optuna_study(name, two)
         assert new.user_attrs == old.user_attrs
         ended = ([each for each in of.trials if each.state.is_finished()] for of in (old, new))
+        names = ("number", "state", "values", "params", "user_attrs", "datetime_complete")
         for first, second in zip(*ended, strict=True):
-            assert (first.number, first.state, first.values) == (
-                second.number,
-                second.state,
-                second.values,
-            )
-            assert (first.params, first.user_attrs) == (second.params, second.user_attrs)
-            assert first.datetime_complete == second.datetime_complete
+            for each in names:
+                assert getattr(first, each) == getattr(second, each), each
     # out of this database, and into a SQLite file again
     export_study("grid", two, tmp_path / "out.db")
     import_study(tmp_path / "out.db", f"sqlite:///{tmp_path / 'again.db'}")
@@ -187,15 +186,9 @@ def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Pat
     assert [each.name for each in checkpoints.iterdir()] == ["drawn"]
     records = read_records(two, "drawn")
     with Store(two, 0)._engine.connect() as connection:
-        for table, rows in (
-            ("mtdlab_trials", records.trials),
-            ("mtdlab_scores", records.scores),
-            ("mtdlab_arrays", records.arrays),
-            ("mtdlab_items", records.items),
-            ("mtdlab_plans", records.plans),
-        ):
-            count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()
-            assert count == len(rows), table
+        for table in ("trials", "scores", "arrays", "items", "plans"):
+            count = connection.exec_driver_sql(f"SELECT count(*) FROM mtdlab_{table}").scalar()
+            assert count == len(getattr(records, table)), table
     with pytest.raises(NothingToReport, match=r"no study grid"):
         delete_study("grid", two, tmp_path / "models")
 
@@ -218,33 +211,30 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
     assert after.plans == before.plans
 
 
+def assert_kept(url: str, models: Path) -> None:
+    """The study grid can be neither deleted nor renamed."""
+    run_by_a_sweep = r"study grid is run by a sweep \(on .*\); stop it"
+    with pytest.raises(MtdlabError, match=run_by_a_sweep):
+        delete_study("grid", url, models)
+    with pytest.raises(MtdlabError, match=run_by_a_sweep):
+        rename_study("grid", "other", url, models)
+
+
 def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_path: Path) -> None:
-    store = Store(two, read_records(two, "grid").study["id"])
-    claim = store.claim(this_process())
-    assert claim is not None
-    for call in (
-        lambda: delete_study("grid", two, tmp_path),
-        lambda: rename_study("grid", "other", two, tmp_path),
-    ):
-        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
-            call()
+    store = open_store(two, "grid")
+    claim = claim_trial(store)
+    assert_kept(two, tmp_path)
     export_study("grid", two, tmp_path / "running.db")
-    [trial] = [
-        each
-        for each in read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid").trials
-        if (each["setting"], each["seed"]) == (claim.setting, claim.seed)
-    ]
+    trials = read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid").trials
+    [trial] = [t for t in trials if (t["setting"], t["seed"]) == (claim.setting, claim.seed)]
     assert (trial["state"], trial["owner"]) == ("WAITING", None)
 
 
 def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) -> None:
     """No trial is running; its owner on another machine is alive by its heartbeat alone."""
-    store = Store(two, read_records(two, "grid").study["id"])
+    store = open_store(two, "grid")
     with recorded_sweep(store, StopRequest()):
-        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
-            delete_study("grid", two, tmp_path)
-        with pytest.raises(MtdlabError, match=r"study grid is run by a sweep \(on .*\); stop it"):
-            rename_study("grid", "other", two, tmp_path)
+        assert_kept(two, tmp_path)
     assert store.live_sweeps() == []
     elsewhere = store.begin_sweep({"host": "elsewhere", "pid": 1})
     assert store.live_sweeps() == [{"host": "elsewhere", "pid": 1}]
@@ -268,7 +258,7 @@ def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) ->
 
 def test_a_heartbeat_in_the_future_keeps_no_study(two: str, tmp_path: Path) -> None:
     """The clock was a day ahead when a sweep on another machine was killed."""
-    store = Store(two, read_records(two, "grid").study["id"])
+    store = open_store(two, "grid")
     elsewhere = {"host": "elsewhere", "pid": 1}
     store.begin_sweep(elsewhere)
     assert store.claim(elsewhere) is not None
@@ -283,12 +273,11 @@ def test_an_export_reads_one_moment_and_locks_nobody(
     two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trial begins and ends after its row was read, before its scores are."""
-    store = Store(two, read_records(two, "grid").study["id"])
+    store = open_store(two, "grid")
     read, ended = imported._records, []
 
     def end_a_trial() -> None:
-        claim = store.claim(this_process())
-        assert claim is not None
+        claim = claim_trial(store)
         values, arrays = {"score": 1.0}, {"curve/loss": np.ones(4, np.float32)}
         scores = {"sts_dev": 2.0, "sts_test": 1.0}
         result = Result("COMPLETE", values=values, scores=scores, arrays=arrays)
@@ -354,8 +343,8 @@ def test_names_that_differ_in_case_only_are_refused(two: str, exported: Path) ->
     assert names_in(two) == {"grid", "drawn"}
     assert rename_study("grid", "Grid", two, exported / "models") == []
     # a study that is there already is resumed
-    open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
-    open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
+    for _ in range(2):
+        open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
 
 
 def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Path) -> None:
@@ -374,10 +363,7 @@ def test_a_folder_that_cannot_be_renamed_is_named(
     two: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "grid").mkdir()
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
+    refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr(Path, "rename", refuse)
     match = r"grid is renamed to new, but .*/grid could not be renamed \(permission denied\); rena"
     with pytest.raises(MtdlabError, match=match):
@@ -386,7 +372,7 @@ def test_a_folder_that_cannot_be_renamed_is_named(
 
 
 def test_a_renamed_folder_of_a_model_is_recorded(two: str, tmp_path: Path) -> None:
-    store = Store(two, read_records(two, "grid").study["id"])
+    store = open_store(two, "grid")
     (tmp_path / "grid").mkdir()
     store.record_model(3, platform.node(), str(tmp_path / "grid"))
     rename_study("grid", "new", two, tmp_path)

@@ -182,44 +182,38 @@ def test_a_signal_to_a_worker_stops_all_of_them(
     assert started() == []
 
 
-def test_a_signal_to_the_group_is_one_request(tmp_path: Path) -> None:
-    """The sweep and both workers receive it, and the workers send it to the sweep."""
-    script = f"""
+SCRIPT = """
 from contextlib import closing
 from pathlib import Path
 from mtdlab.sweep.signals import stop_on_signals
 from mtdlab.sweep.workers import Workers
 import stub_calls, sys
 with stop_on_signals() as stop:
-    call = (stub_calls.wait_for_stop, (Path({str(tmp_path)!r}),))
+    call = (stub_calls.wait_for_stop, (Path(sys.argv[1]),))
     with closing(Workers(2, 1, call, stop, lambda *_: False)) as workers:
         assert list(workers.run(2)) == []
 sys.exit(stop.exit_code)
 """
-    with subprocess.Popen([sys.executable, "-c", script], process_group=0, env=_path()) as sweep:
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        # the sweep and both workers receive it, and the workers send it to the sweep
+        (lambda sweep: os.killpg(sweep, signal.SIGTERM), 143),
+        (lambda sweep: os.kill(sweep, signal.SIGKILL), -signal.SIGKILL),
+    ],
+    ids=["a signal to the group is one request", "workers of a killed sweep end"],
+)
+def test_workers_end_with_their_sweep(
+    tmp_path: Path, end: Callable[[int], None], code: int
+) -> None:
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
+    path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, process_group=0, env=path) as sweep:
         wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2)
-        os.killpg(sweep.pid, signal.SIGTERM)
-        assert sweep.wait(30) == 143
-    assert len(list(tmp_path.glob("stopped-*"))) == 2
-    assert wait_for_group(sweep.pid, 5) == []
-
-
-def _path() -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-
-
-def test_workers_of_a_killed_sweep_end(tmp_path: Path) -> None:
-    script = f"""
-from pathlib import Path
-from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.workers import Workers
-import stub_calls
-call = (stub_calls.wait_for_stop, (Path({str(tmp_path)!r}),))
-list(Workers(2, 1, call, StopRequest(), lambda *_: False).run(2))
-"""
-    with subprocess.Popen([sys.executable, "-c", script], process_group=0, env=_path()) as sweep:
-        wait_until(lambda: len(list(tmp_path.glob("began-*"))) == 2)
-        sweep.kill()
+        end(sweep.pid)
+        assert sweep.wait(30) == code
     assert wait_for_group(sweep.pid, 5) == []
     assert len(list(tmp_path.glob("stopped-*"))) == 2
 
