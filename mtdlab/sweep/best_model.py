@@ -116,32 +116,29 @@ def publish_left_models(study: OpenStudy) -> None:
     Checkpoints of trials that have ended are removed, also shared ones, and the best trial's model
     is shared if it is on this machine alone. May raise StorageError.
     """
-    place = study.store.artifacts()
+    store, model, names = study.store, study.job.model, frozenset[str]()
+    place = store.artifacts()
+    artifacts = None if place is None else Artifacts(place)
     try:
-        _publish_left(study, None if place is None else Artifacts(place))
+        if artifacts is not None:
+            if model.exists():
+                with locked(model):
+                    share_model(model, store, artifacts)
+            files = artifacts.files(checkpoints_place(study.spec.name))
+            names = frozenset(each.partition("/")[0] for each in files)
+        for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
+            shared = None
+            if artifacts is not None and folder.name in names:
+                shared = SharedCheckpoints.of(artifacts, folder)
+            best, saved = store.best_trial(), store.saved_model()
+            is_best = best is not None and best.row == claim.row
+            if is_best and (saved is None or saved.trial != claim.number):
+                if shared is not None and not (folder / STAGED).exists():
+                    shared.download_model(folder / STAGED)
+                if note := publish_model(folder, model, store, claim):
+                    print_text(f"trial {claim.number}: {note}", file=sys.stderr)
+            remove_checkpoints_of(folder)
+            if shared is not None:
+                shared.remove()
     except ArtifactsError as error:
         print_text(f"mtdlab: {error}; the next sweep tries it again", file=sys.stderr)
-
-
-def _publish_left(study: OpenStudy, artifacts: Artifacts | None) -> None:
-    store, model, names = study.store, study.job.model, frozenset[str]()
-    if artifacts is not None:
-        if model.exists():
-            with locked(model):
-                share_model(model, store, artifacts)
-        files = artifacts.files(checkpoints_place(study.spec.name))
-        names = frozenset(each.partition("/")[0] for each in files)
-    for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
-        shared = None
-        if artifacts is not None and folder.name in names:
-            shared = SharedCheckpoints.of(artifacts, folder)
-        best, saved = store.best_trial(), store.saved_model()
-        is_best = best is not None and best.row == claim.row
-        if is_best and (saved is None or saved.trial != claim.number):
-            if shared is not None and not (folder / STAGED).exists():
-                shared.download_model(folder / STAGED)
-            if note := publish_model(folder, model, store, claim):
-                print_text(f"trial {claim.number}: {note}", file=sys.stderr)
-        remove_checkpoints_of(folder)
-        if shared is not None:
-            shared.remove()

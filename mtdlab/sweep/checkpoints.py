@@ -70,10 +70,7 @@ class TrialCheckpoints:
         """Load the newest intact checkpoint into `state`, if there is one, and save this state.
 
         The block then runs with the number of threads with which the trial began: sums over
-        another number of threads end with other bits.
-
-        Args:
-            facts: `describe_run` of this trial.
+        another number of threads end with other bits. `facts` is `describe_run` of this trial.
         """
         self._state, self._facts = state, facts
         found = self._newest()

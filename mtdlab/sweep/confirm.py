@@ -46,11 +46,9 @@ def plan_confirmation(
     The seeds begin at the next multiple of 1,000 above the largest of the study. A confirmation
     that is begun keeps its configurations, also if the study has grown; more seeds extend it.
 
-    Raises:
-        NothingToReport: where the study is missing or has no two levels to compare.
-        MtdlabError: where its methods come from other imported modules or another program trained
-            it.
-        StorageError: where the database fails.
+    Raises NothingToReport where the study is missing or has no two levels to compare, MtdlabError
+    where its methods come from other imported modules or another program trained it, StorageError
+    where the database fails.
     """
     frames = load_study(study, url, curves=False)
     original = read_recorded(url, study)

@@ -8,7 +8,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 
 @lru_cache(maxsize=1)
@@ -39,10 +38,8 @@ def describe_versions(packages: tuple[str, ...]) -> str:
 def different_versions(first: str, second: str) -> tuple[str, str]:
     """The parts of two results of `describe_versions` that differ."""
     parts = [text.replace(" (", ", (").split(", ") for text in (first, second)]
-    pairs: list[tuple[Any, Any]] = [
-        (one, two) for one, two in zip_longest(*parts, fillvalue="") if one != two
-    ]
-    return ", ".join(one for one, _ in pairs), ", ".join(two for _, two in pairs)
+    pairs = [pair for pair in zip_longest(*parts, fillvalue="") if pair[0] != pair[1]]
+    return ", ".join(pair[0] for pair in pairs), ", ".join(pair[1] for pair in pairs)
 
 
 def _commit() -> str:

@@ -72,11 +72,9 @@ def find_repeatable(
 ) -> Repeatable:
     """A trial's recorded settings. modules: the imported ones, for a method that is not built in.
 
-    Raises:
-        NothingToReport: where study or trial is missing.
-        MtdlabError: where the trial has not ended, other modules were imported, or this version has
-            no such settings.
-        StorageError: where the database fails.
+    Raises NothingToReport where study or trial is missing; MtdlabError where the trial has not
+    ended, other modules were imported, or this version has no such settings; StorageError where the
+    database fails.
     """
     trial, recorded = read_trial(url, study, number), read_recorded(url, study)
     state = living_state(trial.row)
@@ -115,12 +113,8 @@ def find_repeatable(
 def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) -> Reproduction:
     """Train with the recorded settings and number of threads; what `on_step` raises ends it.
 
-    Args:
-        out: the folder to save the model into, or None.
-
-    Raises:
-        TrialError: where training fails.
-        MtdlabError: where texts, encoder or device are missing.
+    The model is saved into `out`, if given. Raises TrialError where training fails, MtdlabError
+    where texts, encoder or device are missing.
     """
     trial, settings = repeatable.trial, repeatable.settings
     with _recorded_threads(trial.environment):

@@ -25,9 +25,8 @@ _ARRAYS, _VALUES = "arrays.safetensors", "values.json"
 def save_result(folder: Path, result: Result, identity: str) -> None:
     """Write a result and sync it to the disk. A disk that fails is ignored: the database is next.
 
-    Args:
-        folder: of the trial's checkpoints.
-        identity: what the result depends on: a trial of another identity does not take it.
+    `folder` is that of the trial's checkpoints, `identity` what the result depends on: a trial of
+    another identity does not take it.
     """
     values: dict[str, Any] = {
         field.name: getattr(result, field.name)

@@ -9,6 +9,7 @@ from mtdlab.device import choose_device
 from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result
+from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.best_model import (
     Trained,
     publish_left_models,
@@ -23,7 +24,7 @@ from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import VERSIONS, check_training
 from mtdlab.sweep.results import complete, ended_early
-from mtdlab.sweep.shared_checkpoints import shared_checkpoints
+from mtdlab.sweep.shared_checkpoints import SharedCheckpoints
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
@@ -49,7 +50,8 @@ class Trainer(Objective):
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
         study, store, claim = run.study, run.study.store, run.claim
-        shared = shared_checkpoints(store, run.folder)
+        place = store.artifacts()
+        shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
