@@ -2,7 +2,6 @@
 
 import platform
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,15 +15,12 @@ def describe_processor(instructions: str = "") -> str:
 
     Both decide the order of floating-point sums, so that the same run ends with other bits.
     """
-    name = next((line.split(":", 1)[1].strip() for line in _cpu_lines()), platform.processor())
+    name = platform.processor()
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        name = next(names, name)
     parts = (platform.machine(), instructions, name)
     return ", ".join(dict.fromkeys(part for part in parts if part))
-
-
-def _cpu_lines() -> Iterator[str]:
-    """The lines of Linux's /proc/cpuinfo that name a processor; none on other systems."""
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        yield from (line for line in lines if line.startswith("model name"))
 
 
 @lru_cache(maxsize=1)

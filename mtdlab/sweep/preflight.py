@@ -70,8 +70,7 @@ def check_training(job: Job) -> dict[str, str]:
             (spec.metric, spec.select_by),
         )
         digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
-    warnings = (*setting_warnings(spec), *selection_warnings(spec), *shortfall_warnings(spec))
-    for warning in warnings:
+    for warning in setting_warnings(spec) + selection_warnings(spec) + shortfall_warnings(spec):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
     return digests
 
@@ -202,14 +201,12 @@ def _trials(spec: StudySpec) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
 def _points(spec: StudySpec) -> list[dict[str, Any]]:
     if spec.sampler == "grid":
         return [unit.parameters or {} for unit in spec.units() if unit.seed == spec.seeds[0]]
-    searched = {
-        name: dimension.values
+    pairs = [
+        [(name, value) for value in dimension.values]
         for name, dimension in spec.search.items()
         if isinstance(dimension, Choices) and not spec.known[name].is_number
-    }
-    return [
-        dict(zip(searched, values, strict=True)) for values in itertools.product(*searched.values())
     ]
+    return [dict(point) for point in itertools.product(*pairs)]
 
 
 VERSIONS = "versions"

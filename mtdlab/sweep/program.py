@@ -208,10 +208,9 @@ def _complete(spec: ProgramSpec, returned: object) -> Result:
         items = own_items(returned.get(PER_ITEM), scores, spec.metric, origin)
     except ValueError as error:
         raise TrialError(f"{name}: {error}") from None
-    values = {"score": scores[spec.metric]}
     # items of other scores are not needed
     kept = {score: each for score, each in items.items() if score == spec.metric}
-    return Result("COMPLETE", values=values, scores=scores, items=kept)
+    return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)
 
 
 def _kind(value: object) -> str:
@@ -236,10 +235,9 @@ def _step(value: Any) -> int:
 
 def _environment(spec: ProgramSpec) -> dict[str, str]:
     """The program, the processor and the versions of what it uses."""
-    program = spec.program
-    used = [package for name, package in _FRAMEWORKS.items() if name in program.uses()]
+    used = [package for name, package in _FRAMEWORKS.items() if name in spec.program.uses()]
     return {
-        "program": f"{program.reference}, SHA-256 {program.module.sha256}",
+        "program": f"{spec.program.reference}, SHA-256 {spec.program.module.sha256}",
         "processor": describe_processor(),
         "versions": describe_versions((*_PACKAGES, *used)),
     }

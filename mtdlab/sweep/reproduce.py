@@ -163,11 +163,7 @@ def _recorded_threads(recorded: Mapping[str, str]) -> Iterator[None]:
 
 def _changed(recorded: Mapping[str, str], present: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """What is recorded and differs now; of versions only those that differ."""
-    changed: dict[str, tuple[str, str]] = {}
-    for name, before in recorded.items():
-        now = present.get(name, "")
-        if name == "versions":
-            before, now = different_versions(before, now)
-        if before != now:
-            changed[name] = (before, now)
-    return changed
+    pairs = {name: (before, present.get(name, "")) for name, before in recorded.items()}
+    if "versions" in pairs:
+        pairs["versions"] = different_versions(*pairs["versions"])
+    return {name: (before, now) for name, (before, now) in pairs.items() if before != now}

@@ -10,12 +10,7 @@ from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result
 from mtdlab.sweep.artifacts import Artifacts
-from mtdlab.sweep.best_model import (
-    Trained,
-    publish_left_models,
-    publish_model,
-    stage_model,
-)
+from mtdlab.sweep.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
