@@ -20,7 +20,7 @@ from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
 from mtdlab.sweep.model_folders import STAGED, folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.shared_checkpoints import SharedCheckpoints, checkpoints_place
 from mtdlab.sweep.shared_models import share_model
-from mtdlab.sweep.study import OpenStudy
+from mtdlab.sweep.study import OpenStudy, TrialRun
 from mtdlab.terminal import print_text
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
@@ -29,11 +29,7 @@ from mtdlab.training.loop import Outcome
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run with everything that saving its model needs.
-
-    Attributes:
-        identity: what its result depends on, for `spool.save_result`.
-    """
+    """A finished run with what saving its model needs, and its identity (`spool.save_result`)."""
 
     settings: TrainerSettings
     inputs: RunInputs
@@ -43,19 +39,13 @@ class Trained:
 
 
 def stage_model(
-    folder: Path,
-    store: Store,
-    claim: Claim,
-    ranking: float,
-    trained: Trained,
-    shared: SharedCheckpoints | None,
+    run: TrialRun, ranking: float, trained: Trained, shared: SharedCheckpoints | None
 ) -> list[str]:
     """Save the model of a trial that would be the study's best by `ranking`; errors as notes.
 
-    folder  of the trial's checkpoints. No error in saving ends the trial; StorageError may be
-    raised.
+    No error in saving ends the trial; StorageError may be raised.
     """
-    best = store.best_trial()
+    best, claim, staged = run.study.store.best_trial(), run.claim, run.folder / STAGED
     # of equal ones the first is the best, as for `Store.best_trial`
     place = (ranking, -claim.number)
     if best is not None and best.ranking is not None and (best.ranking, -best.number) > place:
@@ -64,11 +54,9 @@ def stage_model(
         # saving it may have caused them, and the next one would fail the trial
         return [f"model not saved: the trial's process has died {claim.deaths} times"]
     try:
-        save_model(
-            folder / STAGED, trained.settings, trained.inputs, trained.outcome, trained.facts
-        )
+        save_model(staged, trained.settings, trained.inputs, trained.outcome, trained.facts)
         if shared is not None:
-            shared.upload_model(folder / STAGED)
+            shared.upload_model(staged)
     except ArtifactsError as error:
         return [f"model not shared: {error}"]
     except Exception as error:

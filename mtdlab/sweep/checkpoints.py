@@ -52,11 +52,7 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial, in a folder of its own.
-
-    Attributes:
-        shared: those that all machines see; None where the study has none.
-    """
+    """The checkpoints of one trial, in a folder of its own, and those that all machines share."""
 
     def __init__(self, folder: Path, shared: SharedCheckpoints | None = None) -> None:
         self.folder, self.shared = folder, shared

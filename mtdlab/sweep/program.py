@@ -73,10 +73,11 @@ class ProgramObjective(Objective):
         reports = Reports(run)
         notes = (f"called again after step {reports.furthest}",) if reports.furthest else ()
         try:
-            seconds = _Seconds(run.folder / _SECONDS)
             result = _complete(spec, _call(spec, settings, run.folder / FOLDER, reports))
         except (Interrupted, StorageError):
-            seconds.save()
+            # a disk that fails is ignored
+            with suppress(OSError):
+                (run.folder / _SECONDS).write_text(f"{reports.seconds()}", encoding="utf-8")
             raise
         except ClaimLost:
             raise
@@ -86,7 +87,7 @@ class ProgramObjective(Objective):
             return notes
         whole = replace(
             result,
-            values={**result.values, "wall_seconds": seconds.total()},
+            values={**result.values, "wall_seconds": reports.seconds()},
             arrays=reports.arrays("curve/step", "curve/score"),
             environment=_environment(spec),
         )
@@ -112,9 +113,19 @@ class Reports(Watch):
     def __init__(self, run: TrialRun) -> None:
         super().__init__(run)
         self._file = run.folder / _REPORTS
-        self.reported |= _read_reports(self._file)
+        with suppress(OSError, UnicodeDecodeError):
+            for line in self._file.read_text(encoding="utf-8").splitlines(keepends=True):
+                with suppress(ValueError):
+                    step, score = line.split()
+                    # one that was not written to its end is left out
+                    if line.endswith("\n"):
+                        self.reported[int(step)] = float(score)
         self.furthest = max(self.reported, default=0)
         self._has_deaths = bool(run.claim.deaths)
+        self._before, self._start = 0.0, time.perf_counter()
+        # missing, or not written to its end
+        with suppress(OSError, ValueError):
+            self._before = float((run.folder / _SECONDS).read_text(encoding="utf-8"))
 
     def __call__(self, step: int, score: float) -> None:
         """Record a score x 100 after `step` steps.
@@ -140,36 +151,9 @@ class Reports(Watch):
         if self.run.stop.requested():
             raise Interrupted
 
-
-def _read_reports(file: Path) -> dict[int, float]:
-    """The reports of earlier calls by step; a line that was not written to its end is left out."""
-    found = {}
-    with suppress(OSError, UnicodeDecodeError):
-        for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
-            with suppress(ValueError):
-                step, score = line.split()
-                if line.endswith("\n"):
-                    found[int(step)] = float(score)
-    return found
-
-
-class _Seconds:
-    """The time that the calls of one trial take, over its interruptions."""
-
-    def __init__(self, file: Path) -> None:
-        self._file, self._before, self._start = file, 0.0, time.perf_counter()
-        # missing, or not written to its end
-        with suppress(OSError, ValueError):
-            self._before = float(file.read_text(encoding="utf-8"))
-
-    def total(self) -> float:
-        """Seconds so far."""
+    def seconds(self) -> float:
+        """The time that the calls of the trial have taken so far, over its interruptions."""
         return self._before + time.perf_counter() - self._start
-
-    def save(self) -> None:
-        """Write them for the next call; a disk that fails is ignored."""
-        with suppress(OSError):
-            self._file.write_text(f"{self.total()}", encoding="utf-8")
 
 
 def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> object:

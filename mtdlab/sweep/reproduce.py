@@ -27,12 +27,7 @@ from mtdlab.user_code import UserModule
 
 @dataclass(frozen=True)
 class Repeatable:
-    """A trial with what running it again needs.
-
-    Attributes:
-        settings: its own, at the precision that it ran with.
-        metric: the study's.
-    """
+    """A trial with its settings, at the precision that it ran with, and the metric of its study."""
 
     study: str
     metric: str
@@ -124,8 +119,8 @@ def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) 
     if out is not None:
         with locked(out.absolute()):
             save_model(out, settings, inputs, outcome, present)
-    metric = {repeatable.metric: outcome.score_of(repeatable.metric)[0]}
-    scores = outcome.all_scores() | metric
+    metric = repeatable.metric
+    scores = outcome.all_scores() | {metric: outcome.score_of(metric)[0]}
     first_step = _first_difference(trial, outcome)
     return Reproduction(
         trial,

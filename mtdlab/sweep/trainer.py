@@ -52,7 +52,7 @@ class Trainer(Objective):
         notes = checkpoints.notes
         if trained is not None:
             ranking = result.scores[study.row.select_by]
-            notes += stage_model(run.folder, store, claim, ranking, trained, shared)
+            notes += stage_model(run, ranking, trained, shared)
             run.heartbeat.beat()
             run.heartbeat.check()
             save_result(run.folder, result, trained.identity)
