@@ -28,9 +28,8 @@ class ArtifactsError(MtdlabError):
 def artifacts_url(given: str) -> str:
     """The URL that --artifacts means; a path becomes the `file:` URL of its absolute path.
 
-    Raises:
-        MtdlabError: for a URL with a password or a key, since it is recorded and printed, and for
-            one without a place.
+    Raises MtdlabError for a URL with a password or a key, which is recorded and printed, and for
+    one without a place.
     """
     scheme = _SCHEME.match(given)
     if _CREDENTIALS.search(given):
@@ -66,33 +65,29 @@ class Artifacts:
     def check(self) -> None:
         """Write a small file, read it, and remove it."""
         name, text = f".mtdlab-{secrets.token_hex(8)}", self.url.encode()
-        with self._explained("cannot be used"):
-            files, root = self._opened
-            self._write(f"{root}/{name}", lambda path: files.pipe_file(path, text))
+        with self._opened("cannot be used") as (files, root):
+            _write(files, f"{root}/{name}", lambda path: files.pipe_file(path, text))
             if files.cat_file(f"{root}/{name}") != text:
                 raise OSError("what was written is not what is read")
             files.rm_file(f"{root}/{name}")
 
     def upload(self, folder: Path, name: str, last: str) -> None:
         """Copy the files of a folder to `name`, the file `last` after all others."""
-        with self._explained("cannot be written to"):
-            files, root = self._opened
+        with self._opened("cannot be written to") as (files, root):
             for path in sorted(folder.rglob("*"), key=lambda each: each == folder / last):
                 if path.is_file():
                     target = f"{root}/{name}/{path.relative_to(folder).as_posix()}"
-                    self._write(target, lambda remote, path=path: files.put_file(path, remote))
+                    _write(files, target, lambda remote, path=path: files.put_file(path, remote))
 
     def download(self, name: str, wanted: Iterable[str], folder: Path) -> None:
         """Copy files of `name` into a folder."""
-        with self._explained("cannot be read"):
-            files, root = self._opened
+        with self._opened("cannot be read") as (files, root):
             for each in wanted:
                 files.get_file(f"{root}/{name}/{each}", folder / each)
 
     def files(self, name: str) -> list[str]:
         """The paths of all files below `name`, relative to it; none where there is no such name."""
-        with self._explained("cannot be read"):
-            files, root = self._opened
+        with self._opened("cannot be read") as (files, root):
             with suppress(FileNotFoundError):
                 start = f"{root}/{name}/"
                 found = map(str, files.find(start.rstrip("/")))
@@ -101,46 +96,40 @@ class Artifacts:
 
     def remove(self, name: str) -> None:
         """Remove a folder; one that is not there is none to remove."""
-        with self._explained("cannot be written to"):
-            files, root = self._opened
-            with suppress(FileNotFoundError):
-                files.rm(f"{root}/{name}", recursive=True)
-
-    @property
-    def _opened(self) -> tuple[Any, str]:
-        """The file system of the driver, and the place in it."""
-        # imports the driver of the URL
-        from fsspec.core import url_to_fs
-
-        files, root = url_to_fs(self.url)
-        # what it has listed: another machine may have written since
-        files.invalidate_cache()
-        return files, str(root).rstrip("/")
-
-    def _write(self, path: str, write: Any) -> None:
-        """Write a file, after its folder where the file system has folders.
-
-        A bucket that is missing is not created: it may be misspelt.
-        """
-        files, _ = self._opened
-        try:
-            write(path)
-        except FileNotFoundError:
-            if not files.exists(path.partition("/")[0] or "/"):
-                raise
-            files.makedirs(path.rpartition("/")[0], exist_ok=True)
-            write(path)
+        with self._opened("cannot be written to") as (files, root), suppress(FileNotFoundError):
+            files.rm(f"{root}/{name}", recursive=True)
 
     @contextmanager
-    def _explained(self, problem: str) -> Iterator[None]:
-        """Turn an error of the driver, which may be of any type, into a sentence."""
+    def _opened(self, problem: str) -> Iterator[tuple[Any, str]]:
+        """The file system of the driver, and the place in it.
+
+        An error of the driver, which may be of any type, becomes a sentence with `problem`.
+        """
         try:
-            yield
-        except ArtifactsError:
-            raise
+            # imports the driver of the URL
+            from fsspec.core import url_to_fs
+
+            files, root = url_to_fs(self.url)
+            # what it has listed: another machine may have written since
+            files.invalidate_cache()
+            yield files, str(root).rstrip("/")
         except Exception as error:
             hint = _EXTRAS.get(self.url.partition(":")[0], "")
             more = hint if isinstance(error, ImportError) else ""
             raise ArtifactsError(
                 f"shared place {self.url} {problem} ({one_line(error)[:_LONGEST]}){more}"
             ) from error
+
+
+def _write(files: Any, path: str, write: Any) -> None:
+    """Write a file, after its folder where the file system has folders.
+
+    A bucket that is missing is not created: it may be misspelt.
+    """
+    try:
+        write(path)
+    except FileNotFoundError:
+        if not files.exists(path.partition("/")[0] or "/"):
+            raise
+        files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        write(path)

@@ -20,7 +20,7 @@ from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
 from mtdlab.sweep.model_folders import STAGED, folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.shared_checkpoints import SharedCheckpoints, checkpoints_place
 from mtdlab.sweep.shared_models import share_model
-from mtdlab.sweep.study import OpenStudy
+from mtdlab.sweep.study import OpenStudy, TrialRun
 from mtdlab.terminal import print_text
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
@@ -29,11 +29,7 @@ from mtdlab.training.loop import Outcome
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run with everything that saving its model needs.
-
-    Attributes:
-        identity: what its result depends on, for `spool.save_result`.
-    """
+    """A finished run with what saving its model needs, and its identity (`spool.save_result`)."""
 
     settings: TrainerSettings
     inputs: RunInputs
@@ -43,19 +39,13 @@ class Trained:
 
 
 def stage_model(
-    folder: Path,
-    store: Store,
-    claim: Claim,
-    ranking: float,
-    trained: Trained,
-    shared: SharedCheckpoints | None,
+    run: TrialRun, ranking: float, trained: Trained, shared: SharedCheckpoints | None
 ) -> list[str]:
     """Save the model of a trial that would be the study's best by `ranking`; errors as notes.
 
-    folder  of the trial's checkpoints. No error in saving ends the trial; StorageError may be
-    raised.
+    No error in saving ends the trial; StorageError may be raised.
     """
-    best = store.best_trial()
+    best, claim, staged = run.study.store.best_trial(), run.claim, run.folder / STAGED
     # of equal ones the first is the best, as for `Store.best_trial`
     place = (ranking, -claim.number)
     if best is not None and best.ranking is not None and (best.ranking, -best.number) > place:
@@ -64,11 +54,9 @@ def stage_model(
         # saving it may have caused them, and the next one would fail the trial
         return [f"model not saved: the trial's process has died {claim.deaths} times"]
     try:
-        save_model(
-            folder / STAGED, trained.settings, trained.inputs, trained.outcome, trained.facts
-        )
+        save_model(staged, trained.settings, trained.inputs, trained.outcome, trained.facts)
         if shared is not None:
-            shared.upload_model(folder / STAGED)
+            shared.upload_model(staged)
     except ArtifactsError as error:
         return [f"model not shared: {error}"]
     except Exception as error:
@@ -116,32 +104,29 @@ def publish_left_models(study: OpenStudy) -> None:
     Checkpoints of trials that have ended are removed, also shared ones, and the best trial's model
     is shared if it is on this machine alone. May raise StorageError.
     """
-    place = study.store.artifacts()
+    store, model, names = study.store, study.job.model, frozenset[str]()
+    place = store.artifacts()
+    artifacts = None if place is None else Artifacts(place)
     try:
-        _publish_left(study, None if place is None else Artifacts(place))
+        if artifacts is not None:
+            if model.exists():
+                with locked(model):
+                    share_model(model, store, artifacts)
+            files = artifacts.files(checkpoints_place(study.spec.name))
+            names = frozenset(each.partition("/")[0] for each in files)
+        for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
+            shared = None
+            if artifacts is not None and folder.name in names:
+                shared = SharedCheckpoints.of(artifacts, folder)
+            best, saved = store.best_trial(), store.saved_model()
+            is_best = best is not None and best.row == claim.row
+            if is_best and (saved is None or saved.trial != claim.number):
+                if shared is not None and not (folder / STAGED).exists():
+                    shared.download_model(folder / STAGED)
+                if note := publish_model(folder, model, store, claim):
+                    print_text(f"trial {claim.number}: {note}", file=sys.stderr)
+            remove_checkpoints_of(folder)
+            if shared is not None:
+                shared.remove()
     except ArtifactsError as error:
         print_text(f"mtdlab: {error}; the next sweep tries it again", file=sys.stderr)
-
-
-def _publish_left(study: OpenStudy, artifacts: Artifacts | None) -> None:
-    store, model, names = study.store, study.job.model, frozenset[str]()
-    if artifacts is not None:
-        if model.exists():
-            with locked(model):
-                share_model(model, store, artifacts)
-        files = artifacts.files(checkpoints_place(study.spec.name))
-        names = frozenset(each.partition("/")[0] for each in files)
-    for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
-        shared = None
-        if artifacts is not None and folder.name in names:
-            shared = SharedCheckpoints.of(artifacts, folder)
-        best, saved = store.best_trial(), store.saved_model()
-        is_best = best is not None and best.row == claim.row
-        if is_best and (saved is None or saved.trial != claim.number):
-            if shared is not None and not (folder / STAGED).exists():
-                shared.download_model(folder / STAGED)
-            if note := publish_model(folder, model, store, claim):
-                print_text(f"trial {claim.number}: {note}", file=sys.stderr)
-        remove_checkpoints_of(folder)
-        if shared is not None:
-            shared.remove()

@@ -52,11 +52,7 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
 
 
 class TrialCheckpoints:
-    """The checkpoints of one trial, in a folder of its own.
-
-    Attributes:
-        shared: those that all machines see; None where the study has none.
-    """
+    """The checkpoints of one trial, in a folder of its own, and those that all machines share."""
 
     def __init__(self, folder: Path, shared: SharedCheckpoints | None = None) -> None:
         self.folder, self.shared = folder, shared
@@ -70,10 +66,7 @@ class TrialCheckpoints:
         """Load the newest intact checkpoint into `state`, if there is one, and save this state.
 
         The block then runs with the number of threads with which the trial began: sums over
-        another number of threads end with other bits.
-
-        Args:
-            facts: `describe_run` of this trial.
+        another number of threads end with other bits. `facts` is `describe_run` of this trial.
         """
         self._state, self._facts = state, facts
         found = self._newest()

@@ -46,11 +46,9 @@ def plan_confirmation(
     The seeds begin at the next multiple of 1,000 above the largest of the study. A confirmation
     that is begun keeps its configurations, also if the study has grown; more seeds extend it.
 
-    Raises:
-        NothingToReport: where the study is missing or has no two levels to compare.
-        MtdlabError: where its methods come from other imported modules or another program trained
-            it.
-        StorageError: where the database fails.
+    Raises NothingToReport where the study is missing or has no two levels to compare, MtdlabError
+    where its methods come from other imported modules or another program trained it, StorageError
+    where the database fails.
     """
     frames = load_study(study, url, curves=False)
     original = read_recorded(url, study)
@@ -59,7 +57,7 @@ def plan_confirmation(
     try:
         begun = read_recorded(url, name)
     except NothingToReport:
-        text = _write(frames, url, name, seeds)
+        text = _write(frames, original, url, seeds)
     else:
         text = _with_seeds(begun.file_text, name, seeds)
     spec = parse_study(name, text, modules, original.file_folder, program)
@@ -73,20 +71,19 @@ def remeasured(confirmation: Confirmation, url: str) -> Difference:
     return _difference(load_study(confirmation.spec.name, url, curves=False), confirmation.spec)
 
 
-def _write(frames: StudyFrames, url: str, name: str, seeds: int) -> str:
-    """The file of a confirmation."""
+def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:
+    """The file of a confirmation of the study that is recorded."""
     context = StudyContext(frames)
     trials, _ = judged_trials(frames, context.curve_trials)
     try:
         best, other = choose_candidates(trials, frames.settings, context.verdict)
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
-    recorded = read_recorded(url, frames.name)
     first, second = (_settings(recorded, url, each.number) for each in (best, other))
     varied = [setting for setting in first if first[setting] != second[setting]]
     start = 1000 * (read_largest_seed(url, frames.name) // 1000 + 1)
     values = {
-        "study": name,
+        "study": f"{frames.name}-confirm",
         "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "
         f"MTD {format_mtd(best.mtd)}, against its runner-up, MTD {format_mtd(other.mtd)}.",
         "metric": recorded.metric,

@@ -73,10 +73,7 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
 
 
 def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
-    """Versions, device, threads and free disk of this machine.
-
-    disk  free bytes where models and the database are kept.
-    """
+    """Versions, device, threads, and free bytes where models and the database are kept."""
     import torch
 
     from mtdlab.device import choose_device
@@ -96,9 +93,11 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
     }
 
 
-def find_leftovers(record: Record, models: Path) -> list[Problem]:
+def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
     """The problems of a study in the folder of models."""
-    return [problem for check in LEFTOVERS for problem in check(record, models)]
+    yield from model_is_that_of_the_best_trial(record, models)
+    yield from checkpoints_belong_to_unfinished_trials(record, models)
+    yield from nothing_temporary_is_left(record, models)
 
 
 def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
@@ -167,10 +166,3 @@ def find_notes(record: Record, models: Path) -> Iterator[str]:
         result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT
         if row.state in ("WAITING", "RUNNING") and result.exists():
             yield f"{result} holds the result of a trial, which the next sweep records"
-
-
-LEFTOVERS = (
-    model_is_that_of_the_best_trial,
-    checkpoints_belong_to_unfinished_trials,
-    nothing_temporary_is_left,
-)

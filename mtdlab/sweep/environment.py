@@ -16,6 +16,10 @@ PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
     model, fields = inputs.encoder.model, inputs.encoder.traits.dropout_fields
+    selection = ""
+    if settings.select_on == "sts_average":
+        sets = describe_sets(settings.evaluation)
+        selection = f"; checkpoints selected on the average of {sets}"
     weights = sum(parameter.numel() for parameter in model.parameters())
     return {
         "corpus": f"{settings.corpus}: {len(inputs.tokens):,} {inputs.corpus.unit}, "
@@ -25,20 +29,12 @@ def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
         "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
         f"{len(inputs.test.gold):,} test pairs (sts_test)"
         + (f"; tasks {settings.tasks}" if settings.tasks else "")
-        + _selection(settings)
+        + selection
         + "".join(f"; {name}: {text}" for name, text in inputs.suite.shortfalls.items()),
         "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
         "processor": describe_processor(torch.backends.cpu.get_cpu_capability()),
         "versions": describe_versions(PACKAGES),
     }
-
-
-def _selection(settings: TrainerSettings) -> str:
-    """The sets that checkpoints are selected on, where these are not the dev or test pairs."""
-    if settings.select_on != "sts_average":
-        return ""
-    sets = describe_sets(settings.evaluation)
-    return f"; checkpoints selected on the average of {sets}"
 
 
 def _unknown(inputs: RunInputs) -> str:

@@ -40,11 +40,9 @@ def delete_study(study: str, url: str, models: Path) -> None:
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
-    Raises:
-        NothingToReport: if there is no such study.
-        MtdlabError: if `new` is not a name of a study or a folder of that name exists, while a
-            sweep runs the study, and if a folder cannot be renamed after the study was.
-        StorageError: if the database fails or `new` is taken.
+    Raises NothingToReport if there is no such study; MtdlabError if `new` is not a name of a study
+    or a folder of that name exists, while a sweep runs the study, and if a folder cannot be renamed
+    after the study was; StorageError if the database fails or `new` is taken.
     """
     for name in (old, new):
         _check_name(name)
@@ -66,17 +64,12 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
             f"study {old} is renamed to {new}, but {before} could not be renamed "
             f"({(error.strerror or str(error)).lower()}); rename it to {after} yourself"
         ) from None
-    if store is not None:
-        _record_folder(store, models / old, models / new)
+    model = store and store.saved_model()
+    here = (platform.node(), str((models / old).absolute()))
+    # it may be that of another machine, or in another folder
+    if store and model and (model.host, model.folder) == here:
+        store.record_model(model.trial, model.host, str((models / new).absolute()))
     return list(present.values())
-
-
-def _record_folder(store: Store, before: Path, after: Path) -> None:
-    """Record the new folder of a study's model, if it is the one that was renamed."""
-    model = store.saved_model()
-    here = (platform.node(), str(before.absolute()))
-    if model is not None and (model.host, model.folder) == here:
-        store.record_model(model.trial, model.host, str(after.absolute()))
 
 
 def export_study(study: str, url: str, out: Path) -> None:
@@ -172,8 +165,7 @@ def _check_name(name: str) -> None:
 def _refuse_live(study: str, url: str) -> Store | None:
     """The store of a study, None for one of Optuna's only.
 
-    Raises:
-        MtdlabError: while a process that may be alive runs a sweep or a trial of the study.
+    Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
     """
     identity = find_id(url, study)
     if identity is None:
@@ -190,9 +182,8 @@ def _refuse_live(study: str, url: str) -> Store | None:
 def adapt_command(command: str, new_name: str = "", storage: str = "") -> str:
     """The command that resumes a study; empty for one that cannot do it.
 
-    Args:
-        new_name: the study's, if it was renamed: only `mtdlab sweep` takes another one.
-        storage: the URL of its database, if it was copied to another one.
+    `new_name` is the study's if it was renamed (only `mtdlab sweep` takes another one), `storage`
+    the URL of its database if it was copied to another one.
     """
     words = shlex.split(command)
     if new_name:
@@ -207,13 +198,10 @@ def adapt_command(command: str, new_name: str = "", storage: str = "") -> str:
 
 def _without(words: list[str], option: str, value: str = "") -> list[str]:
     """The words of a command without an option whose value begins with `value`."""
-    kept, index = [], 0
-    while index < len(words):
-        following = words[index + 1] if index + 1 < len(words) else ""
-        if words[index] == option and following.startswith(value):
-            index += 2
-            continue
-        if not words[index].startswith(f"{option}={value}"):
-            kept.append(words[index])
-        index += 1
-    return kept
+    return [
+        word
+        for before, word, after in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True)
+        if not (word == option and after.startswith(value))
+        and not (before == option and word.startswith(value))
+        and not word.startswith(f"{option}={value}")
+    ]

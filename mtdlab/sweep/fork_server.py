@@ -104,9 +104,11 @@ def main(control: int, alive: int, modules: Sequence[str]) -> None:
     """In the server: import, then fork and wait as requested. In a fork: a worker process."""
     os.set_inheritable(control, False)
     os.set_inheritable(alive, False)
-    requests = Connection(control)
+    requests, sweep = Connection(control), select.poll()
+    sweep.register(alive, 0)
     for module in modules:
-        if _is_closed(alive):
+        # it has ended
+        if sweep.poll(0):
             return
         # a worker that needs it reports what is wrong
         with suppress(Exception):
@@ -115,12 +117,6 @@ def main(control: int, alive: int, modules: Sequence[str]) -> None:
     gc.freeze()
     if (socket := _serve(requests)) is not None:
         worker_process.main(socket, alive)
-
-
-def _is_closed(pipe: int) -> bool:
-    now = select.poll()
-    now.register(pipe, 0)
-    return bool(now.poll(0))
 
 
 def _serve(requests: "Connection[Any, Any]") -> int | None:

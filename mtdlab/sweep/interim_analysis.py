@@ -89,12 +89,9 @@ def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) 
     ]
     if index + 2 == len(spec.looks):
         return tuple(new)
-    level = {unit.setting: _level(spec, unit) for unit in spec.first_units()}
+    level = {}
+    for unit in spec.first_units():
+        mtd = spec.settings(unit.parameters or {}, unit.seed).mtd
+        level[unit.setting] = math.nan if mtd is None else round(mtd, MTD_DECIMALS)
     leading = leading_levels(sorted(set(level.values())), optimal)
     return tuple(unit for unit in new if level[unit.setting] in leading)
-
-
-def _level(spec: StudySpec, unit: Unit) -> float:
-    """The level of MTD of a configuration."""
-    mtd = spec.settings(unit.parameters or {}, unit.seed).mtd
-    return math.nan if mtd is None else round(mtd, MTD_DECIMALS)

@@ -2,13 +2,11 @@
 
 import platform
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 
 @lru_cache(maxsize=1)
@@ -17,15 +15,12 @@ def describe_processor(instructions: str = "") -> str:
 
     Both decide the order of floating-point sums, so that the same run ends with other bits.
     """
-    name = next((line.split(":", 1)[1].strip() for line in _cpu_lines()), platform.processor())
+    name = platform.processor()
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        name = next(names, name)
     parts = (platform.machine(), instructions, name)
     return ", ".join(dict.fromkeys(part for part in parts if part))
-
-
-def _cpu_lines() -> Iterator[str]:
-    """The lines of Linux's /proc/cpuinfo that name a processor; none on other systems."""
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        yield from (line for line in lines if line.startswith("model name"))
 
 
 @lru_cache(maxsize=1)
@@ -39,10 +34,8 @@ def describe_versions(packages: tuple[str, ...]) -> str:
 def different_versions(first: str, second: str) -> tuple[str, str]:
     """The parts of two results of `describe_versions` that differ."""
     parts = [text.replace(" (", ", (").split(", ") for text in (first, second)]
-    pairs: list[tuple[Any, Any]] = [
-        (one, two) for one, two in zip_longest(*parts, fillvalue="") if one != two
-    ]
-    return ", ".join(one for one, _ in pairs), ", ".join(two for _, two in pairs)
+    pairs = [pair for pair in zip_longest(*parts, fillvalue="") if pair[0] != pair[1]]
+    return ", ".join(pair[0] for pair in pairs), ", ".join(pair[1] for pair in pairs)
 
 
 def _commit() -> str:

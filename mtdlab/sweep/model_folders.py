@@ -22,10 +22,7 @@ STAGED = "model"
 def read_kept_trial(model: Path) -> int:
     """The number of the trial whose model is kept in a folder.
 
-    Raises:
-        OSError: where there is none.
-        ValueError
-        KeyError: where its record is damaged.
+    Raises OSError where there is none; ValueError, KeyError or TypeError for a damaged record.
     """
     return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
 
@@ -49,10 +46,9 @@ def remove_checkpoints_of(folder: Path) -> None:
 def folders_of_ended(
     store: "Store", checkpoints: Path, shared: Set[str] = frozenset()
 ) -> "Iterator[tuple[Claim, Path]]":
-    """The trials that have ended and have a folder in that of the checkpoints.
+    """The trials that have ended and have a folder in that of the checkpoints, or in `shared`.
 
-    Args:
-        shared: the names of folders that are elsewhere, of which those of ended trials are added.
+    The latter are the names of folders that are elsewhere.
     """
     if shared or checkpoints.exists():
         for claim in store.ended():

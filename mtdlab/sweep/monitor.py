@@ -1,8 +1,9 @@
 """What a worker does after every step of a trial: stop, prune, save a checkpoint."""
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import optuna
 
 from mtdlab.config import TrainerSettings
@@ -43,6 +44,14 @@ class Watch:
         if optuna_study.is_watched and optuna_study.report(self.run.claim.number, step, score):
             raise optuna.TrialPruned
 
+    def arrays(self, *names: str) -> dict[str, Any]:
+        """The reports as arrays (P,) for P of them: the steps, and the scores by step."""
+        points = sorted(self.reported.items())
+        return {
+            name: np.asarray([point[column] for point in points], dtype=np.float32)
+            for column, name in enumerate(names)
+        }
+
 
 class TrialMonitor(Watch):
     """Called after every step: stops and prunes the trial, reports its step, saves its state.
@@ -61,7 +70,10 @@ class TrialMonitor(Watch):
         """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
         and optuna.TrialPruned.
         """
-        self.passed(step, step + 1 if self._is_evaluated(step + 1) else step)
+        last, every = self.settings.steps, self.settings.evaluate_every
+        following = step + 1
+        is_evaluated = following == last or (following < last and following % every == 0)
+        self.passed(step, following if is_evaluated else step)
         if self.run.stop.requested():
             self._save()
             raise Interrupted
@@ -76,7 +88,3 @@ class TrialMonitor(Watch):
         self.run.heartbeat.check()
         if self.checkpoints.save() and self.run.claim.deaths:
             self.run.study.store.forget_deaths(self.run.claim)
-
-    def _is_evaluated(self, step: int) -> bool:
-        last, every = self.settings.steps, self.settings.evaluate_every
-        return step == last or (step < last and step % every == 0)

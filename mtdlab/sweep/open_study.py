@@ -45,10 +45,8 @@ def open_study(
     A study in which no trial has begun is replaced where the file differs from the recorded one;
     `notify` then gets a sentence.
 
-    Raises:
-        MtdlabError: where the file differs in more than added trials from that of a study in which
-            a trial has begun.
-        StorageError: where the database fails.
+    Raises MtdlabError where the file differs in more than added trials from that of a study in
+    which a trial has begun, StorageError where the database fails.
     """
     # messages and the record name it
     command = without_passwords(command)
@@ -82,19 +80,14 @@ def open_study(
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
     store.release_dead()
-    _repair_copy(store, spec.name)
-    return store
-
-
-def _repair_copy(store: Store, name: str) -> None:
-    """Write the study to Optuna's tables where it is missing or differs there."""
     if differing := store.repair_copy():
         _LOG.warning(
             "study %s: Optuna's tables had another end of %d of its trials; mtdlab's record "
             "decides, and was written over it",
-            name,
+            spec.name,
             differing,
         )
+    return store
 
 
 def _record(spec: StudySpec, url: str, command: str) -> Store:
@@ -231,10 +224,10 @@ def _with_added_settings(
     if isinstance(spec, ProgramSpec):
         return recorded
     if "method" in spec.search:
-        sections = {name: recorded[name] for name in recorded if name in spec.methods}
         return recorded | {
             name: _with_defaults(section, new[name], name, spec)
-            for name, section in sections.items()
+            for name, section in recorded.items()
+            if name in spec.methods
         }
     return _with_defaults(recorded, new, spec.methods[0], spec)
 
@@ -259,13 +252,8 @@ def read_defined(
 ) -> tuple[StudySpec, str]:
     """A study with the profile and --set of its last sweep, and the command of that sweep.
 
-    Args:
-        modules, program: the imported ones, which have to be those of the study.
-
-    Raises:
-        NothingToReport: where the study is missing.
-        MtdlabError: where it needs other modules or another program.
-        StorageError: where the database fails.
+    Raises NothingToReport where the study is missing, MtdlabError where it needs other imported
+    modules or another program than the given ones, StorageError where the database fails.
     """
     recorded = read_recorded(url, study)
     refuse_other_objective(study, recorded.objective, program.reference if program else "")

@@ -60,9 +60,8 @@ class OptunaStudy:
     def draw(self, claim: Claim) -> dict[str, Any]:
         """The parameters of a configuration, by the study's sampler.
 
-        Raises:
-            StorageError: where the database fails.
-            MtdlabError: where the study was deleted through Optuna.
+        Raises StorageError where the database fails, MtdlabError where the study was deleted
+        through Optuna.
         """
         with translate_errors(self._url):
             return draw(self._load(), claim.number, sampler(self._spec, claim.setting), self._spec)

@@ -44,8 +44,7 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
 def check_training(job: Job) -> dict[str, str]:
     """Check what trials of mtdlab's trainer need. Raises MtdlabError for the first mistake.
 
-    Returns:
-        Digests of the texts and encoders, by setting and value.
+    Returns digests of the texts and encoders, by setting and value.
     """
     # these import torch and transformers
     from mtdlab.sweep.tracking import check_tracking
@@ -71,8 +70,7 @@ def check_training(job: Job) -> dict[str, str]:
             (spec.metric, spec.select_by),
         )
         digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
-    warnings = (*setting_warnings(spec), *selection_warnings(spec), *shortfall_warnings(spec))
-    for warning in warnings:
+    for warning in setting_warnings(spec) + selection_warnings(spec) + shortfall_warnings(spec):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
     return digests
 
@@ -106,8 +104,7 @@ def _pooling_warnings(spec: StudySpec) -> Iterator[str]:
 def _queue_warnings(spec: StudySpec) -> Iterator[str]:
     if spec.sampler != "grid":
         return
-    points = [unit.parameters or {} for unit in spec.units() if unit.seed == spec.seeds[0]]
-    every = [spec.trainer_settings(point, spec.seeds[0]) for point in points]
+    every = [spec.trainer_settings(point, spec.seeds[0]) for point in _points(spec)]
     sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
     for queue, batch in sorted(sizes):
         if 0 < queue < batch:
@@ -121,8 +118,7 @@ def _queue_warnings(spec: StudySpec) -> Iterator[str]:
 def selection_warnings(spec: StudySpec) -> list[str]:
     """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
 
-    Raises:
-        MtdlabError: for an evaluation folder that is not there.
+    Raises MtdlabError for an evaluation folder that is not there.
     """
     # it imports transformers
     from mtdlab.training.selection import warn_of_missing_sets
@@ -136,8 +132,7 @@ def selection_warnings(spec: StudySpec) -> list[str]:
 def shortfall_warnings(spec: StudySpec) -> list[str]:
     """A sentence for each task of the study whose files are shorter than published.
 
-    Raises:
-        MtdlabError: for evaluation data that are missing or damaged.
+    Raises MtdlabError for evaluation data that are missing or damaged.
     """
     # they import scikit-learn and torch
     from mtdlab.evaluation.pairs import evaluation_folder
@@ -206,14 +201,12 @@ def _trials(spec: StudySpec) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
 def _points(spec: StudySpec) -> list[dict[str, Any]]:
     if spec.sampler == "grid":
         return [unit.parameters or {} for unit in spec.units() if unit.seed == spec.seeds[0]]
-    searched = {
-        name: dimension.values
+    pairs = [
+        [(name, value) for value in dimension.values]
         for name, dimension in spec.search.items()
         if isinstance(dimension, Choices) and not spec.known[name].is_number
-    }
-    return [
-        dict(zip(searched, values, strict=True)) for values in itertools.product(*searched.values())
     ]
+    return [dict(point) for point in itertools.product(*pairs)]
 
 
 VERSIONS = "versions"
@@ -223,15 +216,9 @@ VERSIONS = "versions"
 def check_same_inputs(study: str, store: Store, found: Mapping[str, str]) -> str:
     """Record the inputs that this process has found, unless another process has before it.
 
-    Args:
-        found: `Objective.check` of this process: digests by what they are of, and its versions.
-
-    Returns:
-        A sentence where versions differ, else an empty string.
-
-    Raises:
-        MtdlabError: where a text or an encoder differs, since trials of one study would not be
-            comparable.
+    `found` is `Objective.check` of this process: digests by what they are of, and its versions.
+    Returns a sentence where versions differ, else an empty string. Raises MtdlabError where a text
+    or an encoder differs, since trials of one study would not be comparable.
     """
     recorded = store.record_inputs(found)
     differ = [name for name, digest in found.items() if recorded[name] != digest]

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import PER_ITEM, own_items
@@ -73,12 +71,13 @@ class ProgramObjective(Objective):
             run.record(kept)
             return ("its result was kept on the disk",)
         reports = Reports(run)
-        notes = reports.describe_resume()
+        notes = (f"called again after step {reports.furthest}",) if reports.furthest else ()
         try:
-            seconds = _Seconds(run.folder / _SECONDS)
             result = _complete(spec, _call(spec, settings, run.folder / FOLDER, reports))
         except (Interrupted, StorageError):
-            seconds.save()
+            # a disk that fails is ignored
+            with suppress(OSError):
+                (run.folder / _SECONDS).write_text(f"{reports.seconds()}", encoding="utf-8")
             raise
         except ClaimLost:
             raise
@@ -86,10 +85,12 @@ class ProgramObjective(Objective):
             # code of the user can raise any exception, which ends this trial, not the study
             run.record(ended_early(error, reports))
             return notes
-        values = {**result.values, "wall_seconds": seconds.total()}
-        arrays = reports.curve()
-        facts = _environment(spec)
-        whole = replace(result, values=values, arrays=arrays, environment=facts)
+        whole = replace(
+            result,
+            values={**result.values, "wall_seconds": reports.seconds()},
+            arrays=reports.arrays("curve/step", "curve/score"),
+            environment=_environment(spec),
+        )
         run.heartbeat.beat()
         run.heartbeat.check()
         save_result(run.folder, whole, identity)
@@ -103,86 +104,56 @@ class ProgramObjective(Objective):
 
 
 class Reports(Watch):
-    """`report(step, score)` of one trial: records the score, and ends the trial where asked to."""
+    """`report(step, score)` of one trial: records the score, and ends the trial where asked to.
+
+    Attributes:
+        furthest: the last step that earlier calls had reported, 0 without one.
+    """
 
     def __init__(self, run: TrialRun) -> None:
         super().__init__(run)
         self._file = run.folder / _REPORTS
-        self.reported |= _read_reports(self._file)
-        self._furthest = max(self.reported, default=0)
+        with suppress(OSError, UnicodeDecodeError):
+            for line in self._file.read_text(encoding="utf-8").splitlines(keepends=True):
+                with suppress(ValueError):
+                    step, score = line.split()
+                    # one that was not written to its end is left out
+                    if line.endswith("\n"):
+                        self.reported[int(step)] = float(score)
+        self.furthest = max(self.reported, default=0)
         self._has_deaths = bool(run.claim.deaths)
+        self._before, self._start = 0.0, time.perf_counter()
+        # missing, or not written to its end
+        with suppress(OSError, ValueError):
+            self._before = float((run.folder / _SECONDS).read_text(encoding="utf-8"))
 
     def __call__(self, step: int, score: float) -> None:
         """Record a score x 100 after `step` steps.
 
-        Raises:
-            TrialError: for a step or a score that is none.
-            Interrupted
-            ClaimLost
-            optuna.TrialPruned: end the trial.
+        Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
+        optuna.TrialPruned end the trial.
         """
         number = _number(score)
         if number is None:
             kind = type(score).__name__
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
-        self.passed(_step(step), _step(step))
+        step = _step(step)
+        self.passed(step, step)
         if math.isfinite(number):
-            _append(self._file, self.step, number)
+            # for the next call; a disk that fails is ignored
+            with suppress(OSError), self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{self.step} {number!r}\n")
         self.evaluated(self.step, number)
-        if self._has_deaths and self.step > self._furthest:
+        if self._has_deaths and self.step > self.furthest:
             # it has come further than the processes that died
             self.run.study.store.forget_deaths(self.run.claim)
             self._has_deaths = False
         if self.run.stop.requested():
             raise Interrupted
 
-    def describe_resume(self) -> tuple[str, ...]:
-        """A note where the trial was interrupted after it had reported."""
-        return (f"called again after step {self._furthest}",) if self._furthest else ()
-
-    def curve(self) -> dict[str, Any]:
-        """The scores by step as arrays to record, (P,) for P reports."""
-        points = sorted(self.reported.items())
-        steps, scores = ([point[column] for point in points] for column in (0, 1))
-        found = {"curve/step": steps, "curve/score": scores}
-        return {name: np.asarray(values, dtype=np.float32) for name, values in found.items()}
-
-
-def _append(file: Path, step: int, score: float) -> None:
-    """Write a report for the next call; a disk that fails is ignored."""
-    with suppress(OSError), file.open("a", encoding="utf-8") as lines:
-        lines.write(f"{step} {score!r}\n")
-
-
-def _read_reports(file: Path) -> dict[int, float]:
-    """The reports of earlier calls by step; a line that was not written to its end is left out."""
-    found = {}
-    with suppress(OSError, UnicodeDecodeError):
-        for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
-            with suppress(ValueError):
-                step, score = line.split()
-                if line.endswith("\n"):
-                    found[int(step)] = float(score)
-    return found
-
-
-class _Seconds:
-    """The time that the calls of one trial take, over its interruptions."""
-
-    def __init__(self, file: Path) -> None:
-        self._file, self._before, self._start = file, 0.0, time.perf_counter()
-        # missing, or not written to its end
-        with suppress(OSError, ValueError):
-            self._before = float(file.read_text(encoding="utf-8"))
-
-    def total(self) -> float:
-        """Seconds so far."""
+    def seconds(self) -> float:
+        """The time that the calls of the trial have taken so far, over its interruptions."""
         return self._before + time.perf_counter() - self._start
-
-    def save(self) -> None:
-        """Write them for the next call; a disk that fails is ignored."""
-        with suppress(OSError):
-            self._file.write_text(f"{self.total()}", encoding="utf-8")
 
 
 def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> object:
@@ -221,10 +192,9 @@ def _complete(spec: ProgramSpec, returned: object) -> Result:
         items = own_items(returned.get(PER_ITEM), scores, spec.metric, origin)
     except ValueError as error:
         raise TrialError(f"{name}: {error}") from None
-    values = {"score": scores[spec.metric]}
     # items of other scores are not needed
     kept = {score: each for score, each in items.items() if score == spec.metric}
-    return Result("COMPLETE", values=values, scores=scores, items=kept)
+    return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)
 
 
 def _kind(value: object) -> str:
@@ -249,10 +219,9 @@ def _step(value: Any) -> int:
 
 def _environment(spec: ProgramSpec) -> dict[str, str]:
     """The program, the processor and the versions of what it uses."""
-    program = spec.program
-    used = [package for name, package in _FRAMEWORKS.items() if name in program.uses()]
+    used = [package for name, package in _FRAMEWORKS.items() if name in spec.program.uses()]
     return {
-        "program": f"{program.reference}, SHA-256 {program.module.sha256}",
+        "program": f"{spec.program.reference}, SHA-256 {spec.program.module.sha256}",
         "processor": describe_processor(),
         "versions": describe_versions((*_PACKAGES, *used)),
     }

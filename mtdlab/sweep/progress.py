@@ -41,21 +41,14 @@ def clock(seconds: float) -> str:
 def describe(parameters: Mapping[str, Any], known: "Mapping[str, Setting]") -> str:
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
-    Args:
-        known: the settings of the study's methods, by name.
+    `known` has the settings of the study's methods; one without a symbol keeps its name.
     """
-    return " ".join(
-        f"{_symbol(name, known)}={value:g}"
-        if isinstance(value, float)
-        else f"{_symbol(name, known)}={value}"
-        for name, value in parameters.items()
-    )
-
-
-def _symbol(name: str, known: "Mapping[str, Setting]") -> str:
-    """`K/N` for `queue_size/batch_size`; a setting without a symbol keeps its name."""
-    parts = name.split("/")
-    return "/".join((known[part].symbol if part in known else "") or part for part in parts)
+    symbols = {name: setting.symbol or name for name, setting in known.items()}
+    words = []
+    for name, value in parameters.items():
+        symbol = "/".join(symbols.get(part, part) for part in name.split("/"))
+        words.append(f"{symbol}={value:g}" if isinstance(value, float) else f"{symbol}={value}")
+    return " ".join(words)
 
 
 def line(
@@ -67,9 +60,7 @@ def line(
 ) -> str:
     """A finished trial in one line of at most `WIDTH` columns, with its ranking score.
 
-    Args:
-        select_by: the name of that score.
-        head, tail: what stands before and after it.
+    `select_by` names that score; `head` and `tail` stand before and after the line.
     """
     # imports pandas, which --help does without
     from analysis.data.runs import format_mtd
@@ -212,7 +203,12 @@ class Display(ExitStack):
     def update(self, trials: "Iterable[TrialRow]", finished: int) -> None:
         """Update the bars: one for each running trial, whichever process it runs in."""
         running = {trial.id: trial for trial in trials}
-        self._time(running)
+        now = time.monotonic()
+        self.began = {row: self.began.get(row, now) for row in running}
+        self.tally.running = [
+            (now - self.began[row], trial.step / trial.steps if trial.steps else 0.0)
+            for row, trial in running.items()
+        ]
         self.is_starting = self.is_starting and not running
         note = self.tally.summary() or ("starting workers" if self.is_starting else "")
         self.progress.update(self.study, completed=finished, note=note)
@@ -221,17 +217,9 @@ class Display(ExitStack):
         for row, trial in running.items():
             if row not in self.bars:
                 name = f"seed {trial.seed} {describe(trial.parameters or {}, self.tally.known)}"
-                name = escape(printable(name))
-                self.bars[row] = self.progress.add_task(name, total=trial.steps, note="")
+                text = escape(printable(name))
+                self.bars[row] = self.progress.add_task(text, total=trial.steps, note="")
             self.progress.update(self.bars[row], completed=trial.step, note=trial.phase)
-
-    def _time(self, running: "Mapping[int, TrialRow]") -> None:
-        now = time.monotonic()
-        self.began = {row: self.began.get(row, now) for row in running}
-        self.tally.running = [
-            (now - self.began[row], trial.step / trial.steps if trial.steps else 0.0)
-            for row, trial in running.items()
-        ]
 
     def message(self, text: str) -> None:
         """Print a line above the bars."""

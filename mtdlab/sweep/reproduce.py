@@ -27,12 +27,7 @@ from mtdlab.user_code import UserModule
 
 @dataclass(frozen=True)
 class Repeatable:
-    """A trial with what running it again needs.
-
-    Attributes:
-        settings: its own, at the precision that it ran with.
-        metric: the study's.
-    """
+    """A trial with its settings, at the precision that it ran with, and the metric of its study."""
 
     study: str
     metric: str
@@ -72,11 +67,9 @@ def find_repeatable(
 ) -> Repeatable:
     """A trial's recorded settings. modules: the imported ones, for a method that is not built in.
 
-    Raises:
-        NothingToReport: where study or trial is missing.
-        MtdlabError: where the trial has not ended, other modules were imported, or this version has
-            no such settings.
-        StorageError: where the database fails.
+    Raises NothingToReport where study or trial is missing; MtdlabError where the trial has not
+    ended, other modules were imported, or this version has no such settings; StorageError where the
+    database fails.
     """
     trial, recorded = read_trial(url, study, number), read_recorded(url, study)
     state = living_state(trial.row)
@@ -115,12 +108,8 @@ def find_repeatable(
 def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) -> Reproduction:
     """Train with the recorded settings and number of threads; what `on_step` raises ends it.
 
-    Args:
-        out: the folder to save the model into, or None.
-
-    Raises:
-        TrialError: where training fails.
-        MtdlabError: where texts, encoder or device are missing.
+    The model is saved into `out`, if given. Raises TrialError where training fails, MtdlabError
+    where texts, encoder or device are missing.
     """
     trial, settings = repeatable.trial, repeatable.settings
     with _recorded_threads(trial.environment):
@@ -130,8 +119,8 @@ def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) 
     if out is not None:
         with locked(out.absolute()):
             save_model(out, settings, inputs, outcome, present)
-    metric = {repeatable.metric: outcome.score_of(repeatable.metric)[0]}
-    scores = outcome.all_scores() | metric
+    metric = repeatable.metric
+    scores = outcome.all_scores() | {metric: outcome.score_of(metric)[0]}
     first_step = _first_difference(trial, outcome)
     return Reproduction(
         trial,
@@ -169,11 +158,7 @@ def _recorded_threads(recorded: Mapping[str, str]) -> Iterator[None]:
 
 def _changed(recorded: Mapping[str, str], present: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """What is recorded and differs now; of versions only those that differ."""
-    changed: dict[str, tuple[str, str]] = {}
-    for name, before in recorded.items():
-        now = present.get(name, "")
-        if name == "versions":
-            before, now = different_versions(before, now)
-        if before != now:
-            changed[name] = (before, now)
-    return changed
+    pairs = {name: (before, present.get(name, "")) for name, before in recorded.items()}
+    if "versions" in pairs:
+        pairs["versions"] = different_versions(*pairs["versions"])
+    return {name: (before, now) for name, (before, now) in pairs.items() if before != now}

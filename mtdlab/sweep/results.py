@@ -24,13 +24,7 @@ _MOST_TRACEBACK = 20_000
 
 def ended_early(error: Exception, watch: "Watch") -> Result:
     """The result of a trial that `error` ended, with what it had reported."""
-    points = sorted(watch.reported.items())
-    columns = (REPORTED_STEP, REPORTED_SCORE)
-    arrays = {
-        name: np.asarray([point[column] for point in points], dtype=np.float32)
-        for column, name in enumerate(columns)
-        if points
-    }
+    arrays = watch.arrays(REPORTED_STEP, REPORTED_SCORE) if watch.reported else {}
     if isinstance(error, optuna.TrialPruned):
         return Result("PRUNED", f"pruned at step {watch.step}", arrays=arrays)
     out_of_memory = (
@@ -40,8 +34,7 @@ def ended_early(error: Exception, watch: "Watch") -> Result:
     )
     reason = "oom: out of memory" if out_of_memory else describe(error)
     code = "oom" if out_of_memory else error.code if isinstance(error, TrialError) else "error"
-    lines = traceback.format_exception(error)
-    kept = "".join(lines)[-_MOST_TRACEBACK:]
+    kept = "".join(traceback.format_exception(error))[-_MOST_TRACEBACK:]
     return Result("FAIL", reason, arrays=arrays, traceback=kept, reason_code=code)
 
 

@@ -86,10 +86,9 @@ def sweep(
     with exit code 1. With `wait` it ends only when no other process runs a trial of the study. With
     `scheduler` the workers are those of a dask cluster.
 
-    Raises:
-        MtdlabError: where the study was begun with other settings than the file's, or where an
-            encoder, a text or the shared place is missing, or is not that of its first sweep.
-        StorageError: where the database fails.
+    Raises MtdlabError where the study was begun with other settings than the file's, or where an
+    encoder, a text or the shared place is missing, or is not that of its first sweep; StorageError
+    where the database fails.
     """
     started = time.perf_counter()
     execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
@@ -100,7 +99,8 @@ def sweep(
         opened.enter_context(following_phases(Phases()))
         server, found = None, None
         if has_trials_left(spec, url, retry_failed=retry_failed):
-            server = opened.enter_context(early_server(spec, execution))
+            if server := early_server(spec, execution):
+                opened.enter_context(closing(server))
             # imported here, since it imports optuna, torch and transformers
             from mtdlab.sweep.objectives import objective_of
 
@@ -117,8 +117,7 @@ def sweep(
         _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop))
-        study = OpenStudy(job, store)
-        trials = Trials(study, stop, execution, row, server)
+        trials = Trials(study := OpenStudy(job, store), stop, execution, row, server)
         with closing(trials):
             if jobs != 0:
                 trials.run_all()

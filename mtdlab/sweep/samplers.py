@@ -31,13 +31,11 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
     """The range of a grid's numbers: unlike choices, Optuna accepts a range that grows."""
     values = grid_values(setting.name, dimension)
-    if isinstance(dimension, Choices) and dimension.relative_to:
-        return FloatDistribution(min(values), max(values))
-    if setting.is_integer:
-        return IntDistribution(min(values), max(values))
-    if setting.is_number:
-        return FloatDistribution(min(values), max(values))
-    return CategoricalDistribution(values)
+    is_relative = isinstance(dimension, Choices) and bool(dimension.relative_to)
+    if not is_relative and not setting.is_number:
+        return CategoricalDistribution(values)
+    kind = IntDistribution if setting.is_integer and not is_relative else FloatDistribution
+    return kind(min(values), max(values))
 
 
 def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:

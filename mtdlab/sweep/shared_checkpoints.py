@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mtdlab.data_paths import RUN
 from mtdlab.files import new_folder
-from mtdlab.store import Store
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
 from mtdlab.sweep.model_folders import STAGED
 from mtdlab.training.checkpoint import FILES, KEPT, MANIFEST, checkpoint_name
@@ -24,16 +23,6 @@ _STEP = re.compile(r"step-(\d{10})")
 def checkpoints_place(study: str) -> str:
     """The name of the folder of a study's checkpoints."""
     return f"{study}/checkpoints"
-
-
-def shared_checkpoints(store: Store, folder: Path) -> "SharedCheckpoints | None":
-    """Those of the trial whose checkpoints are in `folder`; None where the study shares none.
-
-    Raises:
-        StorageError
-    """
-    url = store.artifacts()
-    return None if url is None else SharedCheckpoints.of(Artifacts(url), folder)
 
 
 class SharedCheckpoints:
@@ -50,7 +39,7 @@ class SharedCheckpoints:
     def upload(self, checkpoint: Path) -> None:
         """Copy a checkpoint's folder, then remove all but the two newest."""
         self.artifacts.upload(checkpoint, f"{self.name}/{checkpoint.name}", last=MANIFEST)
-        files = self._files()
+        files = self.artifacts.files(self.name)
         kept = {checkpoint_name(step) for step in _complete(files)[:KEPT]}
         # it is shared already; what stays is removed after the next one
         with suppress(ArtifactsError):
@@ -59,7 +48,7 @@ class SharedCheckpoints:
 
     def steps(self) -> list[int]:
         """The steps of the complete checkpoints, the newest first."""
-        return _complete(self._files())
+        return _complete(self.artifacts.files(self.name))
 
     def download(self, step: int, folder: Path) -> None:
         """Copy a checkpoint into the local folder of the trial. Raises OSError if that fails."""
@@ -83,9 +72,6 @@ class SharedCheckpoints:
     def remove(self) -> None:
         """Remove all of them."""
         self.artifacts.remove(self.name)
-
-    def _files(self) -> list[str]:
-        return self.artifacts.files(self.name)
 
 
 def _complete(files: list[str]) -> list[int]:

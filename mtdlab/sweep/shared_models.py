@@ -87,5 +87,5 @@ def share_model(folder: Path, store: Store, artifacts: Artifacts) -> None:
 
 def _name(model: SavedModel, artifacts: Artifacts) -> str | None:
     """The name of a saved model in the shared place; None where it is elsewhere."""
-    beginning = f"{artifacts.url}/"
-    return model.folder.removeprefix(beginning) if model.folder.startswith(beginning) else None
+    name = model.folder.removeprefix(f"{artifacts.url}/")
+    return None if name == model.folder else name

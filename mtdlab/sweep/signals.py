@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -13,6 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SAME_SIGNAL_SECONDS = 0.5
 """Signals that follow the first one within this time are not a second request: `timeout` and
 batch systems send the same signal to a process and to its group."""
+_Handler = Callable[[int, FrameType | None], None]
 
 
 class Interrupted(Exception):
@@ -39,6 +40,21 @@ class StopRequest:
         return 0 if self.number is None else 128 + self.number
 
 
+def _end(number: int, _frame: FrameType | None) -> None:
+    remove_unfinished()
+    os._exit(128 + number)
+
+
+@contextmanager
+def _handled(numbers: Iterable[int], handler: _Handler) -> Iterator[None]:
+    previous = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, former in previous.items():
+            signal.signal(number, former)
+
+
 def handled_signals() -> tuple[signal.Signals, ...]:
     """The signals that request a stop; not SIGHUP in a process that `nohup` started."""
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -54,21 +70,16 @@ def stop_on_signals() -> Iterator[StopRequest]:
     stop = StopRequest()
     first: float | None = None
 
-    def request(number: int, _frame: FrameType | None) -> None:
+    def request(number: int, frame: FrameType | None) -> None:
         nonlocal first
         now = time.monotonic()
         first = now if first is None else first
         if now - first > SAME_SIGNAL_SECONDS:
-            remove_unfinished()
-            os._exit(128 + number)
+            _end(number, frame)
         stop.request(number)
 
-    previous = {number: signal.signal(number, request) for number in handled_signals()}
-    try:
+    with _handled(handled_signals(), request):
         yield stop
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -77,19 +88,10 @@ def ended_by_signals() -> Iterator[None]:
 
     No trial is running yet. KeyboardInterrupt in an import of torch would abort the process.
     """
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        remove_unfinished()
-        os._exit(128 + number)
-
     defaults = (signal.default_int_handler, signal.SIG_DFL)
     replaced = [each for each in handled_signals() if signal.getsignal(each) in defaults]
-    previous = {number: signal.signal(number, end) for number in replaced}
-    try:
+    with _handled(replaced, _end):
         yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 @contextmanager

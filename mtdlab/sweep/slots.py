@@ -1,6 +1,5 @@
 """The number of workers on a machine, their threads, and the GPU of each."""
 
-import getpass
 import itertools
 import os
 import tempfile
@@ -49,15 +48,11 @@ def take_gpu() -> FileLock | None:
     """
     if not (gpus := torch.cuda.device_count()):
         return None
-    folder = Path(tempfile.gettempdir()) / f"mtdlab-gpus-{_user()}"
+    # by number: in a container the user may have no name
+    folder = Path(tempfile.gettempdir()) / f"mtdlab-gpus-{os.getuid()}"
     gpu, lock = lock_slot(folder, gpus)
     torch.cuda.set_device(gpu)
     return lock
-
-
-def _user() -> str:
-    # by number: in a container the user may have no name
-    return str(os.getuid()) if hasattr(os, "getuid") else getpass.getuser()
 
 
 def lock_slot(folder: Path, gpus: int) -> tuple[int, FileLock]:

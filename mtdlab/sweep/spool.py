@@ -6,7 +6,6 @@ whose process ends in between is claimed again, and its result is read instead o
 
 import json
 from contextlib import suppress
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,10 @@ _ARRAYS, _VALUES = "arrays.safetensors", "values.json"
 def save_result(folder: Path, result: Result, identity: str) -> None:
     """Write a result and sync it to the disk. A disk that fails is ignored: the database is next.
 
-    Args:
-        folder: of the trial's checkpoints.
-        identity: what the result depends on: a trial of another identity does not take it.
+    `folder` is that of the trial's checkpoints, `identity` what the result depends on: a trial of
+    another identity does not take it.
     """
-    values: dict[str, Any] = {
-        field.name: getattr(result, field.name)
-        for field in fields(Result)
-        if field.name not in ("arrays", "items")
-    }
+    values = {name: each for name, each in vars(result).items() if name not in ("arrays", "items")}
     values["items"] = {task: (each.kind, each.digest) for task, each in result.items.items()}
     arrays: dict[str, Any] = dict(result.arrays)
     for task, each in result.items.items():
@@ -51,15 +45,11 @@ def load_result(folder: Path, identity: str) -> Result | None:
         found = json.loads((folder / RESULT / _VALUES).read_text(encoding="utf-8"))
         if found["identity"] != identity:
             return None
-        return _result(found["result"], load_file(folder / RESULT / _ARRAYS))
+        values, arrays = found["result"], load_file(folder / RESULT / _ARRAYS)
+        items = {
+            task: Items(kind, arrays.pop(f"items/{task}"), digest, arrays.pop(f"gold/{task}", None))
+            for task, (kind, digest) in values["items"].items()
+        }
+        return Result(**values | {"arrays": arrays, "items": items})
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None
-
-
-def _result(values: dict[str, Any], arrays: dict[str, Any]) -> Result:
-    """A result of its values and its stored arrays. Raises KeyError where one of them lacks."""
-    items = {
-        task: Items(kind, arrays.pop(f"items/{task}"), digest, arrays.pop(f"gold/{task}", None))
-        for task, (kind, digest) in values["items"].items()
-    }
-    return Result(**values | {"arrays": arrays, "items": items})

@@ -9,12 +9,8 @@ from mtdlab.device import choose_device
 from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result
-from mtdlab.sweep.best_model import (
-    Trained,
-    publish_left_models,
-    publish_model,
-    stage_model,
-)
+from mtdlab.sweep.artifacts import Artifacts
+from mtdlab.sweep.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import PACKAGES, environment
 from mtdlab.sweep.heartbeat import ClaimLost
@@ -23,7 +19,7 @@ from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import VERSIONS, check_training
 from mtdlab.sweep.results import complete, ended_early
-from mtdlab.sweep.shared_checkpoints import shared_checkpoints
+from mtdlab.sweep.shared_checkpoints import SharedCheckpoints
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
@@ -49,13 +45,14 @@ class Trainer(Objective):
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
         study, store, claim = run.study, run.study.store, run.claim
-        shared = shared_checkpoints(store, run.folder)
+        place = store.artifacts()
+        shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
         if trained is not None:
             ranking = result.scores[study.row.select_by]
-            notes += stage_model(run.folder, store, claim, ranking, trained, shared)
+            notes += stage_model(run, ranking, trained, shared)
             run.heartbeat.beat()
             run.heartbeat.check()
             save_result(run.folder, result, trained.identity)

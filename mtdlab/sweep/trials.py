@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,11 +43,10 @@ class Execution:
     scheduler: str | None = None
 
 
-@contextmanager
-def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer | None]:
+def early_server(spec: StudySpec, execution: Execution) -> ForkServer | None:
     """The server of workers, which imports their modules while this process checks the inputs.
 
-    None where the trials will run in this process or on a cluster. Ended with the block.
+    None where the trials will run in this process or on a cluster.
     """
     begin_phase("importing the packages that train")
     from mtdlab.sweep.objectives import modules_of
@@ -58,15 +56,13 @@ def early_server(spec: StudySpec, execution: Execution) -> Iterator[ForkServer |
     if execution.scheduler is None and execution.jobs != 0:
         wanted = execution.jobs or default_jobs(execution.jobs_per_gpu)
         jobs = min(wanted, len(spec.first_units()))
-    if jobs == 1:
-        yield None
-        return
-    with closing(ForkServer(threads_each(jobs), modules_of(spec))) as server:
-        yield server
+    return None if jobs == 1 else ForkServer(threads_each(jobs), modules_of(spec))
 
 
 class Trials:
     """Runs the trials of one study that wait, and those that are added to it meanwhile.
+
+    `sweep` is the row of the sweep that runs them, `server` that of `early_server`.
 
     Attributes:
         ran: how many trials have ended.
@@ -81,12 +77,6 @@ class Trials:
         sweep: int,
         server: ForkServer | None = None,
     ) -> None:
-        """The trials of a study.
-
-        Args:
-            sweep: the row of the sweep that runs them.
-            server: of workers, which has been started early (`early_server`).
-        """
         self.study, self.spec, self.store, self.stop = study, study.spec, study.store, stop
         self.ran, self.too_many_failed = 0, False
         self._execution, self._sweep, self._server = execution, sweep, server
@@ -201,8 +191,7 @@ class Trials:
             from mtdlab.sweep.worker import run_next
 
             for _ in range(calls):
-                trial = run_next(self.study.job, self.stop)
-                if trial is not None:
+                if (trial := run_next(self.study.job, self.stop)) is not None:
                     yield trial
         else:
             yield from self._started(jobs).run(calls)
@@ -217,6 +206,7 @@ class Trials:
 
     def _started(self, jobs: int) -> Workers:
         """Worker processes of this machine."""
+        from mtdlab.sweep.objectives import modules_of
         from mtdlab.sweep.slots import threads_each
         from mtdlab.sweep.worker import run_next
 
@@ -224,20 +214,13 @@ class Trials:
             if self._workers is not None:
                 self._workers.close()
             call, threads = (run_next, (self.study.job,)), threads_each(jobs)
-            server = self._taken_server(threads)
+            server, self._server = self._server, None
+            if server is not None and server.threads != threads:
+                server.close()
+                server = None
+            server = server or ForkServer(threads, modules_of(self.spec))
             self._workers = Workers(jobs, threads, call, self.stop, self._worker_died, server)
         return self._workers
-
-    def _taken_server(self, threads: int) -> ForkServer:
-        """The server that was started early, or a new one where it has other threads."""
-        from mtdlab.sweep.objectives import modules_of
-
-        server, self._server = self._server, None
-        if server is not None and server.threads == threads:
-            return server
-        if server is not None:
-            server.close()
-        return ForkServer(threads, modules_of(self.spec))
 
     def _worker_died(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it; whether it had one."""

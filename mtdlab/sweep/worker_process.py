@@ -62,8 +62,7 @@ class Channel:
 def main(descriptor: int, alive: int) -> None:
     """Run calls that arrive on a socket.
 
-    Args:
-        alive: a pipe whose other end the sweep alone holds: it is closed when the sweep ends.
+    The sweep alone holds the other end of the pipe `alive`, which is closed when the sweep ends.
     """
     channel = Channel(Connection(descriptor))
     threading.Thread(target=_send_signals, args=(channel,), daemon=True).start()
@@ -84,14 +83,11 @@ def _serve(channel: Channel) -> None:
         return
     with following_phases(channel.send):
         while channel.connection.recv():
-            channel.send(_result(function, arguments, stop))
-
-
-def _result(function: Callable[..., Any], arguments: tuple[Any, ...], stop: StopRequest) -> Any:
-    try:
-        return function(*arguments, stop)
-    except Exception as error:
-        return sendable(error)
+            try:
+                result = function(*arguments, stop)
+            except Exception as error:
+                result = sendable(error)
+            channel.send(result)
 
 
 def sendable(error: Exception) -> Exception:

@@ -68,10 +68,9 @@ class Workers:
         on_death: OnDeath,
         server: ForkServer | None = None,
     ) -> None:
-        """The processes have `threads` threads each.
+        """The processes have `threads` threads each. The server is ended with them.
 
-        Args:
-            server: ended with the workers; by default a new one, which imports nothing.
+        By default it is a new one, which imports nothing.
         """
         self.count = count
         self._call, self._stop, self._on_death = call, stop, on_death

@@ -67,8 +67,9 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
     best = FinishedTrial(3, 0, {}, "COMPLETE", ranking=50.0)
     store: Any = SimpleNamespace(best_trial=lambda: best)
     trained: Any = SimpleNamespace(settings=None, inputs=None, outcome=None, facts={})
-    claim = Claim(1, "a", 0, {}, number)
-    assert best_model.stage_model(tmp_path, store, claim, 50.0, trained, None) == []
+    study, claim = SimpleNamespace(store=store), Claim(1, "a", 0, {}, number)
+    run: Any = SimpleNamespace(study=study, claim=claim, folder=tmp_path)
+    assert best_model.stage_model(run, 50.0, trained, None) == []
     assert bool(saved) is is_staged
 
 
