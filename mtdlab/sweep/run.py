@@ -117,7 +117,8 @@ def sweep(
         _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop))
-        trials = Trials(study := OpenStudy(job, store), stop, execution, row, server)
+        study = OpenStudy(job, store)
+        trials = Trials(study, stop, execution, row, server)
         with closing(trials):
             if jobs != 0:
                 trials.run_all()
