@@ -8,7 +8,7 @@ when the study is opened next.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Enum,
     Integer,
     String,
+    TableClause,
     and_,
     cast,
     column,
@@ -80,6 +81,7 @@ _INTERMEDIATE = table(
 )
 _ATTRIBUTES = table("trial_user_attributes", *map(column, ("trial_id", "key", "value_json")))
 _OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
+TABLES = (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES, TRIALS, *_OF_TRIAL)
 _UNUSED = ("system_attributes", "heartbeats")
 """Tables of trials that only other programs write."""
 SHOWN = ("ema_decay", "queue_size", "batch_size")
@@ -165,49 +167,24 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)
-    finite = {"value_type": "FINITE", "objective": 0}
-    _insert(
-        session,
-        _PARAMETERS,
-        (
-            {"trial_id": ids[row.id]} | parameter
-            for row in rows
-            for parameter in _parameters(study, row.parameters or {})
-        ),
-    )
-    _insert(
-        session,
-        VALUES,
-        (
-            finite | {"trial_id": ids[row.id], "value": ranking[row.id]}
-            for row in rows
-            if ranking.get(row.id) is not None
-        ),
-    )
-    _insert(
-        session,
-        _INTERMEDIATE,
-        (
-            {
-                "trial_id": ids[row.id],
-                "step": step,
-                "intermediate_value": score,
-                "intermediate_value_type": "FINITE",
-            }
-            for row in rows
+    found: dict[TableClause, list[dict[str, Any]]] = {each: [] for each in _OF_TRIAL}
+    for row in rows:
+        mine = {"trial_id": ids[row.id]}
+        found[_PARAMETERS] += [mine | each for each in _parameters(study, row.parameters or {})]
+        if row.id in ranking:
+            value = {"value": ranking[row.id], "value_type": "FINITE", "objective": 0}
+            found[VALUES].append(mine | value)
+        found[_INTERMEDIATE] += [
+            mine | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
             for step, score in evaluations.get(row.id, {}).items()
             if (ids[row.id], step) not in known
-        ),
-    )
-    _insert(
-        session,
-        _ATTRIBUTES,
-        (
-            {"trial_id": ids[row.id], "key": key, "value_json": json.dumps(value)}
-            for row in rows
+        ]
+        found[_ATTRIBUTES] += [
+            mine | {"key": key, "value_json": json.dumps(value)}
             for key, value in _attributes(row, scores.get(row.id, {})).items()
-        ),
-    )
+        ]
+    for target, values in found.items():
+        _insert(session, target, values)
 
 
 def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
@@ -289,7 +266,7 @@ def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> 
         }
         for row in rows
     }
-    _insert(session, TRIALS, (each for number, each in values.items() if number not in before))
+    _insert(session, TRIALS, [each for number, each in values.items() if number not in before])
     for number, trial in before.items():
         session.execute(update(TRIALS).where(TRIALS.c.trial_id == trial).values(values[number]))
     after = {row[0]: row[1] for row in session.execute(known)}
@@ -301,9 +278,9 @@ def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds)
 
 
-def _insert(session: Session, target: Any, rows: Iterable[Mapping[str, Any]]) -> None:
-    if found := list(rows):
-        session.execute(insert(target), found)
+def _insert(session: Session, target: TableClause, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        session.execute(insert(target), rows)
 
 
 def _values(
