@@ -28,7 +28,7 @@ from analysis.data.items import ItemScores, digest_of_tasks, no_items
 from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.store.imported import as_record, check_row
-from mtdlab.store.items import RESTORE, has_items, name_of, problem_of
+from mtdlab.store.items import RESTORE, name_of, problem_of
 from mtdlab.store.reading import reading
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -38,7 +38,6 @@ from mtdlab.store.tables import (
     LookRow,
     PlanRow,
     ScoreRow,
-    StudyRow,
     TrialRow,
     living_state,
 )
@@ -151,14 +150,17 @@ def load_study(
         curves: False leaves that frame, the largest one, empty; a function of trials and settings
             returns whether to read all, or the numbers of the trials to read.
 
-    Raises:
-        StorageError: if there is no such database.
-        NothingToReport: if it has no such study.
+    Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     url = storage_url(storage)
     with reading(url) as session:
         row = find_study(session, study, url)
-        _check_judged_by(session, row)
+        of_looks = select(LookRow).where(LookRow.study_id == row.id).order_by(LookRow.look)
+        of_plans = select(PlanRow).where(PlanRow.study == row.name).order_by(PlanRow.position)
+        looks, plans = session.scalars(of_looks).all(), session.scalars(of_plans).all()
+        for each in (*looks, *plans):
+            # the analysis trusts them
+            check_row(each.__tablename__, as_record(each))
         methods = row.methods
         begun = (TrialRow.study_id == row.id) & TrialRow.began.is_not(None)
         recorded = read_trials(session, begun)
@@ -167,6 +169,9 @@ def load_study(
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
+        complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
+        read_items = partial(load_items, url, row.id, complete)
+        items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
         return Study(
             name=row.name,
             metric=row.metric,
@@ -185,37 +190,24 @@ def load_study(
             settings=settings,
             methods={name: method["title"] for name, method in methods.items()},
             description=row.description,
-            looks=_looks(session, row.id),
-            plans=_plans(session, row.name),
+            looks=_looks(looks),
+            plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),
             model=row.model or {},
-            load_items=_items(session, url, row.id, trials),
+            load_items=no_items if session.scalar(items) is None else read_items,
         )
-
-
-def _check_judged_by(session: Session, study: StudyRow) -> None:
-    """Raise StorageError for a look or plan that the analysis, which trusts them, cannot use."""
-    looks = select(LookRow).where(LookRow.study_id == study.id)
-    plans = select(PlanRow).where(PlanRow.study == study.name)
-    for row in (*session.scalars(looks), *session.scalars(plans)):
-        check_row(row.__tablename__, as_record(row))
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     columns = _arrays(session, of_study, "curve/")
     if not columns:
         return empty(CURVE_COLUMNS)
-    frames = [
-        pd.DataFrame({"number": number} | curve | {"step": _steps(curve)})
-        for number, curve in columns.items()
-    ]
+    frames = []
+    for number, curve in columns.items():
+        # a program reports steps, mtdlab's trainer records every one
+        reported = "step" in curve
+        steps = curve["step"].astype(np.int64) if reported else np.arange(1, len(curve["loss"]) + 1)
+        frames.append(pd.DataFrame({"number": number} | curve | {"step": steps}))
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
-
-
-def _steps(curve: Mapping[str, Array]) -> Any:
-    """The steps of a curve: those that a program reported, else every one."""
-    if "step" in curve:
-        return curve["step"].astype(np.int64)
-    return np.arange(1, len(curve["loss"]) + 1)
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
@@ -270,30 +262,14 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     return frame.astype(dict(SCORE_COLUMNS))
 
 
-def _looks(session: Session, study_id: int) -> pd.DataFrame:
-    mine = select(LookRow).where(LookRow.study_id == study_id).order_by(LookRow.look)
+def _looks(rows: Iterable[LookRow]) -> pd.DataFrame:
     records = [
         {name: getattr(row, name) for name in LOOK_COLUMNS if hasattr(LookRow, name)}
         | {"runs": len(row.trials), "added": len(row.added), "trials": tuple(row.trials)}
-        for row in session.scalars(mine)
+        for row in rows
     ]
     frame = pd.DataFrame.from_records(records, columns=list(LOOK_COLUMNS))
     return frame.astype(dict(LOOK_COLUMNS))
-
-
-def _plans(session: Session, study: str) -> tuple[Plan, ...]:
-    mine = select(PlanRow).where(PlanRow.study == study).order_by(PlanRow.position)
-    return tuple(Plan(row.trials, row.plan, row.sha256) for row in session.scalars(mine))
-
-
-def _items(
-    session: Session, url: str, study_id: int, trials: pd.DataFrame
-) -> Callable[[], ItemScores | None]:
-    """Reads the items of the complete trials when it is called."""
-    if not has_items(session, study_id):
-        return no_items
-    complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
-    return partial(load_items, url, study_id, complete)
 
 
 def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:
