@@ -51,12 +51,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial. Numbers that are not finite are stored as NULL.
+    """The result of a trial, as in `TrialRow`. Numbers that are not finite are stored as NULL.
 
-    Attributes:
-        traceback: Python's, of the error that a trial failed with.
-        reason_code: the kind of failure (`REASON_CODES`), empty unless the trial failed.
-        items: that the score was computed from, by task; none where they are not known.
+    `items` are those that the score was computed from, by task; none where they are not known.
     """
 
     state: str

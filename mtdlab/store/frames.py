@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -53,9 +52,8 @@ _ITEMS_AT_ONCE = 500
 _MISSING = float("nan")
 
 
-@dataclass
 class RecordedTrials:
-    """The trials that have begun, by number.
+    """The trials of which `begun` holds, by number.
 
     Attributes:
         columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
@@ -63,17 +61,21 @@ class RecordedTrials:
         environments: what each trial recorded of its machine; empty for a trial that did not.
     """
 
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _OWN})
-    settings: dict[str, list[Any]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    environments: list[Mapping[str, Any]] = field(default_factory=list)
+    def __init__(self, session: Session, begun: ColumnElement[bool]) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in _OWN}
+        self.settings: dict[str, list[Any]] = {}
+        self.environments: list[Mapping[str, Any]] = []
+        self._notes: list[str] = []
+        columns = [getattr(TrialRow, name) for name in _READ]
+        query = select(*columns).where(begun).order_by(TrialRow.number)
+        for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
+            self._add(rows)
 
-    def add(self, rows: Collection[Any]) -> None:
-        """Append rows with the columns `_READ`."""
-        begin = len(self.notes)
+    def _add(self, rows: Collection[Any]) -> None:
+        begin = len(self._notes)
         for name, values in self.columns.items():
             values += map(living_state if name == "state" else attrgetter(name), rows)
-        self.notes += [row.note for row in rows]
+        self._notes += [row.note for row in rows]
         self.environments += [row.environment or {} for row in rows]
         recorded = [row.settings or {} for row in rows]
         for name in dict.fromkeys(name for each in recorded for name in each):
@@ -83,7 +85,7 @@ class RecordedTrials:
 
     def trials(self) -> pd.DataFrame:
         """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
-        if not self.notes:
+        if not self._notes:
             return empty(TRIAL_COLUMNS)
         frame = pd.DataFrame(self.settings | self.columns)
         first = frame.reindex(columns=list(TRIAL_COLUMNS))
@@ -92,8 +94,8 @@ class RecordedTrials:
             text = values.astype("object").where(values.notna(), "").astype("str")
             first[name] = text if kind == "str" else pd.to_numeric(values)
         rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
-        if any(self.notes):
-            rest["note"] = pd.Series(self.notes, dtype="str")
+        if any(self._notes):
+            rest["note"] = pd.Series(self._notes, dtype="str")
         return pd.concat([first, rest], axis=1)
 
     def environment(self) -> pd.DataFrame:
@@ -115,16 +117,6 @@ class RecordedTrials:
             for name, value in environment.items():
                 seen.setdefault(name, {})[str(value)] = None
         return {name: "; ".join(values) for name, values in seen.items()}
-
-
-def read_trials(session: Session, begun: ColumnElement[bool]) -> RecordedTrials:
-    """The trials of which `begun` holds, by number."""
-    columns = [getattr(TrialRow, name) for name in _READ]
-    query = select(*columns).where(begun).order_by(TrialRow.number)
-    recorded = RecordedTrials()
-    for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
-        recorded.add(rows)
-    return recorded
 
 
 def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -158,13 +150,12 @@ def load_study(
         of_looks = select(LookRow).where(LookRow.study_id == row.id).order_by(LookRow.look)
         of_plans = select(PlanRow).where(PlanRow.study == row.name).order_by(PlanRow.position)
         looks, plans = session.scalars(of_looks).all(), session.scalars(of_plans).all()
+        # the analysis trusts them
         for each in (*looks, *plans):
-            # the analysis trusts them
             check_row(each.__tablename__, as_record(each))
-        methods = row.methods
         begun = (TrialRow.study_id == row.id) & TrialRow.began.is_not(None)
-        recorded = read_trials(session, begun)
-        trials, settings = recorded.trials(), _settings(methods, recorded.settings)
+        recorded = RecordedTrials(session, begun)
+        trials, settings = recorded.trials(), _settings(row.methods, recorded.settings)
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
@@ -188,7 +179,7 @@ def load_study(
             facts=recorded.facts(),
             environment=recorded.environment(),
             settings=settings,
-            methods={name: method["title"] for name, method in methods.items()},
+            methods={name: method["title"] for name, method in row.methods.items()},
             description=row.description,
             looks=_looks(looks),
             plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),

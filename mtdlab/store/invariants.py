@@ -109,8 +109,7 @@ def running_trials_have_a_living_owner(record: Record) -> Found:
         if row.state == "RUNNING" and not owner:
             yield f"{_name(row)} is running and has no owner", RERUN
         elif row.state == "RUNNING" and row.is_abandoned:
-            found = f"{_name(row)} is running, and {describe_end(owner, row.silent)}"
-            yield found, RERUN
+            yield f"{_name(row)} is running, and {describe_end(owner, row.silent)}", RERUN
         elif row.state != "RUNNING" and row.owner:
             yield f"{_name(row)} is {row.state} and has an owner", RERUN
 
@@ -154,8 +153,7 @@ def optuna_agrees(record: Record) -> Found:
         state, value = there or (None, None)
         if row.state not in FINISHED:
             if state in FINISHED:
-                found = f"{_name(row)} is {row.state}, in Optuna {state}"
-                yield found, OVERWRITE
+                yield f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE
         elif there is None:
             yield f"{_name(row)} is missing in Optuna's tables", OVERWRITE
         elif state != row.state:

@@ -211,8 +211,8 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
     return list(session.scalars(found.order_by(TrialRow.number)))
 
 
-def find_foreign(session: Session, study: StudyRow) -> dict[int, int]:
-    """Trials in Optuna's tables that are not those of the study: id, number.
+def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
+    """Optuna's ids of the trials in its tables that are not those of the study.
 
     A trial that failed and was run again is none of them: it has failed there too.
     """
@@ -220,10 +220,10 @@ def find_foreign(session: Session, study: StudyRow) -> dict[int, int]:
         TrialRow.study_id == study.id, TrialRow.number.is_not(None)
     )
     mine = TRIALS.c.study_id == find_copy(session, study.name)
-    found = select(TRIALS.c.trial_id, TRIALS.c.number).where(
+    found = select(TRIALS.c.trial_id).where(
         mine, cast(TRIALS.c.state, String) != "FAIL", TRIALS.c.number.not_in(planned)
     )
-    return {row[0]: row[1] for row in session.execute(found)}
+    return session.scalars(found).all()
 
 
 def repair_copy(session: Session, study: StudyRow) -> int:
@@ -238,8 +238,7 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     differing, foreign = find_differing(session, study), find_foreign(session, study)
     for start in range(0, len(differing), _AT_ONCE):
         write_trials(session, study, differing[start : start + _AT_ONCE])
-    ids = list(foreign)
-    session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(state="FAIL"))
+    session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(foreign)).values(state="FAIL"))
     return 0 if is_new else len(doubled) + len(differing) + len(foreign)
 
 

@@ -37,12 +37,7 @@ def read_recorded(url: str, study: str) -> StudyRow:
 
 @dataclass(frozen=True)
 class RecordedTrial:
-    """One trial as it is recorded.
-
-    Attributes:
-        scores: every score by name, x 100.
-        loss: that of each step, (steps,); None where it has none.
-    """
+    """One trial as it is recorded, every score (x 100) by name, and its loss (steps,), if any."""
 
     row: TrialRow
     scores: Mapping[str, float]

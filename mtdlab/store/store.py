@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded look.
+    """A recorded look: the columns of `LookRow`.
 
-    Attributes:
-        look: its number, from 1.
-        seeds: the number of seeds of the leading levels.
-        trials: numbers of the complete trials that it was computed from, rising.
-        alpha: nominal significance level.
-        spent: error probability spent up to this look.
-        p_value: of the verdict's test; None if not tested.
-        decision: continue, or why the study ends: decided, flat, max_seeds, no scores.
-        added: the trials that it added.
+    The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
     """
 
     look: int
@@ -79,20 +71,11 @@ class Store(Claims):
             lock_writers(session.connection())
             session.merge(row)
 
-    def record_precision(self, precision: str) -> str:
-        """Record what `precision: auto` means, unless one is recorded; returns the recorded one."""
-        return str(self._record_first("precision", precision))
+    def record_first(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
+        """Write a column of the study, of a mapping each key, unless it has a value already.
 
-    def record_artifacts(self, url: str) -> str:
-        """Record where machines keep models, as `record_precision`; returns the recorded one."""
-        return str(self._record_first("artifacts", url))
-
-    def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
-        """Record digests of inputs, and versions, but those that are recorded; returns these."""
-        return dict(self._record_first("inputs", found))
-
-    def _record_first(self, name: str, value: Any) -> Any:
-        """Write a column of the study, of a mapping each key, unless it has a value already."""
+        Returns the recorded value.
+        """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             recorded = getattr(row, name)
