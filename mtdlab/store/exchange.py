@@ -40,8 +40,7 @@ def write_records(url: str, records: Records, name: str) -> None:
         lock_writers(session.connection())
         if conflict := conflict_in(session, name, url):
             raise StorageError(f"{conflict}; choose another name")
-        changed = _without_id(records.study) | {"name": name, "artifacts": None}
-        study = StudyRow(**changed)
+        study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
         session.add(study)
         session.flush()
         trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
@@ -85,11 +84,7 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
 def _moved(record: Row, study_id: int) -> Row:
     """A trial's record for another database, which assigns its id."""
-    moved = _without_id(record) | {"study_id": study_id}
+    moved = record | {"id": None, "study_id": study_id}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
     return moved
-
-
-def _without_id(record: Row) -> Row:
-    return {name: value for name, value in record.items() if name != "id"}

@@ -77,10 +77,10 @@ def _one_of(*values: str) -> Shape:
 
 
 def _listed(shape: Shape) -> Shape:
-    holds: Callable[[Any], bool] = lambda value: (  # noqa: E731
-        isinstance(value, list) and all(map(shape.holds, value))
+    return Shape(
+        f"a list, each {shape.what}",
+        lambda value: isinstance(value, list) and all(map(shape.holds, value)),
     )
-    return Shape(f"a list, each {shape.what}", holds)
 
 
 def _named(shape: Shape, **required: Shape) -> Shape:

@@ -20,14 +20,12 @@ from sqlalchemy import (
     Integer,
     String,
     TableClause,
-    and_,
     cast,
     column,
     delete,
     func,
     insert,
     inspect,
-    or_,
     select,
     table,
     update,
@@ -113,18 +111,14 @@ def write_study(session: Session, study: StudyRow) -> int:
         direction = {"study_id": found, "direction": "MAXIMIZE", "objective": 0}
         session.execute(insert(_DIRECTIONS).values(direction))
     attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}
-    session.execute(
-        delete(_STUDY_ATTRIBUTES).where(
-            _STUDY_ATTRIBUTES.c.study_id == found, _STUDY_ATTRIBUTES.c.key.in_(attributes)
-        )
-    )
-    session.execute(
-        insert(_STUDY_ATTRIBUTES),
-        [
-            {"study_id": found, "key": key, "value_json": json.dumps(value)}
-            for key, value in attributes.items()
-        ],
-    )
+    known = _STUDY_ATTRIBUTES.c.key.in_(attributes)
+    mine = delete(_STUDY_ATTRIBUTES).where(_STUDY_ATTRIBUTES.c.study_id == found, known)
+    session.execute(mine)
+    rows = [
+        {"study_id": found, "key": key, "value_json": json.dumps(value)}
+        for key, value in attributes.items()
+    ]
+    session.execute(insert(_STUDY_ATTRIBUTES), rows)
     return found
 
 
@@ -160,27 +154,27 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     for each in (_PARAMETERS, VALUES, _ATTRIBUTES):
         session.execute(delete(each).where(each.c.trial_id.in_(list(ids.values()))))
     # those that a pruner has seen stay as they are
-    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step).where(
-        _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
-    )
-    known = {(row[0], row[1]) for row in session.execute(reported)}
+    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step)
+    mine = _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
+    known = {(row[0], row[1]) for row in session.execute(reported.where(mine))}
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)
     found: dict[TableClause, list[dict[str, Any]]] = {each: [] for each in _OF_TRIAL}
     for row in rows:
-        mine = {"trial_id": ids[row.id]}
-        found[_PARAMETERS] += [mine | each for each in _parameters(study, row.parameters or {})]
+        of_trial = {"trial_id": ids[row.id]}
+        found[_PARAMETERS] += [of_trial | each for each in _parameters(study, row.parameters or {})]
         if row.id in ranking:
             value = {"value": ranking[row.id], "value_type": "FINITE", "objective": 0}
-            found[VALUES].append(mine | value)
+            found[VALUES].append(of_trial | value)
         found[_INTERMEDIATE] += [
-            mine | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
+            of_trial
+            | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
             for step, score in evaluations.get(row.id, {}).items()
             if (ids[row.id], step) not in known
         ]
         found[_ATTRIBUTES] += [
-            mine | {"key": key, "value_json": json.dumps(value)}
+            of_trial | {"key": key, "value_json": json.dumps(value)}
             for key, value in _attributes(row, scores.get(row.id, {})).items()
         ]
     for target, values in found.items():
@@ -192,21 +186,15 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
     ranking = find_ranking(session, study.id)
     state, value = cast(TRIALS.c.state, String), VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
-    same = and_(
-        TRIALS.c.study_id == find_copy(session, study.name), TRIALS.c.number == TrialRow.number
-    )
+    copies = TRIALS.c.study_id == find_copy(session, study.name)
+    same = copies & (TRIALS.c.number == TrialRow.number)
+    missing = TRIALS.c.trial_id.is_(None)
     found = (
         select(TrialRow)
         .outerjoin(TRIALS, same)
         .outerjoin(VALUES, VALUES.c.trial_id == TRIALS.c.trial_id)
         .where(TrialRow.study_id == study.id, TrialRow.state.in_(FINISHED))
-        .where(
-            or_(
-                TRIALS.c.trial_id.is_(None),
-                state != TrialRow.state,
-                and_(state == "COMPLETE", differs),
-            )
-        )
+        .where(missing | (state != TrialRow.state) | ((state == "COMPLETE") & differs))
     )
     return list(session.scalars(found.order_by(TrialRow.number)))
 
@@ -216,13 +204,10 @@ def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
 
     A trial that failed and was run again is none of them: it has failed there too.
     """
-    planned = select(TrialRow.number).where(
-        TrialRow.study_id == study.id, TrialRow.number.is_not(None)
-    )
+    numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
+    planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))
     mine = TRIALS.c.study_id == find_copy(session, study.name)
-    found = select(TRIALS.c.trial_id).where(
-        mine, cast(TRIALS.c.state, String) != "FAIL", TRIALS.c.number.not_in(planned)
-    )
+    found = select(TRIALS.c.trial_id).where(mine, cast(TRIALS.c.state, String) != "FAIL", ~planned)
     return session.scalars(found).all()
 
 
