@@ -212,22 +212,19 @@ def check_file(path: Path) -> None:
             raise StorageError(f"{path.parent}: no such folder; create it, or name another storage")
         return
     try:
-        beginning = _beginning(path)
-        # an older one that is empty is not being created
-        while not beginning and abs(time.time() - path.stat().st_mtime) < CREATION_SECONDS:
+        while True:
+            with path.open("rb") as file:
+                beginning = file.read(16)
+            # an older one that is empty is not being created
+            if beginning or abs(time.time() - path.stat().st_mtime) >= CREATION_SECONDS:
+                break
             time.sleep(0.05)
-            beginning = _beginning(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"{path} cannot be read: {reason}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
         raise StorageError(f"{path} {what}; restore it from a backup, or name another storage")
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(16)
 
 
 @contextmanager

@@ -26,15 +26,12 @@ CURVES = ("curve/loss", "curve/step")
 
 @dataclass(frozen=True)
 class Record:
-    """What is recorded of a study.
+    """What is recorded of a study, its planned trials, and the best one, whose model is kept.
 
     Attributes:
-        trials: its planned trials.
-        with_curve: the rows of those that have a training curve.
+        with_curve: the rows of the trials that have a training curve.
         ranking: the score that ranks each trial, by row.
-        optuna: state and value of its trials in Optuna's tables, by number; None where Optuna has
-            no such study.
-        best: the trial whose model is kept.
+        optuna: state and value of its trials there, by number; None where it is not there.
     """
 
     study: StudyRow

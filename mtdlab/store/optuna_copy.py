@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     DateTime,
-    Engine,
     Enum,
     Integer,
     String,
@@ -91,9 +90,9 @@ ROUNDING = 1e-9
 _AT_ONCE = 500
 
 
-def has_tables(bind: Engine | Connection) -> bool:
+def has_tables(connection: Connection) -> bool:
     """Whether the database has Optuna's tables."""
-    return inspect(bind).has_table("studies")
+    return inspect(connection).has_table("studies")
 
 
 def find_copy(session: Session | Connection, name: str) -> int | None:
