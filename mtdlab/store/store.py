@@ -105,22 +105,18 @@ class Store(Claims):
                 begins = begin_with is None or unit.seed in begin_with
                 if begins and (unit.setting, unit.seed) not in known:
                     leads = first_seed[unit.setting] == unit.seed
-                    session.add(self._planned(unit, position, leads=leads))
+                    session.add(self._row_of(unit, position, leads=leads))
         return []
 
-    def _planned(self, unit: "Unit", position: int, *, leads: bool) -> TrialRow:
+    def _row_of(self, unit: "Unit", position: int, *, leads: bool) -> TrialRow:
         known = {"setting": unit.setting, "seed": unit.seed, "parameters": unit.parameters}
         return TrialRow(study_id=self.study_id, position=position, leads=leads, **known)
 
     def counts(self) -> dict[str, int]:
         """The number of trials in each state."""
         with translate_errors(self.url), Session(self._engine) as session:
-            rows = session.execute(
-                select(TrialRow.state, func.count())
-                .where(TrialRow.study_id == self.study_id)
-                .group_by(TrialRow.state)
-            )
-            return {row[0]: row[1] for row in rows}
+            mine = select(TrialRow.state, func.count()).where(TrialRow.study_id == self.study_id)
+            return {row[0]: row[1] for row in session.execute(mine.group_by(TrialRow.state))}
 
     def select_by(self, metric: str) -> str:
         """The name of the score that ranks the trials; `metric` before the study is recorded."""
@@ -218,7 +214,7 @@ class Store(Claims):
             }
             session.add(LookRow(study_id=self.study_id, **vars(look) | lists))
             for position, unit in zip(positions, look.added, strict=True):
-                session.add(self._planned(unit, position, leads=False))
+                session.add(self._row_of(unit, position, leads=False))
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
