@@ -136,14 +136,11 @@ def stop(study: opt.StudyName, storage: opt.Storage = None) -> None:
     is that of SIGTERM, 143.
     """
     from mtdlab.store import Store
-    from mtdlab.store.names import find_id
     from mtdlab.store.recorded import read_recorded
     from mtdlab.store.urls import storage_url
 
     url = storage_url(storage)
-    read_recorded(url, study)
-    identity = find_id(url, study)
-    owners = [] if identity is None else Store(url, identity).request_stop()
+    owners = Store(url, read_recorded(url, study).id).request_stop()
     if not owners:
         print_text(f"no sweep or worker runs study {study}")
     for owner in owners:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import or_, select, update
-from sqlalchemy.orm import Session, object_session
+from sqlalchemy.orm import Session
 
 from mtdlab.evaluation.items import Items
 from mtdlab.store.database import translate_errors, writing_engine
@@ -31,8 +31,7 @@ MOST_DEATHS = 3
 class Claim:
     """A trial that `owner` owns. `parameters` is None if they have not been sampled yet.
 
-    Attributes:
-        deaths: how many processes died while they ran it, since its last checkpoint.
+    `deaths` processes died while they ran it, since its last checkpoint.
     """
 
     row: int
@@ -52,12 +51,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial. Numbers that are not finite are stored as NULL.
+    """The result of a trial, as in `TrialRow`. Numbers that are not finite are stored as NULL.
 
-    Attributes:
-        traceback: Python's, of the error that a trial failed with.
-        reason_code: the kind of failure (`REASON_CODES`), empty unless the trial failed.
-        items: that the score was computed from, by task; none where they are not known.
+    `items` are those that the score was computed from, by task; none where they are not known.
     """
 
     state: str
@@ -120,10 +116,9 @@ class Claims:
             settings: without the seed; None where sampled parameters break a rule of the method.
             in_optuna: whether it has a copy in Optuna's tables while it runs.
         """
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (session, row):
             if row is None:
                 return False
-            session = _session_of(row)
             row.settings, row.mtd, row.began = settings, mtd, row.began or Now()
             if claim.parameters is None:
                 session.execute(
@@ -143,14 +138,14 @@ class Claims:
 
     def heartbeat(self, claim: Claim, step: int) -> bool:
         """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial."""
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (_, row):
             if row is not None:
                 row.heartbeat, row.step = Now(), step
             return row is not None
 
     def release(self, claim: Claim) -> bool:
         """Reset a trial to waiting; False if the claim's owner does not own it."""
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (_, row):
             if row is not None:
                 _reset(row)
             return row is not None
@@ -171,12 +166,10 @@ class Claims:
         """Count the death of the process of a trial; the trial's state then.
 
         It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
-        None if the claim's owner does not own the trial.
-
-        Args:
-            how: the process ended, such as "signal 9: Killed".
+        None if the claim's owner does not own the trial. `how` the process ended is for example
+        "signal 9: Killed".
         """
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (session, row):
             if row is None:
                 return None
             row.deaths += 1
@@ -184,7 +177,7 @@ class Claims:
             if row.deaths >= MOST_DEATHS:
                 row.state, row.reason_code, row.ended = "FAIL", "interrupted", Now()
                 row.reason = f"its process died {row.deaths} times (at last: {how})"
-                self._copy(_session_of(row), row)
+                self._copy(session, row)
             return row.state
 
     def release_dead(self) -> int:
@@ -206,10 +199,9 @@ class Claims:
         return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
-        """Release the trial of a worker that died, or fail it at its third; whether it had one.
+        """Release the trial of a worker, a process of this machine that died; whether it had one.
 
-        Args:
-            process, how: its process id on this machine, and how it ended.
+        At the third death it fails, as in `record_death`.
         """
         for claim in map(Claim.of, self.owned()):
             if claim.owner.get("pid") == process and is_dead(claim.owner, 0.0):
@@ -218,13 +210,13 @@ class Claims:
 
     def forget_deaths(self, claim: Claim) -> None:
         """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (_, row):
             if row is not None:
                 row.deaths = 0
 
     def finish(self, claim: Claim, result: Result) -> bool:
         """Record a trial's result; False if the claim's owner no longer owns the trial."""
-        with self._owned_row(claim) as row:
+        with self._owned_row(claim) as (session, row):
             if row is None:
                 return False
             for name, value in result.values.items():
@@ -233,7 +225,6 @@ class Claims:
             row.ended = Now()
             row.reason_code, row.traceback = result.reason_code, result.traceback
             row.environment = dict(result.environment)
-            session = _session_of(row)
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():
@@ -243,7 +234,7 @@ class Claims:
             return True
 
     @contextmanager
-    def _owned_row(self, claim: Claim) -> Iterator[TrialRow | None]:
+    def _owned_row(self, claim: Claim) -> Iterator[tuple[Session, TrialRow | None]]:
         """A trial's row, locked until the block ends; None if the claim's owner does not own it.
 
         SQLite has no row locks: there the transaction holds the lock of the database.
@@ -252,7 +243,7 @@ class Claims:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None and (row.state, row.owner or {}) != ("RUNNING", claim.owner):
                 row = None
-            yield row
+            yield session, row
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Record an error that occurred after the trial's result was recorded."""
@@ -267,12 +258,6 @@ class Claims:
         with translate_errors(self.url), Session(self._engine) as session:
             mine = TrialRow.study_id == self.study_id
             return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
-
-
-def _session_of(row: TrialRow) -> Session:
-    session = object_session(row)
-    assert session is not None, "the row was read in a session that is open"
-    return session
 
 
 def _reset(row: TrialRow) -> None:

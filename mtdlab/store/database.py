@@ -38,6 +38,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
+from mtdlab.store.optuna_copy import TABLES as OPTUNA_TABLES
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
@@ -63,11 +64,6 @@ def immediate(engine: Engine) -> None:
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _enforce_foreign_keys(engine: Engine) -> None:
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
@@ -140,7 +136,8 @@ def writing_engine(url: str) -> Engine:
     with translate_errors(url):
         engine = _waiting_engine(url, parse_url(url))
         immediate(engine)
-        _enforce_foreign_keys(engine)
+        if engine.dialect.name == "sqlite":
+            event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
         with engine.begin() as connection:
             lock_writers(connection)
             version = schema_version(connection)
@@ -155,8 +152,7 @@ def writing_engine(url: str) -> Engine:
 def reading_engine(url: str) -> Engine:
     """A read-only engine on an existing database with mtdlab's tables.
 
-    Raises:
-        StorageError: if the database does not exist, and for another schema.
+    Raises StorageError if the database does not exist, and for another schema.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -166,7 +162,7 @@ def reading_engine(url: str) -> Engine:
             )
         check_file(path)
     with translate_errors(url):
-        target = parse_url(url) if path is None else read_only(path)
+        target = parse_url(url) if path is None else _read_only(path)
         engine = _waiting_engine(url, target)
         with engine.connect() as connection:
             version = schema_version(connection)
@@ -193,22 +189,18 @@ def schema_version(connection: Connection) -> int | None:
     return connection.scalar(select(Schema.version))
 
 
-def read_only(path: Path) -> str:
-    """The URL of read-only connections to a SQLite file, whose last commit they can read."""
-    _roll_back_journal(path)
-    return f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
+def _read_only(path: Path) -> str:
+    """The URL of read-only connections to a SQLite file.
 
-
-def _roll_back_journal(path: Path) -> None:
-    """Undo the transaction that a killed process left in the journal of a SQLite file.
-
-    A read-only connection cannot do it, and would fail.
+    The transaction that a killed process left in its journal is undone: a read-only connection
+    cannot do it, and would fail.
     """
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists() and os.access(path, os.W_OK):
         uri = f"{path.resolve().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_SECONDS)) as connection:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
 
 
 def check_file(path: Path) -> None:
@@ -220,22 +212,19 @@ def check_file(path: Path) -> None:
             raise StorageError(f"{path.parent}: no such folder; create it, or name another storage")
         return
     try:
-        beginning = _beginning(path)
-        # an older one that is empty is not being created
-        while not beginning and abs(time.time() - path.stat().st_mtime) < CREATION_SECONDS:
+        while True:
+            with path.open("rb") as file:
+                beginning = file.read(16)
+            # an older one that is empty is not being created
+            if beginning or abs(time.time() - path.stat().st_mtime) >= CREATION_SECONDS:
+                break
             time.sleep(0.05)
-            beginning = _beginning(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"{path} cannot be read: {reason}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
         raise StorageError(f"{path} {what}; restore it from a backup, or name another storage")
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(16)
 
 
 @contextmanager
@@ -287,37 +276,26 @@ def _driver_hint(error: Exception) -> str:
     return "; install it with pip install 'mtdlab[postgresql]'" if "psycopg" in missing else ""
 
 
-_OPTUNA_TABLES = (
-    "studies",
-    "study_directions",
-    "study_user_attributes",
-    "trials",
-    "trial_params",
-    "trial_values",
-    "trial_intermediate_values",
-    "trial_user_attributes",
-)
-_ADVICE = "restore it from a backup, or name another storage"
-
-
 def refuse_damaged(url: str) -> None:
     """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
 
     A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
     """
     path = sqlite_file(url)
-    if path is not None and not path.exists():
-        return
     if path is not None:
+        if not path.exists():
+            return
         check_file(path)
     with translate_errors(url):
-        target = url if path is None else read_only(path)
+        target = url if path is None else _read_only(path)
         engine = create_engine(target, **engine_arguments(url))
         with engine.connect() as connection:
             problem = _problem(connection)
         engine.dispose()
     if problem:
-        raise StorageError(f"{mask(url)} is damaged: {problem}; {_ADVICE}")
+        raise StorageError(
+            f"{mask(url)} is damaged: {problem}; restore it from a backup, or name another storage"
+        )
 
 
 def _problem(connection: Connection) -> str:
@@ -335,6 +313,6 @@ def _problem(connection: Connection) -> str:
     if StudyRow.__tablename__ in present and connection.scalar(
         select(func.count()).select_from(StudyRow)
     ):
-        needed |= set(_OPTUNA_TABLES)
+        needed |= {each.name for each in OPTUNA_TABLES}
     missing = sorted(needed - present)
     return f"table {missing[0]} is missing" if missing else ""

@@ -1,19 +1,15 @@
 """A study's rows: copied to another database, renamed, deleted."""
 
-from typing import Any
-
 from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
-from mtdlab.store.imported import Records, records_of
+from mtdlab.store.imported import Records, Row, records_of
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_study, has_tables, repair_copy
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
-
-Record = dict[str, Any]
 
 
 def read_records(url: str, name: str) -> Records:
@@ -44,8 +40,7 @@ def write_records(url: str, records: Records, name: str) -> None:
         lock_writers(session.connection())
         if conflict := conflict_in(session, name, url):
             raise StorageError(f"{conflict}; choose another name")
-        changed = _without_id(records.study) | {"name": name, "artifacts": None}
-        study = StudyRow(**changed)
+        study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
         session.add(study)
         session.flush()
         trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
@@ -72,8 +67,7 @@ def delete_records(url: str, name: str) -> None:
 def rename_records(url: str, old: str, new: str, command: str) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    Args:
-        command: recorded as the command that resumes it. Raises StorageError if `new` is taken.
+    `command` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
     with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
@@ -88,13 +82,9 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
             session.execute(renamed.values(study_name=new))
 
 
-def _moved(record: Record, study_id: int) -> Record:
+def _moved(record: Row, study_id: int) -> Row:
     """A trial's record for another database, which assigns its id."""
-    moved = _without_id(record) | {"study_id": study_id}
+    moved = record | {"id": None, "study_id": study_id}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
     return moved
-
-
-def _without_id(record: Record) -> Record:
-    return {name: value for name, value in record.items() if name != "id"}

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -28,7 +27,7 @@ from analysis.data.items import ItemScores, digest_of_tasks, no_items
 from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.store.imported import as_record, check_row
-from mtdlab.store.items import RESTORE, has_items, name_of, problem_of
+from mtdlab.store.items import RESTORE, name_of, problem_of
 from mtdlab.store.reading import reading
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -38,7 +37,6 @@ from mtdlab.store.tables import (
     LookRow,
     PlanRow,
     ScoreRow,
-    StudyRow,
     TrialRow,
     living_state,
 )
@@ -54,9 +52,8 @@ _ITEMS_AT_ONCE = 500
 _MISSING = float("nan")
 
 
-@dataclass
 class RecordedTrials:
-    """The trials that have begun, by number.
+    """The trials of which `begun` holds, by number.
 
     Attributes:
         columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
@@ -64,17 +61,21 @@ class RecordedTrials:
         environments: what each trial recorded of its machine; empty for a trial that did not.
     """
 
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in _OWN})
-    settings: dict[str, list[Any]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    environments: list[Mapping[str, Any]] = field(default_factory=list)
+    def __init__(self, session: Session, begun: ColumnElement[bool]) -> None:
+        self.columns: dict[str, list[Any]] = {name: [] for name in _OWN}
+        self.settings: dict[str, list[Any]] = {}
+        self.environments: list[Mapping[str, Any]] = []
+        self._notes: list[str] = []
+        columns = [getattr(TrialRow, name) for name in _READ]
+        query = select(*columns).where(begun).order_by(TrialRow.number)
+        for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
+            self._add(rows)
 
-    def add(self, rows: Collection[Any]) -> None:
-        """Append rows with the columns `_READ`."""
-        begin = len(self.notes)
+    def _add(self, rows: Collection[Any]) -> None:
+        begin = len(self._notes)
         for name, values in self.columns.items():
             values += map(living_state if name == "state" else attrgetter(name), rows)
-        self.notes += [row.note for row in rows]
+        self._notes += [row.note for row in rows]
         self.environments += [row.environment or {} for row in rows]
         recorded = [row.settings or {} for row in rows]
         for name in dict.fromkeys(name for each in recorded for name in each):
@@ -84,7 +85,7 @@ class RecordedTrials:
 
     def trials(self) -> pd.DataFrame:
         """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
-        if not self.notes:
+        if not self._notes:
             return empty(TRIAL_COLUMNS)
         frame = pd.DataFrame(self.settings | self.columns)
         first = frame.reindex(columns=list(TRIAL_COLUMNS))
@@ -93,8 +94,8 @@ class RecordedTrials:
             text = values.astype("object").where(values.notna(), "").astype("str")
             first[name] = text if kind == "str" else pd.to_numeric(values)
         rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
-        if any(self.notes):
-            rest["note"] = pd.Series(self.notes, dtype="str")
+        if any(self._notes):
+            rest["note"] = pd.Series(self._notes, dtype="str")
         return pd.concat([first, rest], axis=1)
 
     def environment(self) -> pd.DataFrame:
@@ -116,16 +117,6 @@ class RecordedTrials:
             for name, value in environment.items():
                 seen.setdefault(name, {})[str(value)] = None
         return {name: "; ".join(values) for name, values in seen.items()}
-
-
-def read_trials(session: Session, begun: ColumnElement[bool]) -> RecordedTrials:
-    """The trials of which `begun` holds, by number."""
-    columns = [getattr(TrialRow, name) for name in _READ]
-    query = select(*columns).where(begun).order_by(TrialRow.number)
-    recorded = RecordedTrials()
-    for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
-        recorded.add(rows)
-    return recorded
 
 
 def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -151,22 +142,27 @@ def load_study(
         curves: False leaves that frame, the largest one, empty; a function of trials and settings
             returns whether to read all, or the numbers of the trials to read.
 
-    Raises:
-        StorageError: if there is no such database.
-        NothingToReport: if it has no such study.
+    Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     url = storage_url(storage)
     with reading(url) as session:
         row = find_study(session, study, url)
-        _check_judged_by(session, row)
-        methods = row.methods
+        of_looks = select(LookRow).where(LookRow.study_id == row.id).order_by(LookRow.look)
+        of_plans = select(PlanRow).where(PlanRow.study == row.name).order_by(PlanRow.position)
+        looks, plans = session.scalars(of_looks).all(), session.scalars(of_plans).all()
+        # the analysis trusts them
+        for each in (*looks, *plans):
+            check_row(each.__tablename__, as_record(each))
         begun = (TrialRow.study_id == row.id) & TrialRow.began.is_not(None)
-        recorded = read_trials(session, begun)
-        trials, settings = recorded.trials(), _settings(methods, recorded.settings)
+        recorded = RecordedTrials(session, begun)
+        trials, settings = recorded.trials(), _settings(row.methods, recorded.settings)
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
         planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
+        complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
+        read_items = partial(load_items, url, row.id, complete)
+        items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
         return Study(
             name=row.name,
             metric=row.metric,
@@ -183,39 +179,26 @@ def load_study(
             facts=recorded.facts(),
             environment=recorded.environment(),
             settings=settings,
-            methods={name: method["title"] for name, method in methods.items()},
+            methods={name: method["title"] for name, method in row.methods.items()},
             description=row.description,
-            looks=_looks(session, row.id),
-            plans=_plans(session, row.name),
+            looks=_looks(looks),
+            plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),
             model=row.model or {},
-            load_items=_items(session, url, row.id, trials),
+            load_items=no_items if session.scalar(items) is None else read_items,
         )
-
-
-def _check_judged_by(session: Session, study: StudyRow) -> None:
-    """Raise StorageError for a look or plan that the analysis, which trusts them, cannot use."""
-    looks = select(LookRow).where(LookRow.study_id == study.id)
-    plans = select(PlanRow).where(PlanRow.study == study.name)
-    for row in (*session.scalars(looks), *session.scalars(plans)):
-        check_row(row.__tablename__, as_record(row))
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     columns = _arrays(session, of_study, "curve/")
     if not columns:
         return empty(CURVE_COLUMNS)
-    frames = [
-        pd.DataFrame({"number": number} | curve | {"step": _steps(curve)})
-        for number, curve in columns.items()
-    ]
+    frames = []
+    for number, curve in columns.items():
+        # a program reports steps, mtdlab's trainer records every one
+        reported = "step" in curve
+        steps = curve["step"].astype(np.int64) if reported else np.arange(1, len(curve["loss"]) + 1)
+        frames.append(pd.DataFrame({"number": number} | curve | {"step": steps}))
     return pd.concat(frames, ignore_index=True).reindex(columns=list(CURVE_COLUMNS))
-
-
-def _steps(curve: Mapping[str, Array]) -> Any:
-    """The steps of a curve: those that a program reported, else every one."""
-    if "step" in curve:
-        return curve["step"].astype(np.int64)
-    return np.arange(1, len(curve["loss"]) + 1)
 
 
 def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
@@ -270,30 +253,14 @@ def _scores(session: Session, of_study: Select[Any]) -> pd.DataFrame:
     return frame.astype(dict(SCORE_COLUMNS))
 
 
-def _looks(session: Session, study_id: int) -> pd.DataFrame:
-    mine = select(LookRow).where(LookRow.study_id == study_id).order_by(LookRow.look)
+def _looks(rows: Iterable[LookRow]) -> pd.DataFrame:
     records = [
         {name: getattr(row, name) for name in LOOK_COLUMNS if hasattr(LookRow, name)}
         | {"runs": len(row.trials), "added": len(row.added), "trials": tuple(row.trials)}
-        for row in session.scalars(mine)
+        for row in rows
     ]
     frame = pd.DataFrame.from_records(records, columns=list(LOOK_COLUMNS))
     return frame.astype(dict(LOOK_COLUMNS))
-
-
-def _plans(session: Session, study: str) -> tuple[Plan, ...]:
-    mine = select(PlanRow).where(PlanRow.study == study).order_by(PlanRow.position)
-    return tuple(Plan(row.trials, row.plan, row.sha256) for row in session.scalars(mine))
-
-
-def _items(
-    session: Session, url: str, study_id: int, trials: pd.DataFrame
-) -> Callable[[], ItemScores | None]:
-    """Reads the items of the complete trials when it is called."""
-    if not has_items(session, study_id):
-        return no_items
-    complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
-    return partial(load_items, url, study_id, complete)
 
 
 def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:

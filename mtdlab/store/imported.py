@@ -1,7 +1,7 @@
 """What the rows of a study from another file may hold: every column, and how rows fit together.
 
 An exported file may have been changed by anyone. `check_records` refuses it before a row is
-written; a new column of a table needs its line in `COLUMNS`.
+written; a new column of lists, objects or arrays needs its line in `_OWN`.
 """
 
 import re
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import select
-from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy import Boolean, select
+from sqlalchemy.orm import Session
 
 from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
@@ -24,12 +24,16 @@ from mtdlab.store.tables import (
     FINISHED,
     REASON_CODES,
     ArrayRow,
+    Base,
     ItemsRow,
     LookRow,
+    Number,
     PlanRow,
     ScoreRow,
     StudyRow,
+    Text,
     TrialRow,
+    Whole,
 )
 
 Row = dict[str, Any]
@@ -68,19 +72,15 @@ class Shape:
     holds: Callable[[Any], bool]
 
 
-def _optional(shape: Shape) -> Shape:
-    return Shape(f"{shape.what} or empty", lambda value: value is None or shape.holds(value))
-
-
 def _one_of(*values: str) -> Shape:
     return Shape(f"one of {', '.join(filter(None, values))}", lambda value: value in values)
 
 
 def _listed(shape: Shape) -> Shape:
-    holds: Callable[[Any], bool] = lambda value: (  # noqa: E731
-        isinstance(value, list) and all(map(shape.holds, value))
+    return Shape(
+        f"a list, each {shape.what}",
+        lambda value: isinstance(value, list) and all(map(shape.holds, value)),
     )
-    return Shape(f"a list, each {shape.what}", holds)
 
 
 def _named(shape: Shape, **required: Shape) -> Shape:
@@ -173,87 +173,40 @@ _IDENTITY = _named(JSON, sampler=TEXT, trainer=_named(JSON), search=_named(TEXT)
 _PLAN = _named(JSON, study=TEXT, metric=TEXT, margin=NUMBER, alpha=LEVEL, looks=_listed(WHOLE))
 _MODEL = _named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
 
-COLUMNS: Mapping[str, Mapping[str, Shape]] = {
-    StudyRow.__tablename__: {
-        "id": WHOLE,
+_OWN: Mapping[type[Base], Mapping[str, Shape]] = {
+    StudyRow: {
         "name": NAME,
-        "metric": TEXT,
         "identity": _IDENTITY,
-        "file_text": TEXT,
         "command": COMMAND,
-        "description": TEXT,
         "imports": _named(TEXT),
         "methods": _named(_METHOD),
-        "precision": _optional(_one_of("float32", "bfloat16")),
-        "model": _optional(_MODEL),
+        "precision": _one_of("float32", "bfloat16"),
+        "model": _MODEL,
         "definition": _named(JSON),
-        "folder": _optional(TEXT),
         "distributions": _named(DISTRIBUTION),
-        "inputs": _optional(_named(TEXT)),
-        "artifacts": _optional(TEXT),
-        "next_number": WHOLE,
+        "inputs": _named(TEXT),
     },
-    TrialRow.__tablename__: {
-        "id": WHOLE,
-        "study_id": WHOLE,
-        "position": WHOLE,
-        "setting": TEXT,
-        "seed": WHOLE,
-        "leads": FLAG,
-        "parameters": _optional(_named(SCALAR)),
+    TrialRow: {
+        "parameters": _named(SCALAR),
         "state": _one_of(*STATES),
-        "number": _optional(WHOLE),
-        "began": _optional(TIME),
-        "ended": _optional(TIME),
-        "owner": _optional(_named(SCALAR)),
-        "heartbeat": _optional(NUMBER),
-        "step": WHOLE,
-        "settings": _optional(Shape("settings, with numbers where they are", _is_settings)),
-        "reason": TEXT,
+        "began": TIME,
+        "ended": TIME,
+        "owner": _named(SCALAR),
+        "settings": Shape("settings, with numbers where they are", _is_settings),
         "reason_code": _one_of("", *REASON_CODES),
-        "deaths": WHOLE,
-        "note": TEXT,
-        "traceback": TEXT,
-        **dict.fromkeys(
-            (
-                "mtd",
-                "score",
-                "score_before",
-                "alignment",
-                "uniformity",
-                "mean_cosine",
-                "wall_seconds",
-                "peak_memory",
-            ),
-            _optional(NUMBER),
-        ),
-        "best_step": _optional(WHOLE),
-        "environment": _optional(_named(TEXT)),
+        "environment": _named(TEXT),
     },
-    ScoreRow.__tablename__: {"trial_id": WHOLE, "task": TEXT, "score": _optional(NUMBER)},
-    ArrayRow.__tablename__: {
-        "trial_id": WHOLE,
+    ScoreRow: {},
+    ArrayRow: {
         "name": Shape("a name of an array", lambda value: _ARRAY.fullmatch(str(value)) is not None),
         "values": ARRAY,
     },
-    ItemsRow.__tablename__: {
-        "study_id": WHOLE,
-        "task": TEXT,
-        "digest": SHA256,
-        "kind": _one_of("spearman", "mean"),
-        "count": WHOLE,
-        "gold": _optional(ARRAY),
-    },
-    LookRow.__tablename__: {
-        "study_id": WHOLE,
-        "look": WHOLE,
-        "seeds": WHOLE,
+    ItemsRow: {"digest": SHA256, "kind": _one_of("spearman", "mean"), "gold": ARRAY},
+    LookRow: {
         "trials": _listed(WHOLE),
         "alpha": LEVEL,
         "spent": FRACTION,
-        "p_value": _optional(FRACTION),
-        "verdict": TEXT,
-        "decision": TEXT,
+        "p_value": FRACTION,
         "added": _listed(
             Shape(
                 "a configuration and a seed",
@@ -266,13 +219,22 @@ COLUMNS: Mapping[str, Mapping[str, Shape]] = {
             )
         ),
     },
-    PlanRow.__tablename__: {
-        "study": NAME,
-        "position": WHOLE,
-        "trials": WHOLE,
-        "plan": _PLAN,
-        "sha256": SHA256,
-    },
+    PlanRow: {"study": NAME, "plan": _PLAN, "sha256": SHA256},
+}
+"""The shapes of columns that hold less than their type, in the order of `Records`."""
+
+
+def _shape_of(column: Any, own: Mapping[str, Shape]) -> Shape:
+    plain = {Whole: WHOLE, Number: NUMBER, Text: TEXT, Boolean: FLAG}
+    shape = own[column.key] if column.key in own else plain[type(column.type)]
+    if not column.nullable:
+        return shape
+    return Shape(f"{shape.what} or empty", lambda value: value is None or shape.holds(value))
+
+
+COLUMNS: Mapping[str, Mapping[str, Shape]] = {
+    kind.__tablename__: {each.key: _shape_of(each, own) for each in kind.__table__.columns}
+    for kind, own in _OWN.items()
 }
 
 
@@ -292,24 +254,15 @@ def records_of(session: Session, name: str, url: str) -> Records:
     )
 
 
-def _records(session: Session, kind: type[DeclarativeBase], condition: Any) -> list[Row]:
+def _records(session: Session, kind: type[Base], condition: Any) -> list[Row]:
     rows = select(kind).where(condition).order_by(*kind.__mapper__.primary_key)
     return [as_record(row) for row in session.scalars(rows)]
 
 
 def check_records(records: Records) -> None:
     """Raise StorageError, with table, column and value, for the first row that may not be so."""
-    tables = {
-        StudyRow.__tablename__: [records.study],
-        TrialRow.__tablename__: records.trials,
-        ScoreRow.__tablename__: records.scores,
-        ArrayRow.__tablename__: records.arrays,
-        ItemsRow.__tablename__: records.items,
-        LookRow.__tablename__: records.looks,
-        PlanRow.__tablename__: records.plans,
-    }
-    for table, rows in tables.items():
-        for row in rows:
+    for table, rows in zip(COLUMNS, vars(records).values(), strict=True):
+        for row in rows if isinstance(rows, list) else [rows]:
             check_row(table, row)
     for relation in RELATIONS:
         if problem := next(relation(records), None):
@@ -318,15 +271,13 @@ def check_records(records: Records) -> None:
 
 def check_row(table: str, row: Row) -> None:
     """Raise StorageError for a row that its table may not hold."""
-    if row.keys() != COLUMNS[table].keys():
-        raise StorageError(f"table {table} has other columns than this version's")
     for column, shape in COLUMNS[table].items():
         if not shape.holds(row[column]):
             found = _shortened(row[column])
             raise StorageError(f"{table}.{column} is {found}; expected {shape.what}")
 
 
-def as_record(row: DeclarativeBase) -> Row:
+def as_record(row: Base) -> Row:
     """A row as a dictionary by column."""
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
@@ -385,9 +336,8 @@ def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
     groups: dict[tuple[int, str], dict[str, int]] = {}
     for row in records.arrays:
         group = row["name"].partition("/")[0]
-        if group == "items":
-            continue
-        groups.setdefault((row["trial_id"], group), {})[row["name"]] = len(row["values"])
+        if group != "items":
+            groups.setdefault((row["trial_id"], group), {})[row["name"]] = len(row["values"])
     for (_, group), sizes in groups.items():
         names = sizes.keys()
         if group == "spectrum" and not all(sizes.values()):

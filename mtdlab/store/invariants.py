@@ -26,15 +26,12 @@ CURVES = ("curve/loss", "curve/step")
 
 @dataclass(frozen=True)
 class Record:
-    """What is recorded of a study.
+    """What is recorded of a study, its planned trials, and the best one, whose model is kept.
 
     Attributes:
-        trials: its planned trials.
-        with_curve: the rows of those that have a training curve.
+        with_curve: the rows of the trials that have a training curve.
         ranking: the score that ranks each trial, by row.
-        optuna: state and value of its trials in Optuna's tables, by number; None where Optuna has
-            no such study.
-        best: the trial whose model is kept.
+        optuna: state and value of its trials there, by number; None where it is not there.
     """
 
     study: StudyRow
@@ -84,14 +81,12 @@ class Problem:
     repair: str
 
 
-def find_problems(record: Record) -> list[Problem]:
-    """The problems of a study in its database, in the order of `INVARIANTS`."""
-    return [problem for check in INVARIANTS for problem in check(record)]
+Found = Iterator[tuple[str, str]]
+"""What was found against an invariant, and how to repair it."""
 
 
-def each_configuration_and_seed_once(record: Record) -> Iterator[Problem]:
+def each_configuration_and_seed_once(record: Record) -> Found:
     """Planned trials are unique pairs of a configuration and a seed."""
-    name = "each configuration and seed is planned once"
     pairs = Counter((row.setting, row.seed) for row in record.trials)
     if record.study.identity.get("sampler") == "grid":
         pairs += Counter(
@@ -101,39 +96,35 @@ def each_configuration_and_seed_once(record: Record) -> Iterator[Problem]:
         )
     for (setting, seed), count in pairs.items():
         if count > 1:
-            yield Problem(name, f"{setting} with seed {seed} is planned {count} times", RESTORE)
+            yield f"{setting} with seed {seed} is planned {count} times", RESTORE
 
 
-def running_trials_have_a_living_owner(record: Record) -> Iterator[Problem]:
+def running_trials_have_a_living_owner(record: Record) -> Found:
     """A trial is RUNNING if and only if a process that lives owns it."""
-    name = "every running trial has a living owner"
     for row in record.trials:
         owner = row.owner or {}
         if row.state == "RUNNING" and not owner:
-            yield Problem(name, f"{_name(row)} is running and has no owner", RERUN)
+            yield f"{_name(row)} is running and has no owner", RERUN
         elif row.state == "RUNNING" and row.is_abandoned:
-            found = f"{_name(row)} is running, and {describe_end(owner, row.silent)}"
-            yield Problem(name, found, RERUN)
+            yield f"{_name(row)} is running, and {describe_end(owner, row.silent)}", RERUN
         elif row.state != "RUNNING" and row.owner:
-            yield Problem(name, f"{_name(row)} is {row.state} and has an owner", RERUN)
+            yield f"{_name(row)} is {row.state} and has an owner", RERUN
 
 
-def states_are_known(record: Record) -> Iterator[Problem]:
+def states_are_known(record: Record) -> Found:
     """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
-    name = "every trial has a known state"
     for row in record.trials:
         if row.state not in ("WAITING", "RUNNING", *FINISHED):
-            yield Problem(name, f"{_name(row)} is {row.state}", RESTORE)
+            yield f"{_name(row)} is {row.state}", RESTORE
         elif row.reason_code == "interrupted":
             continue  # its process may have died three times before it began
         elif row.state in FINISHED and (row.number is None or row.began is None):
-            yield Problem(name, f"{_name(row)} is {row.state} and never began", RESTORE)
+            yield f"{_name(row)} is {row.state} and never began", RESTORE
 
 
-def complete_trials_have_results(record: Record) -> Iterator[Problem]:
+def complete_trials_have_results(record: Record) -> Found:
     """A complete trial has its score, the score that ranks it, and its training curve."""
     retry = "run its study again under another name"
-    name = "every complete trial has its results"
     for row in record.trials:
         if row.state != "COMPLETE":
             continue
@@ -145,49 +136,52 @@ def complete_trials_have_results(record: Record) -> Iterator[Problem]:
         if row.id not in record.with_curve:
             lacking.append("training curve")
         if lacking:
-            yield Problem(name, f"{_name(row)} is complete without {', '.join(lacking)}", retry)
+            yield f"{_name(row)} is complete without {', '.join(lacking)}", retry
 
 
-def optuna_agrees(record: Record) -> Iterator[Problem]:
+def optuna_agrees(record: Record) -> Found:
     """Every trial that has ended has a copy in Optuna's tables, with the same state and value."""
-    name = "mtdlab's and Optuna's tables agree"
     if record.optuna is None:
         found = "Optuna's tables have no such study; it was deleted through Optuna"
-        yield Problem(name, found, f"{RERUN}, which writes it again")
+        yield found, f"{RERUN}, which writes it again"
         return
     for row in record.trials:
         there = None if row.number is None else record.optuna.get(row.number)
         state, value = there or (None, None)
         if row.state not in FINISHED:
             if state in FINISHED:
-                found = f"{_name(row)} is {row.state}, in Optuna {state}"
-                yield Problem(name, found, OVERWRITE)
+                yield f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE
         elif there is None:
-            yield Problem(name, f"{_name(row)} is missing in Optuna's tables", OVERWRITE)
+            yield f"{_name(row)} is missing in Optuna's tables", OVERWRITE
         elif state != row.state:
-            yield Problem(name, f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE)
+            yield f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE
         elif row.state == "COMPLETE" and not _same(value, record.ranking.get(row.id)):
             values = f"{record.ranking.get(row.id)}, in Optuna {value}"
-            yield Problem(name, f"{_name(row)} has the value {values}", OVERWRITE)
+            yield f"{_name(row)} has the value {values}", OVERWRITE
 
 
-def optuna_has_no_other_trials(record: Record) -> Iterator[Problem]:
+def optuna_has_no_other_trials(record: Record) -> Found:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
     known = {row.number for row in record.trials}
     for number, (state, _) in (record.optuna or {}).items():
         if number not in known and state != "FAIL":
             found = f"trial {number} is {state} in Optuna's tables and not planned"
-            yield Problem("Optuna has no trials of its own", found, f"{RERUN}, which fails it")
+            yield found, f"{RERUN}, which fails it"
 
 
-INVARIANTS: tuple[Callable[[Record], Iterator[Problem]], ...] = (
-    each_configuration_and_seed_once,
-    states_are_known,
-    running_trials_have_a_living_owner,
-    complete_trials_have_results,
-    optuna_agrees,
-    optuna_has_no_other_trials,
-)
+INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
+    "each configuration and seed is planned once": each_configuration_and_seed_once,
+    "every trial has a known state": states_are_known,
+    "every running trial has a living owner": running_trials_have_a_living_owner,
+    "every complete trial has its results": complete_trials_have_results,
+    "mtdlab's and Optuna's tables agree": optuna_agrees,
+    "Optuna has no trials of its own": optuna_has_no_other_trials,
+}
+
+
+def find_problems(record: Record) -> list[Problem]:
+    """The problems of a study in its database, in the order of `INVARIANTS`."""
+    return [Problem(name, *each) for name, check in INVARIANTS.items() for each in check(record)]
 
 
 def check_database(session: Session) -> list[Problem]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from mtdlab.evaluation.items import Items
@@ -37,12 +36,6 @@ def record_items(session: Session, trial: TrialRow, items: Mapping[str, Items]) 
             session.merge(ItemsRow(**known))
         name = name_of(task, each.digest)
         session.merge(ArrayRow(trial_id=trial.id, name=name, values=each.values))
-
-
-def has_items(session: Session, study_id: int) -> bool:
-    """Whether a trial of a study has recorded items."""
-    recorded = select(ItemsRow.digest).where(ItemsRow.study_id == study_id).limit(1)
-    return session.scalar(recorded) is not None
 
 
 def problem_of(count: int, values: NDArray[Any]) -> str:

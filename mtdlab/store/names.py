@@ -25,40 +25,21 @@ def find_names(session: Session) -> set[str]:
     return names
 
 
-def find_id(url: str, name: str) -> int | None:
-    """The id of a study; None where mtdlab has none of this name. Raises StorageError."""
-    with reading(url) as session:
-        return session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-
-
-def has_plan(url: str, name: str) -> bool:
-    """Whether a plan of this name is recorded, also without a study. Raises StorageError."""
-    with reading(url) as session:
-        return _has_plan(session, name)
-
-
-def _has_plan(session: Session, name: str) -> bool:
+def has_plan(session: Session, name: str) -> bool:
+    """Whether a plan of this name is recorded, also without a study."""
     return session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None
-
-
-def find_conflict(url: str, name: str) -> str:
-    """Why a new study cannot have this name, as `conflict_in`. Raises StorageError."""
-    with reading(url) as session:
-        return conflict_in(session, name, url)
 
 
 def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str:
     """Why a new study cannot have this name, as a part of a sentence; empty if it can.
 
-    The name is that of a study, of a recorded plan, or differs from a study's in case only.
-
-    Args:
-        renamed: the present name of the study that gets this name, if it is renamed.
+    The name is that of a study, of a recorded plan, or differs in case only from that of a study
+    other than `renamed`, which gets the name.
     """
     names = find_names(session)
     if name in names:
         return f"{mask(url)} has a study {name} already"
-    if _has_plan(session, name):
+    if has_plan(session, name):
         return (
             f"{mask(url)} has a plan of study {name}, which would be lost "
             f"(mtdlab delete {name} deletes it)"

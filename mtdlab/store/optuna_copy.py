@@ -8,25 +8,23 @@ when the study is opened next.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     Connection,
     DateTime,
-    Engine,
     Enum,
     Integer,
     String,
-    and_,
+    TableClause,
     cast,
     column,
     delete,
     func,
     insert,
     inspect,
-    or_,
     select,
     table,
     update,
@@ -80,6 +78,7 @@ _INTERMEDIATE = table(
 )
 _ATTRIBUTES = table("trial_user_attributes", *map(column, ("trial_id", "key", "value_json")))
 _OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
+TABLES = (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES, TRIALS, *_OF_TRIAL)
 _UNUSED = ("system_attributes", "heartbeats")
 """Tables of trials that only other programs write."""
 SHOWN = ("ema_decay", "queue_size", "batch_size")
@@ -91,9 +90,9 @@ ROUNDING = 1e-9
 _AT_ONCE = 500
 
 
-def has_tables(bind: Engine | Connection) -> bool:
+def has_tables(connection: Connection) -> bool:
     """Whether the database has Optuna's tables."""
-    return inspect(bind).has_table("studies")
+    return inspect(connection).has_table("studies")
 
 
 def find_copy(session: Session | Connection, name: str) -> int | None:
@@ -111,18 +110,14 @@ def write_study(session: Session, study: StudyRow) -> int:
         direction = {"study_id": found, "direction": "MAXIMIZE", "objective": 0}
         session.execute(insert(_DIRECTIONS).values(direction))
     attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}
-    session.execute(
-        delete(_STUDY_ATTRIBUTES).where(
-            _STUDY_ATTRIBUTES.c.study_id == found, _STUDY_ATTRIBUTES.c.key.in_(attributes)
-        )
-    )
-    session.execute(
-        insert(_STUDY_ATTRIBUTES),
-        [
-            {"study_id": found, "key": key, "value_json": json.dumps(value)}
-            for key, value in attributes.items()
-        ],
-    )
+    known = _STUDY_ATTRIBUTES.c.key.in_(attributes)
+    mine = delete(_STUDY_ATTRIBUTES).where(_STUDY_ATTRIBUTES.c.study_id == found, known)
+    session.execute(mine)
+    rows = [
+        {"study_id": found, "key": key, "value_json": json.dumps(value)}
+        for key, value in attributes.items()
+    ]
+    session.execute(insert(_STUDY_ATTRIBUTES), rows)
     return found
 
 
@@ -158,56 +153,31 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     for each in (_PARAMETERS, VALUES, _ATTRIBUTES):
         session.execute(delete(each).where(each.c.trial_id.in_(list(ids.values()))))
     # those that a pruner has seen stay as they are
-    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step).where(
-        _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
-    )
-    known = {(row[0], row[1]) for row in session.execute(reported)}
+    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step)
+    mine = _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
+    known = {(row[0], row[1]) for row in session.execute(reported.where(mine))}
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)
-    finite = {"value_type": "FINITE", "objective": 0}
-    _insert(
-        session,
-        _PARAMETERS,
-        (
-            {"trial_id": ids[row.id]} | parameter
-            for row in rows
-            for parameter in _parameters(study, row.parameters or {})
-        ),
-    )
-    _insert(
-        session,
-        VALUES,
-        (
-            finite | {"trial_id": ids[row.id], "value": ranking[row.id]}
-            for row in rows
-            if ranking.get(row.id) is not None
-        ),
-    )
-    _insert(
-        session,
-        _INTERMEDIATE,
-        (
-            {
-                "trial_id": ids[row.id],
-                "step": step,
-                "intermediate_value": score,
-                "intermediate_value_type": "FINITE",
-            }
-            for row in rows
+    found: dict[TableClause, list[dict[str, Any]]] = {each: [] for each in _OF_TRIAL}
+    for row in rows:
+        of_trial = {"trial_id": ids[row.id]}
+        found[_PARAMETERS] += [of_trial | each for each in _parameters(study, row.parameters or {})]
+        if row.id in ranking:
+            value = {"value": ranking[row.id], "value_type": "FINITE", "objective": 0}
+            found[VALUES].append(of_trial | value)
+        found[_INTERMEDIATE] += [
+            of_trial
+            | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
             for step, score in evaluations.get(row.id, {}).items()
             if (ids[row.id], step) not in known
-        ),
-    )
-    _insert(
-        session,
-        _ATTRIBUTES,
-        (
-            {"trial_id": ids[row.id], "key": key, "value_json": json.dumps(value)}
-            for row in rows
+        ]
+        found[_ATTRIBUTES] += [
+            of_trial | {"key": key, "value_json": json.dumps(value)}
             for key, value in _attributes(row, scores.get(row.id, {})).items()
-        ),
-    )
+        ]
+    for target, values in found.items():
+        _insert(session, target, values)
 
 
 def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
@@ -215,38 +185,29 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
     ranking = find_ranking(session, study.id)
     state, value = cast(TRIALS.c.state, String), VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
-    same = and_(
-        TRIALS.c.study_id == find_copy(session, study.name), TRIALS.c.number == TrialRow.number
-    )
+    copies = TRIALS.c.study_id == find_copy(session, study.name)
+    same = copies & (TRIALS.c.number == TrialRow.number)
+    missing = TRIALS.c.trial_id.is_(None)
     found = (
         select(TrialRow)
         .outerjoin(TRIALS, same)
         .outerjoin(VALUES, VALUES.c.trial_id == TRIALS.c.trial_id)
         .where(TrialRow.study_id == study.id, TrialRow.state.in_(FINISHED))
-        .where(
-            or_(
-                TRIALS.c.trial_id.is_(None),
-                state != TrialRow.state,
-                and_(state == "COMPLETE", differs),
-            )
-        )
+        .where(missing | (state != TrialRow.state) | ((state == "COMPLETE") & differs))
     )
     return list(session.scalars(found.order_by(TrialRow.number)))
 
 
-def find_foreign(session: Session, study: StudyRow) -> dict[int, int]:
-    """Trials in Optuna's tables that are not those of the study: id, number.
+def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
+    """Optuna's ids of the trials in its tables that are not those of the study.
 
     A trial that failed and was run again is none of them: it has failed there too.
     """
-    planned = select(TrialRow.number).where(
-        TrialRow.study_id == study.id, TrialRow.number.is_not(None)
-    )
+    numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
+    planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))
     mine = TRIALS.c.study_id == find_copy(session, study.name)
-    found = select(TRIALS.c.trial_id, TRIALS.c.number).where(
-        mine, cast(TRIALS.c.state, String) != "FAIL", TRIALS.c.number.not_in(planned)
-    )
-    return {row[0]: row[1] for row in session.execute(found)}
+    found = select(TRIALS.c.trial_id).where(mine, cast(TRIALS.c.state, String) != "FAIL", ~planned)
+    return session.scalars(found).all()
 
 
 def repair_copy(session: Session, study: StudyRow) -> int:
@@ -261,8 +222,7 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     differing, foreign = find_differing(session, study), find_foreign(session, study)
     for start in range(0, len(differing), _AT_ONCE):
         write_trials(session, study, differing[start : start + _AT_ONCE])
-    ids = list(foreign)
-    session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(ids)).values(state="FAIL"))
+    session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(foreign)).values(state="FAIL"))
     return 0 if is_new else len(doubled) + len(differing) + len(foreign)
 
 
@@ -289,7 +249,7 @@ def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> 
         }
         for row in rows
     }
-    _insert(session, TRIALS, (each for number, each in values.items() if number not in before))
+    _insert(session, TRIALS, [each for number, each in values.items() if number not in before])
     for number, trial in before.items():
         session.execute(update(TRIALS).where(TRIALS.c.trial_id == trial).values(values[number]))
     after = {row[0]: row[1] for row in session.execute(known)}
@@ -301,9 +261,9 @@ def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds)
 
 
-def _insert(session: Session, target: Any, rows: Iterable[Mapping[str, Any]]) -> None:
-    if found := list(rows):
-        session.execute(insert(target), found)
+def _insert(session: Session, target: TableClause, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        session.execute(insert(target), rows)
 
 
 def _values(

@@ -36,13 +36,11 @@ def this_process() -> dict[str, Any]:
 
 
 def is_dead(owner: Owner, silent: float | None) -> bool:
-    """Whether an owner has ended: by its process where it can be looked up, else by its last
-    heartbeat.
+    """Whether an owner has ended: by its process where it can be looked up, else by its heartbeat.
 
-    Args:
-        silent: seconds since that, by the clock of the database; None without any. Negative where
-            the clock was set back since. A process that lives would have recorded another heartbeat
-            within seconds, so that one far ahead counts as little as one long ago.
+    Everywhere `silent` is the seconds since the last one, by the clock of the database; None
+    without any, negative where the clock was set back since. A process that lives would have
+    recorded another within seconds, so that one far ahead counts as little as one long ago.
     """
     lives = _lives(owner)
     if lives is not None:
@@ -52,11 +50,7 @@ def is_dead(owner: Owner, silent: float | None) -> bool:
 
 
 def may_be_dead(owner: Owner, silent: float | None) -> bool:
-    """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`.
-
-    Args:
-        silent: as in `is_dead`.
-    """
+    """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`."""
     unseen = _is_of_this_name(owner) and not is_visible(owner)
     return unseen and (silent is None or abs(silent) > 2 * HEARTBEAT_SECONDS)
 
@@ -67,16 +61,12 @@ def is_visible(owner: Owner) -> bool:
 
 
 def is_ahead(silent: float | None) -> bool:
-    """Whether a heartbeat is too far in the future to be one of now. silent: as in `is_dead`."""
+    """Whether a heartbeat is too far in the future to be one of now."""
     return silent is not None and silent < -UNSEEN_SECONDS
 
 
 def describe_end(owner: Owner, silent: float | None) -> str:
-    """Why a dead owner does not hold its trial, as a part of a sentence.
-
-    Args:
-        silent: as in `is_dead`.
-    """
+    """Why a dead owner does not hold its trial, as a part of a sentence."""
     if silent is not None and is_ahead(silent) and not is_visible(owner):
         minutes = f"{-silent / 60:,.0f} min"
         return f"its last heartbeat is {minutes} ahead of the database's clock, which was set back"

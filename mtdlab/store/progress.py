@@ -69,10 +69,9 @@ class StudyOverview:
 
 
 def study_names(storage: str | None = None) -> list[str]:
-    """The names of the studies of a database, sorted.
+    """The names of the studies of a database, as `load_study` takes it, sorted.
 
-    Args:
-        storage: as `load_study` takes it. Raises StorageError where there is no such database.
+    Raises StorageError where there is no such database.
     """
     url = storage_url(storage)
     with reading(url) as session:

@@ -12,13 +12,9 @@ from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """A trial that has ended. Numbers that are not known, or not finite, are None.
+    """A trial that has ended, as in `TrialRow`. Numbers that are not known, or finite, are None.
 
-    Attributes:
-        reason: why it failed or was pruned, else empty.
-        reason_code: of `tables.REASON_CODES`.
-        score: the study's metric.
-        ranking: the score that ranks it.
+    `score` is the study's metric, `ranking` the score that ranks it.
     """
 
     number: int

@@ -22,28 +22,11 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(setting, seed): state for setting, seed, state in rows}
 
 
-def read_file_of(url: str, study: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What must not change in a study's file, with defaults, and what that file said.
-
-    Both empty for a study that is not there. Raises as `read_states`.
-    """
-    with reading(url) as session:
-        columns = select(StudyRow.identity, StudyRow.definition)
-        row = session.execute(columns.where(StudyRow.name == study)).first()
-        return (row[0], row[1]) if row else ({}, {})
-
-
 def read_last_decision(url: str, study: str) -> str:
     """The decision of a study's last look; empty before the first. Raises as `read_states`."""
     with reading(url) as session:
         looks = select(LookRow.decision).join(StudyRow).where(StudyRow.name == study)
         return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
-
-
-def read_artifacts(url: str, study: str) -> str | None:
-    """Where all machines keep a study's checkpoints and models. Raises as `read_states`."""
-    with reading(url) as session:
-        return session.scalar(select(StudyRow.artifacts).where(StudyRow.name == study))
 
 
 def read_recorded(url: str, study: str) -> StudyRow:
@@ -52,21 +35,9 @@ def read_recorded(url: str, study: str) -> StudyRow:
         return find_study(session, study, url)
 
 
-def read_largest_seed(url: str, study: str) -> int:
-    """The largest seed of a study's planned trials. Raises as `read_states`."""
-    with reading(url) as session:
-        seeds = select(func.max(TrialRow.seed)).join(StudyRow).where(StudyRow.name == study)
-        return session.scalar(seeds) or 0
-
-
 @dataclass(frozen=True)
 class RecordedTrial:
-    """One trial as it is recorded.
-
-    Attributes:
-        scores: every score by name, x 100.
-        loss: that of each step, (steps,); None where it has none.
-    """
+    """One trial as it is recorded, every score (x 100) by name, and its loss (steps,), if any."""
 
     row: TrialRow
     scores: Mapping[str, float]
@@ -89,12 +60,7 @@ class RecordedTrial:
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
-    """Read one trial by its number.
-
-    Raises:
-        StorageError
-        NothingToReport: where there is no such study or trial.
-    """
+    """Read one trial by its number. Raises StorageError, and NothingToReport if it is missing."""
     with reading(url) as session:
         mine = TrialRow.study_id == find_study(session, study, url).id
         row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()

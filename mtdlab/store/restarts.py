@@ -69,8 +69,7 @@ def outlast_restarts(engine: Engine, url: str) -> None:
 def retry_lost(function: Callable[[], T]) -> T:
     """Call a function again when its connection is lost; for what may be done twice.
 
-    Raises:
-        StorageError: and no ConnectionLost, after `MOST_LOST` calls.
+    Raises StorageError, and no ConnectionLost, after `MOST_LOST` calls.
     """
     reason = ""
     for _ in range(MOST_LOST):

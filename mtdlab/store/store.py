@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
@@ -22,17 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded look.
+    """A recorded look: the columns of `LookRow`.
 
-    Attributes:
-        look: its number, from 1.
-        seeds: the number of seeds of the leading levels.
-        trials: numbers of the complete trials that it was computed from, rising.
-        alpha: nominal significance level.
-        spent: error probability spent up to this look.
-        p_value: of the verdict's test; None if not tested.
-        decision: continue, or why the study ends: decided, flat, max_seeds, no scores.
-        added: the trials that it added.
+    The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
     """
 
     look: int
@@ -79,20 +71,11 @@ class Store(Claims):
             lock_writers(session.connection())
             session.merge(row)
 
-    def record_precision(self, precision: str) -> str:
-        """Record what `precision: auto` means, unless one is recorded; returns the recorded one."""
-        return str(self._record_first("precision", precision))
+    def record_first(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
+        """Write a column of the study, of a mapping each key, unless it has a value already.
 
-    def record_artifacts(self, url: str) -> str:
-        """Record where machines keep models, as `record_precision`; returns the recorded one."""
-        return str(self._record_first("artifacts", url))
-
-    def record_inputs(self, found: Mapping[str, str]) -> dict[str, str]:
-        """Record digests of inputs, and versions, but those that are recorded; returns these."""
-        return dict(self._record_first("inputs", found))
-
-    def _record_first(self, name: str, value: Any) -> Any:
-        """Write a column of the study, of a mapping each key, unless it has a value already."""
+        Returns the recorded value.
+        """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             recorded = getattr(row, name)
@@ -106,20 +89,14 @@ class Store(Claims):
     ) -> list[tuple[str, int]]:
         """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
 
-        If any planned trial is not in `units`, nothing is added.
-
-        Args:
-            begin_with: the seeds whose trials are added; None for all.
+        If any planned trial is not in `units`, nothing is added, else those of the seeds
+        `begin_with`; None for all.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
             mine = TrialRow.study_id == self.study_id
-            known = {
-                (setting, seed): row
-                for row, setting, seed in session.execute(
-                    select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
-                )
-            }
+            trials = select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
+            known = dict.fromkeys((each.setting, each.seed) for each in session.execute(trials))
             wanted = {(unit.setting, unit.seed) for unit in units}
             if missing := [key for key in known if key not in wanted]:
                 return missing
@@ -127,27 +104,19 @@ class Store(Claims):
             for position, unit in enumerate(units):
                 begins = begin_with is None or unit.seed in begin_with
                 if begins and (unit.setting, unit.seed) not in known:
-                    session.add(
-                        TrialRow(
-                            study_id=self.study_id,
-                            position=position,
-                            setting=unit.setting,
-                            seed=unit.seed,
-                            leads=first_seed[unit.setting] == unit.seed,
-                            parameters=unit.parameters,
-                        )
-                    )
+                    leads = first_seed[unit.setting] == unit.seed
+                    session.add(self._row_of(unit, position, leads=leads))
         return []
+
+    def _row_of(self, unit: "Unit", position: int, *, leads: bool) -> TrialRow:
+        known = {"setting": unit.setting, "seed": unit.seed, "parameters": unit.parameters}
+        return TrialRow(study_id=self.study_id, position=position, leads=leads, **known)
 
     def counts(self) -> dict[str, int]:
         """The number of trials in each state."""
         with translate_errors(self.url), Session(self._engine) as session:
-            rows = session.execute(
-                select(TrialRow.state, func.count())
-                .where(TrialRow.study_id == self.study_id)
-                .group_by(TrialRow.state)
-            )
-            return {row[0]: row[1] for row in rows}
+            mine = select(TrialRow.state, func.count()).where(TrialRow.study_id == self.study_id)
+            return {row[0]: row[1] for row in session.execute(mine.group_by(TrialRow.state))}
 
     def select_by(self, metric: str) -> str:
         """The name of the score that ranks the trials; `metric` before the study is recorded."""
@@ -208,17 +177,9 @@ class Store(Claims):
             session.execute(
                 update(TrialRow)
                 .where(failed)
-                .values(
-                    state="WAITING",
-                    reason="",
-                    reason_code="",
-                    deaths=0,
-                    note="",
-                    traceback="",
-                    number=None,
-                    began=None,
-                    ended=None,
-                )
+                .values(state="WAITING", deaths=0)
+                .values(dict.fromkeys(("reason", "reason_code", "note", "traceback"), ""))
+                .values(dict.fromkeys(("number", "began", "ended")))
             )
             return count
 
@@ -247,31 +208,13 @@ class Store(Claims):
             session.get_one(StudyRow, self.study_id, with_for_update=True)
             if session.get(LookRow, (self.study_id, look.look)) or not self._is_of(session, look):
                 return False
-            session.add(
-                LookRow(
-                    study_id=self.study_id,
-                    look=look.look,
-                    seeds=look.seeds,
-                    trials=list(look.trials),
-                    alpha=look.alpha,
-                    spent=look.spent,
-                    p_value=look.p_value,
-                    verdict=look.verdict,
-                    decision=look.decision,
-                    added=[[unit.setting, unit.seed] for unit in look.added],
-                )
-            )
+            lists = {
+                "trials": list(look.trials),
+                "added": [[unit.setting, unit.seed] for unit in look.added],
+            }
+            session.add(LookRow(study_id=self.study_id, **vars(look) | lists))
             for position, unit in zip(positions, look.added, strict=True):
-                session.add(
-                    TrialRow(
-                        study_id=self.study_id,
-                        position=position,
-                        setting=unit.setting,
-                        seed=unit.seed,
-                        leads=False,
-                        parameters=unit.parameters,
-                    )
-                )
+                session.add(self._row_of(unit, position, leads=False))
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
@@ -293,8 +236,7 @@ class Store(Claims):
     def begin_sweep(self, owner: Owner) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; returns its row.
 
-        Raises:
-            MtdlabError: if the study was deleted since it was opened.
+        Raises MtdlabError if the study was deleted since it was opened.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
@@ -354,10 +296,9 @@ class Store(Claims):
     def record_model(self, trial: int, host: str, folder: str) -> SavedModel | None:
         """Record where the model of a trial, by its number, was saved.
 
-        Returns:
-            The record that is no longer valid: the former one, None without one. Where that is the
-            best trial's and the given one is not, it stays, and the given one is returned: of two
-            machines that save at once, the later may have the lower score.
+        Returns the record that is no longer valid: the former one, None without one. Where that is
+        the best trial's and the given one is not, it stays, and the given one is returned: of two
+        machines that save at once, the later may have the lower score.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get(StudyRow, self.study_id, with_for_update=True)

@@ -24,7 +24,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
 from mtdlab.store.owner import is_dead
@@ -59,11 +59,7 @@ Array = NDArray[np.float32]
 
 
 class FloatArray(TypeDecorator[NDArray[Any]]):
-    """A vector, such as a curve or a spectrum, stored as little-endian bytes.
-
-    Attributes:
-        kind: of its numbers: <f4 for float32, <f8 for float64.
-    """
+    """A vector, such as a curve or a spectrum, as little-endian bytes: <f4 float32, <f8 float64."""
 
     impl = LargeBinary
     cache_ok = True
@@ -149,6 +145,10 @@ class Base(DeclarativeBase):
     }
 
 
+def _refers_to(column: str, **options: Any) -> MappedColumn[int]:
+    return mapped_column(ForeignKey(column, ondelete="CASCADE"), **options)
+
+
 class Schema(Base):
     """The schema version of these tables: one row."""
 
@@ -231,9 +231,7 @@ class TrialRow(Owned, Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    study_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), index=True
-    )
+    study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     position: Mapped[int]
     setting: Mapped[str]
     seed: Mapped[int]
@@ -306,10 +304,8 @@ class TrialRow(Owned, Base):
 def living_state(row: Any) -> str:
     """The state of a trial; WAITING for a running one whose process has died.
 
-    Until the next sweep it is recorded as running.
-
-    Args:
-        row: a `TrialRow`, or what was selected of one: state, owner and silent.
+    Until the next sweep it is recorded as running. `row` is a `TrialRow`, or what was selected of
+    one: state, owner and silent.
     """
     dead = row.state == "RUNNING" and is_dead(row.owner or {}, row.silent)
     return "WAITING" if dead else str(row.state)
@@ -321,9 +317,7 @@ class SweepRow(Owned, Base):
     __tablename__ = "mtdlab_sweeps"
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    study_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), index=True
-    )
+    study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     owner: Mapped[dict[str, Any]]
     heartbeat: Mapped[float] = mapped_column()
     """As that of a trial."""
@@ -337,9 +331,7 @@ class ScoreRow(Base):
 
     __tablename__ = "mtdlab_scores"
 
-    trial_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_trials.id", ondelete="CASCADE"), primary_key=True
-    )
+    trial_id: Mapped[int] = _refers_to("mtdlab_trials.id", primary_key=True)
     task: Mapped[str] = mapped_column(primary_key=True)
     score: Mapped[float | None]
 
@@ -354,9 +346,7 @@ class ArrayRow(Base):
 
     __tablename__ = "mtdlab_arrays"
 
-    trial_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_trials.id", ondelete="CASCADE"), primary_key=True
-    )
+    trial_id: Mapped[int] = _refers_to("mtdlab_trials.id", primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     values: Mapped[Array]
 
@@ -369,9 +359,7 @@ class ItemsRow(Base):
 
     __tablename__ = "mtdlab_items"
 
-    study_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
-    )
+    study_id: Mapped[int] = _refers_to("mtdlab_studies.id", primary_key=True)
     task: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[str] = mapped_column(primary_key=True)
     """SHA-256 of the items."""
@@ -387,9 +375,7 @@ class LookRow(Base):
 
     __tablename__ = "mtdlab_looks"
 
-    study_id: Mapped[int] = mapped_column(
-        ForeignKey("mtdlab_studies.id", ondelete="CASCADE"), primary_key=True
-    )
+    study_id: Mapped[int] = _refers_to("mtdlab_studies.id", primary_key=True)
     look: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """Number of the look, from 1."""
     seeds: Mapped[int]

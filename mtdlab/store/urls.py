@@ -54,9 +54,8 @@ def _mask(url: re.Match[str]) -> str:
 def parse_url(url: str) -> URL:
     """The parts of a storage URL.
 
-    Raises:
-        StorageError: for a text that is none, and for one with several @: its parts, as which
-            messages and drivers would print them, may be parts of the password.
+    Raises StorageError for a text that is none, and for one with several @: its parts, as which
+    messages and drivers would print them, may be parts of the password.
     """
     try:
         parsed = make_url(url)

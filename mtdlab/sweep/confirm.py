@@ -18,7 +18,7 @@ from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
 from mtdlab.store import load_study
-from mtdlab.store.recorded import read_largest_seed, read_recorded, read_trial
+from mtdlab.store.recorded import read_recorded, read_states, read_trial
 from mtdlab.store.tables import StudyRow
 from mtdlab.sweep.open_study import refuse_other_modules, refuse_other_objective
 from mtdlab.user_code import UserModule
@@ -81,7 +81,8 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         raise NothingToReport(f"study {frames.name}: {error}") from None
     first, second = (_settings(recorded, url, each.number) for each in (best, other))
     varied = [setting for setting in first if first[setting] != second[setting]]
-    start = 1000 * (read_largest_seed(url, frames.name) // 1000 + 1)
+    largest = max(seed for _, seed in read_states(url, frames.name))
+    start = 1000 * (largest // 1000 + 1)
     values = {
         "study": f"{frames.name}-confirm",
         "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "

@@ -14,7 +14,9 @@ from mtdlab.store import Store, study_names
 from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.imported import Records, check_records
-from mtdlab.store.names import find_conflict, find_id, has_plan, names_in
+from mtdlab.store.names import conflict_in, has_plan, names_in
+from mtdlab.store.reading import reading
+from mtdlab.store.store import open_store
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.optuna_study import create_tables
@@ -28,7 +30,9 @@ def delete_study(study: str, url: str, models: Path) -> None:
     fails.
     """
     refuse_damaged(url)
-    if not has_plan(url, study):
+    with reading(url) as session:
+        planned = has_plan(session, study)
+    if not planned:
         _find(study, url)
     _refuse_live(study, url)
     delete_records(url, study)
@@ -114,7 +118,9 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     target = name or study
     _check_name(target)
     writing_engine(url).dispose()
-    if conflict := find_conflict(url, target):
+    with reading(url) as session:
+        conflict = conflict_in(session, target, url)
+    if conflict:
         raise MtdlabError(f"{conflict}; import it under another name with --name")
     command = adapt_command(records.study["command"], "" if target == study else target, url)
     _write(replace(records, study=records.study | {"command": command}), url, target)
@@ -167,10 +173,9 @@ def _refuse_live(study: str, url: str) -> Store | None:
 
     Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
     """
-    identity = find_id(url, study)
-    if identity is None:
+    store = open_store(url, study)
+    if store is None:
         return None
-    store = Store(url, identity)
     running = (row.owner or {} for row in store.owned() if not row.is_abandoned)
     live = [*running, *store.live_sweeps()]
     if live:

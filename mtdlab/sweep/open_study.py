@@ -13,14 +13,14 @@ from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.reader import defined_study
 from mtdlab.config.study import plan_of, sha256_of
-from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.store import Store
 from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.names import find_twin, names_in
 from mtdlab.store.optuna_copy import find_copy, has_tables
 from mtdlab.store.plans import record_plan
-from mtdlab.store.recorded import read_file_of, read_recorded
+from mtdlab.store.recorded import read_recorded
 from mtdlab.store.store import create_store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_passwords
@@ -272,12 +272,11 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
     version. A study that is not recorded, or was begun with other encoders, stays as it is.
     """
     try:
-        begun, said = read_file_of(url, spec.name)
-    except StorageError:
-        return spec  # no database yet
-    if not begun:
-        return spec
-    given = {*spec.trainer, *spec.search, *(said.get("trainer") or {})}
+        recorded = read_recorded(url, spec.name)
+    except (NothingToReport, StorageError):
+        return spec  # no study or no database yet
+    begun = recorded.identity
+    given = {*spec.trainer, *spec.search, *(recorded.definition.get("trainer") or {})}
     if isinstance(spec, ProgramSpec) or "pooling" in given:
         return spec
     for method in spec.methods:

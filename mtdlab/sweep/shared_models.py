@@ -12,9 +12,9 @@ from pathlib import Path
 
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.data_paths import RUN
-from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.store import SavedModel, Store
-from mtdlab.store.recorded import read_artifacts
+from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep.artifacts import Artifacts, artifacts_url
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.study import Job
@@ -27,8 +27,8 @@ def choose_artifacts(job: Job, given: str | None) -> str | None:
     """
     spec = job.spec
     try:
-        recorded = read_artifacts(job.url, spec.name)
-    except StorageError:
+        recorded = read_recorded(job.url, spec.name).artifacts
+    except (NothingToReport, StorageError):
         # missing, or of an earlier version: opening the study reports what is wrong with it
         recorded = None
     if given is None:
@@ -59,7 +59,7 @@ def refuse_other_artifacts(study: str, recorded: str, given: str) -> None:
 
 def record_artifacts(study: str, store: Store, chosen: str) -> None:
     """Record the shared place of a study. Raises MtdlabError where another is recorded now."""
-    refuse_other_artifacts(study, store.record_artifacts(chosen), chosen)
+    refuse_other_artifacts(study, store.record_first("artifacts", chosen), chosen)
 
 
 def is_shared(number: int, store: Store, artifacts: Artifacts) -> bool:

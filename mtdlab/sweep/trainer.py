@@ -114,7 +114,7 @@ def fix_precision(study: OpenStudy) -> str:
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
     here = str(device.dtype).removeprefix("torch.")
-    recorded = study.store.record_precision(here)
+    recorded = study.store.record_first("precision", here)
     if recorded == here:
         return ""
     return (

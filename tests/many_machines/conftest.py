@@ -16,7 +16,7 @@ import pytest
 from forked_commands import ForkedCommand
 
 from mtdlab.store import Store
-from mtdlab.store.names import find_id
+from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep.optuna_study import open_storage
 
 Started = ForkedCommand | subprocess.Popen[str]
@@ -113,9 +113,7 @@ class Runs:
     @property
     def store(self) -> Store:
         """The store of the study."""
-        identity = find_id(self.url, "own")
-        assert identity is not None
-        return Store(self.url, identity)
+        return Store(self.url, read_recorded(self.url, "own").id)
 
     def log(self) -> list[str]:
         """What the program has logged."""

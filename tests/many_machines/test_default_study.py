@@ -14,7 +14,7 @@ from slurm_cluster import missing_programs, running_cluster
 
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies, load_study
-from mtdlab.store.names import find_id
+from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep.optuna_study import open_storage
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
@@ -82,9 +82,8 @@ def slurm(runs: Runs, context: ExitStack) -> tuple[Kill, Callable[[], bool]]:
     cluster.run("sbatch", f"--export={environment}", str(runs.folder / "mtd.sbatch"))
 
     def kill() -> None:
-        identity = find_id(runs.url, "mtd")
-        assert identity is not None
-        os.kill(Store(runs.url, identity).owned()[0].owner["pid"], signal.SIGKILL)
+        store = Store(runs.url, read_recorded(runs.url, "mtd").id)
+        os.kill(store.owned()[0].owner["pid"], signal.SIGKILL)
 
     def complete() -> bool:
         cluster.start_waiting()

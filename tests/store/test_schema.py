@@ -98,8 +98,8 @@ def test_the_recorded_database_is_that_of_this_version(database: Path, tmp_path:
 def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     store = new_store(url, description="Why", imports={"m": "0f"})
-    assert store.record_precision("bfloat16") == "bfloat16"
-    assert store.record_precision("float32") == "bfloat16"
+    assert store.record_first("precision", "bfloat16") == "bfloat16"
+    assert store.record_first("precision", "float32") == "bfloat16"
     # a newer study file does not change the recorded precision
     store.write_study(study_row(description="Why not", imports={}))
     row = store.study()
