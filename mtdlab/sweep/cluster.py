@@ -107,6 +107,8 @@ class Cluster:
         self._topic = f"mtdlab-{study.spec.name}-{uuid.uuid4().hex}"
         self._running: set[Future[Any]] = set()
         self._arrived: queue.SimpleQueue[Future[Any] | FinishedTrial] = queue.SimpleQueue()
+        # by number; also of earlier runs, of which an event may arrive late
+        self._shown: set[int] = set()
         self._lost, self._end_requested = 0, False
         self._client = self._connect()
 
@@ -140,7 +142,6 @@ class Cluster:
         claimed. Raises the error of a task, and MtdlabError if the scheduler is lost and does not
         come back.
         """
-        shown: set[int] = set()
         while waiting > 0 or self._running:
             if self._stop.requested():
                 waiting = 0
@@ -160,8 +161,8 @@ class Cluster:
                 waiting = 0
             # that of a task has also those whose event was lost
             for trial in trials:
-                if trial.number not in shown:
-                    shown.add(trial.number)
+                if trial.number not in self._shown:
+                    self._shown.add(trial.number)
                     waiting, self._lost = waiting - 1, 0
                     yield trial
 

@@ -45,8 +45,11 @@ def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, s
         if not math.isfinite(score):
             reasons = (each.reason for each in outcome.after.tasks if each.task in needed(name))
             reason = next(filter(None, reasons), "collapsed: every cosine is the same")
-            code = "nan_loss" if reason.endswith("are not finite") else "error"
-            code = "collapsed" if reason.startswith("collapsed") else code
+            code = "error"
+            if reason.startswith("collapsed"):
+                code = "collapsed"
+            elif reason.endswith("are not finite"):
+                code = "nan_loss"
             return Result("FAIL", f"no {name}: {reason}", reason_code=code)
     pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
     return Result(
