@@ -4,6 +4,8 @@ import atexit
 import gc
 import signal
 
+from mtdlab.terminal import open_streams
+
 _ALLOCATIONS = 50_000
 """Objects before the collector looks for cycles. By default it is 700, and looks through all that
 the imported libraries allocate again and again: a seventh of the time of `report`."""
@@ -11,6 +13,7 @@ the imported libraries allocate again and again: a seventh of the time of `repor
 
 def main() -> None:
     """Run a command. Ctrl-C while its modules are imported ends it without a traceback."""
+    open_streams()
     gc.set_threshold(_ALLOCATIONS, 20, 20)
     # The interpreter ends with a search of all objects for cycles: a quarter of the time of `show`.
     atexit.register(gc.freeze)
@@ -18,7 +21,13 @@ def main() -> None:
     from mtdlab.cli import main as run
 
     signal.signal(signal.SIGINT, previous)
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        from mtdlab.user_code import exit_code_of, limit_threads
+
+        limit_threads(exit_code_of(ended))
+        raise
 
 
 if __name__ == "__main__":

@@ -24,6 +24,11 @@ class Device:
     device: torch.device
     dtype: torch.dtype
 
+    @property
+    def precision(self) -> str:
+        """`float32` or `bfloat16`."""
+        return str(self.dtype).removeprefix("torch.")
+
     def autocast(self) -> torch.autocast:
         """The autocast context for encoder and heads."""
         return torch.autocast(
@@ -56,7 +61,7 @@ class Device:
 
     def __str__(self) -> str:
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
-        return f"{name}, {str(self.dtype).removeprefix('torch.')}"
+        return f"{name}, {self.precision}"
 
 
 def peak_memory() -> int:

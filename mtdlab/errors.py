@@ -40,9 +40,18 @@ class TrialError(Exception):
         self.reason, self.code = reason, code
 
 
-def one_line(error: Exception) -> str:
-    """The type and message of an unexpected error, in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+def message_of(error: BaseException) -> str:
+    """An error's message; that of an error of the user's code may be code that fails itself."""
+    try:
+        return str(error)
+    except BaseException as failed:
+        return f"(its message raises {type(failed).__name__})"
+
+
+def one_line(error: BaseException) -> str:
+    """The type and message of an unexpected error, in one line; the type alone without one."""
+    message = " ".join(message_of(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def similar(word: str, known: Iterable[str]) -> str | None:
@@ -58,6 +67,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"choose from {', '.join(options)}" if options else "there is none yet"
 
 
-def describe(error: Exception) -> str:
+def describe(error: BaseException) -> str:
     """An error as text for a trial's reason or note; the type is left out for mtdlab's errors."""
-    return str(error) if isinstance(error, TrialError | MtdlabError) else one_line(error)[:500]
+    known = isinstance(error, TrialError | MtdlabError)
+    return message_of(error) if known else one_line(error)[:500]

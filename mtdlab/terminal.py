@@ -1,11 +1,12 @@
 """Terminal output: columns of text, progress bars, and what a process does before it trains."""
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from mtdlab.errors import MtdlabError
 
@@ -54,6 +55,59 @@ def whole_output(stream: TextIO) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise OutputError(f"{stream.name.strip('<>')} cannot be written to: {reason}") from None
+
+
+def open_streams() -> None:
+    """Open those of the standard streams that are closed: what is printed there is discarded.
+
+    Their numbers would be those of the next files that are opened, into which would be printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # gets the lowest free number, which is this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        stream = getattr(sys, name)
+        if stream is None or stream.closed:
+            mode = "w" if number else "r"
+            again = open(number, mode, buffering=1, closefd=False)  # noqa: SIM115
+            setattr(sys, name, again)
+
+
+class _Lent:
+    """A standard stream that code of the user cannot close by its method."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def close(self) -> None:
+        """Flush only."""
+        self._stream.flush()
+
+
+@contextmanager
+def lent_streams() -> Iterator[None]:
+    """Call code of the user in this block: after it the standard streams are as they were before.
+
+    A program may close or redirect them, the objects of `sys` as well as their numbers.
+    """
+    open_streams()
+    before = sys.stdin, sys.stdout, sys.stderr
+    copies = [os.dup(number) for number in range(3)]
+    sys.stdout, sys.stderr = cast(TextIO, _Lent(sys.stdout)), cast(TextIO, _Lent(sys.stderr))
+    try:
+        yield
+    finally:
+        for number, copy in enumerate(copies):
+            os.dup2(copy, number)
+            os.close(copy)
+        sys.stdin, sys.stdout, sys.stderr = before
+        # an object that was closed by another name, such as sys.__stdout__
+        open_streams()
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,20 +1,29 @@
-"""Python files and modules of the user, named on the command line: found, imported, hashed.
+"""Python files and modules of the user, named on the command line: found, imported, hashed, called.
 
 Nothing that a study file names is imported, so that opening a study file executes no code.
 """
 
+import atexit
 import hashlib
 import importlib
 import importlib.util
+import logging
+import os
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from mtdlab.errors import MtdlabError, one_line
+
+THREAD_SECONDS = 5.0
+"""For threads that code of the user has left, at the end of the process."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,10 @@ def execute(spec: str, option: str) -> ModuleType:
         sys.modules.setdefault(path.stem, module)
         found.loader.exec_module(module)
         return module
-    except Exception as error:
-        # code of the user can raise any exception
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # code of the user can raise any exception, and call sys.exit
         raise MtdlabError(f"{option}: {one_line(error)}") from error
 
 
@@ -77,3 +88,70 @@ def digest(module: ModuleType) -> str:
         found.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+@contextmanager
+def ended_forks() -> Iterator[None]:
+    """Call code of the user in this block: a process that it forks ends where it leaves the block.
+
+    It would record a trial that it does not own, and run the next ones. Its exit code is that of
+    sys.exit, else 0 where it returns and 1 where it raises.
+    """
+    process, raised = os.getpid(), None
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() == process:
+            raise
+        raised = error
+    if os.getpid() != process:
+        _end_fork(process, raised)
+
+
+def _end_fork(parent: int, raised: BaseException | None) -> NoReturn:
+    if isinstance(raised, SystemExit):
+        os._exit(exit_code_of(raised))
+    _LOG.warning(
+        "process %d, which code of the user forked from process %d, %s: only the latter records a "
+        "result; end the forked one with os._exit",
+        os.getpid(),
+        parent,
+        "returned" if raised is None else f"raised {one_line(raised)}",
+    )
+    os._exit(int(raised is not None))
+
+
+def exit_code_of(ended: SystemExit) -> int:
+    """The exit code with which the interpreter ends."""
+    return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+
+
+def limit_threads(exit_code: int) -> None:
+    """End this process, which ends now, at the latest after `THREAD_SECONDS` with an exit code.
+
+    The interpreter waits for every thread that is no daemon: one that code of the user has left
+    would keep the process for as long as it runs.
+    """
+    if not _left_threads():
+        return
+    ended = threading.Event()
+    # the interpreter calls it when it has waited for the threads
+    atexit.register(ended.set)
+    threading.Thread(target=_end_threads, args=(ended, exit_code), daemon=True).start()
+
+
+def _left_threads() -> list[str]:
+    main = threading.main_thread()
+    return [each.name for each in threading.enumerate() if not (each.daemon or each is main)]
+
+
+def _end_threads(ended: threading.Event, exit_code: int) -> None:
+    if ended.wait(THREAD_SECONDS):
+        return
+    names = ", ".join(_left_threads())
+    _LOG.warning("ended while threads run that code of the user has left: %s", names)
+    for stream in (sys.stdout, sys.stderr):
+        # a pipe whose reader has ended, or a stream that was closed
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(exit_code)

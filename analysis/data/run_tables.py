@@ -33,6 +33,8 @@ from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
+STATE_NAMES = ("state", "status")
+"""That of mtdlab, of Optuna and W&B, and that of MLflow."""
 SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
 _ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
@@ -56,12 +58,14 @@ class RunTable:
 
     Attributes:
         named: mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
+        states: the file's columns that say what became of a run.
         settings: name of a setting -> the file's column, for every other hyperparameter.
         others: the file's columns that are not read.
     """
 
     cells: pd.DataFrame
     named: Mapping[str, str]
+    states: tuple[str, ...]
     settings: Mapping[str, str]
     others: tuple[str, ...]
 
@@ -83,12 +87,12 @@ def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
 
     `stated` are columns with other names: mtdlab's name -> the file's. Raises TableError for a
     stated column that does not exist, for two columns with the same meaning, and for a missing
-    score, seed or MTD.
+    score, seed or MTD. Whether several columns of states agree is left to `_read_states`.
     """
     header = [str(name) for name in cells]
     lower = {name.lower() for name in header}
     wandb = "state" in lower and bool(lower & {"name", "id", "created", "runtime"})
-    known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT)}
+    known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT) if name != "state"}
     known |= _WANDB_READ if wandb else {}
     _check_stated(header, stated)
     found = dict(stated)
@@ -104,14 +108,19 @@ def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
         if found.get(ours) != ours:
             found[ours] = name
     _check_required(found, header)
-    rest = [name for name in header if name not in found.values()]
+    states = tuple(name for name in header if _bare(name).lower() in STATE_NAMES)
+    if "state" in stated:
+        states = (stated["state"],)
+    if states:
+        found["state"] = states[0]
+    rest = [name for name in header if name not in (*found.values(), *states)]
     settings = {
         _bare(name): name
         for name in _find_settings(rest, cells, found, wandb)
-        if _bare(name) not in found and _bare(name) not in TRIAL_COLUMNS
+        if _bare(name) not in (*found, *TRIAL_COLUMNS, *STATE_NAMES)
     }
     left = tuple(name for name in rest if name not in settings.values())
-    return RunTable(cells, found, settings, left)
+    return RunTable(cells, found, states, settings, left)
 
 
 def _check_stated(header: Sequence[str], stated: Mapping[str, str]) -> None:
@@ -211,10 +220,10 @@ _MOST_ROWS = 10
 _TEXTS = ("reason", "reason_code", "queue_slice", "note", "run")
 _STATES = {
     **dict.fromkeys(("complete", "completed", "finished"), "COMPLETE"),
-    **dict.fromkeys(("fail", "failed", "crashed", "killed"), "FAIL"),
+    **dict.fromkeys(("fail", "failed", "crashed", "killed", "preempted"), "FAIL"),
     "pruned": "PRUNED",
     "running": "RUNNING",
-    **dict.fromkeys(("waiting", "pending"), "WAITING"),
+    **dict.fromkeys(("waiting", "pending", "scheduled"), "WAITING"),
 }
 
 
@@ -249,13 +258,24 @@ def _read_distance(table: RunTable, found: Columns) -> pd.Series:
 
 
 def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
-    """The state of each run; without that column, COMPLETE with a score and FAIL without."""
-    if "state" not in table.named:
+    """The state of each run; without a column of it, COMPLETE with a score and FAIL without.
+
+    Raises TableError for a value that is no state, and for columns that contradict each other.
+    """
+    if not table.states:
         return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=scores.index)
-    states = table.text("state").str.lower().map(_STATES)
-    rule = f"a state must be one of {', '.join(_STATES)}"
-    refuse_first(states.isna(), table.cells, [table.named["state"]], rule)
-    return states
+    known = (
+        f"a state must be one of {', '.join(_STATES)}; correct it, rename the column if it says "
+        "something else, or name the one with the state with --column state=COLUMN"
+    )
+    agreed = "these are different states of one run; name the right one with --column state=COLUMN"
+    found = []
+    for name in table.states:
+        states = table.cells[name].str.strip().str.lower().map(_STATES)
+        refuse_first(states.isna(), table.cells, [name], known)
+        found.append(states)
+        refuse_first(states != found[0], table.cells, table.states, agreed)
+    return found[0]
 
 
 def _read_setting(cells: pd.Series) -> pd.Series:

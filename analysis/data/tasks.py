@@ -7,6 +7,8 @@ STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 """Classification on frozen sentence vectors: accuracy."""
 TASKS = (*STS, *TRANSFER)
+LAST = "last"
+"""The value of `select_on` with which nothing is selected: the last step's weights are scored."""
 
 _OWN = {
     "beir": "nDCG@10 × 100 ({}, test queries)",

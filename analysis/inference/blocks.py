@@ -16,11 +16,13 @@ pooled    the mean of the levels' variances without the largest fifth, which is 
           noisy levels, scaled to be unbiased where all are equal.
 by seed   slope and curvature over the logarithm of the levels' places differ from seed to seed;
           what is left has one variance. Of a contrast's part in the span of both the variance is
-          that between seeds; with up to three levels this is the paired t test.
+          that between seeds; with up to three levels this is the paired t test. Where levels have
+          no order, as configurations, it is the paired t test of every contrast: the variance of
+          the contrast's own values by seed (with missing runs, of the seeds' shares in its error,
+          scaled to be unbiased with independent errors; Bell and McCaffrey 2002).
 
-Each has degrees of freedom after Satterthwaite (1946). Where levels have no order, as the values of
-a name, there is no variance by seed. A fourth part of the variance, that of the evaluation items,
-is added to each where it is known (`analysis.data.items`).
+Each has degrees of freedom after Satterthwaite (1946). A fourth part of the variance, that of the
+evaluation items, is added to each where it is known (`analysis.data.items`).
 """
 
 import math
@@ -82,6 +84,7 @@ class Fit:
         typical: pooled variance: the mean of these without the largest fifth, scaled, (...).
         curves: covariance between seeds of the polynomials of a seed's errors, (..., D, D).
         rest: variance of the errors without these polynomials, (...).
+        residuals: of each run, (..., S, L); (..., 0, 0) where levels have an order.
         items: covariance of the effects due to the evaluation items, (L, L); None: not counted.
     """
 
@@ -90,6 +93,7 @@ class Fit:
     typical: Floats
     curves: Floats
     rest: Floats
+    residuals: Floats
     items: Floats | None = None
 
     def part(self, chosen: slice | NDArray[np.bool_] | None) -> "Fit":
@@ -98,7 +102,7 @@ class Fit:
         return replace(Fit(*parts), items=self.items)
 
 
-_OF_TABLES = ("effects", "variances", "typical", "curves", "rest")
+_OF_TABLES = ("effects", "variances", "typical", "curves", "rest", "residuals")
 
 
 def join_fits(parts: Sequence[Fit]) -> Fit:
@@ -197,6 +201,7 @@ class Blocks:
             lower.mean(axis=-1) / self._bias,
             between / np.sqrt(np.outer(self._curve_freedom, self._curve_freedom)),
             np.maximum(rest, 0) / max(self._rest_freedom, _LEAST_FREEDOM),
+            residuals if self.places is None else residuals[..., :0, :0],
             items,
         )
 
@@ -234,7 +239,8 @@ class Blocks:
         curves = runs @ self._polynomials.T
         between = np.swapaxes(curves, 1, 2) @ curves
         rest = squares.sum(axis=1) - np.trace(between, axis1=1, axis2=2)
-        return Contrasts(rows, squares, between, np.maximum(rest, 0))
+        kept = runs if self.places is None else runs[:, :0, :0]
+        return Contrasts(rows, squares, between, np.maximum(rest, 0), kept)
 
     def compare(self, fit: Fit, contrasts: "Contrasts") -> "Comparison":
         """Estimates and standard errors of contrasts in one table, or in each of B."""
@@ -246,8 +252,8 @@ class Blocks:
             (own, _freedom(own, spread)),
             (typical, np.full_like(typical, self.typical_freedom)),
         ]
-        if len(self._polynomials):
-            variances.append(self._by_seed(fit, contrasts))
+        by_seed = self._of_own_values if self.places is None else self._by_seed
+        variances.append(by_seed(fit, contrasts))
         estimate = fit.effects @ contrasts.rows.T
         return Comparison.of(estimate, variances, contrasts.item_variance(fit), self.freedom)
 
@@ -263,6 +269,22 @@ class Blocks:
             spread = spread + rest**2 / self._rest_freedom
         total = curves + rest
         return total, _freedom(total, spread)
+
+    def _of_own_values(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
+        """Variance of each contrast's own values by seed, as `_by_seed`; S - 1 in a full table."""
+        weights = contrasts.runs
+        total = np.zeros((*fit.effects.shape[:-1], len(weights)))
+        for seed in range(weights.shape[1]):
+            own = fit.residuals[..., seed, :] @ weights[:, seed].T
+            total += np.square(own, out=own)
+        # covariance of the seeds' shares in a contrast where errors are independent, (K, S, S)
+        shares = -(weights @ self._inverse) @ np.swapaxes(weights, 1, 2)
+        seeds = np.arange(weights.shape[1])
+        shares[:, seeds, seeds] += (weights**2).sum(axis=2)
+        left = np.maximum(np.trace(shares, axis1=1, axis2=2), _LEAST_VARIANCE)
+        freedom = left**2 / np.maximum((shares**2).sum(axis=(1, 2)), _LEAST_VARIANCE**2)
+        scaled = total * (contrasts.squares.sum(axis=1) / left)
+        return scaled, np.broadcast_to(np.maximum(freedom, _LEAST_FREEDOM), scaled.shape)
 
 
 def _polynomials(places: Floats | None, levels: int) -> Floats:
@@ -290,12 +312,14 @@ class Contrasts:
         squares: (K, L), the squared weights of a level's runs in the estimate, summed.
         curves: (K, D, D), the same of the polynomials, summed over seeds.
         rest: (K,), of all else.
+        runs: (K, S, L), the weights; (K, 0, 0) where levels have an order.
     """
 
     rows: Floats
     squares: Floats
     curves: Floats
     rest: Floats
+    runs: Floats
 
     def item_variance(self, fit: Fit) -> Floats | float:
         """Variance of each contrast due to the evaluation items, (K,); 0 where not counted."""
@@ -317,10 +341,12 @@ class KnownErrors:
         effects = scores - scores.mean(axis=-1, keepdims=True)
         nothing = np.zeros((*effects.shape[:-1], 0, 0))
         variances = np.broadcast_to(self.errors**2, effects.shape)
-        return Fit(effects, variances, variances.mean(axis=-1), nothing, 0 * effects[..., 0], items)
+        typical, rest = variances.mean(axis=-1), 0 * effects[..., 0]
+        return Fit(effects, variances, typical, nothing, rest, nothing, items)
 
     def weigh(self, rows: Floats) -> Contrasts:
-        return Contrasts(rows, rows**2, np.zeros((len(rows), 0, 0)), np.zeros(len(rows)))
+        nothing = np.zeros((len(rows), 0, 0))
+        return Contrasts(rows, rows**2, nothing, np.zeros(len(rows)), nothing)
 
     def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
         variance = fit.variances @ contrasts.squares.T
@@ -345,7 +371,7 @@ class Comparison:
 
     Attributes:
         estimate: (..., K).
-        errors: (E, ..., K): by level, pooled and, where levels have places, by seed.
+        errors: (E, ..., K): by level, pooled and by seed.
         freedoms: (E, ..., K).
         freedom: of all residuals of the table.
     """
@@ -385,9 +411,9 @@ class Comparison:
     def pointwise(self, level: float) -> Floats:
         """Half width of each contrast's t interval at a confidence level, (..., K).
 
-        From the mean of the variance by level and of the one by seed (pooled, where levels have no
-        places), degrees of freedom after Satterthwaite: the coverage is `level` on average over
-        contrasts, not for each contrast where variances differ much.
+        From the mean of the variance by level and of the one by seed, degrees of freedom after
+        Satterthwaite: the coverage is `level` on average over contrasts, not for each contrast
+        where variances differ much.
         """
         first, last = self.errors[0] ** 2, self.errors[-1] ** 2
         # both come from the same residuals, so that their errors add up

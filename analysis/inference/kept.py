@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.measures import Floats
 
-_VERSION = 3
+_VERSION = 4
 """Part of every key; goes up when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 

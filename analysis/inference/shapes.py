@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from analysis.inference.blocks import Blocks, Fit, connected_table
 from analysis.inference.intervals import Estimate
-from analysis.inference.simultaneous import Families, Null, null_of, null_with_items
+from analysis.inference.simultaneous import Families, Null, null_for, null_of
 from analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
@@ -49,10 +49,11 @@ class Shapes:
     Attributes:
         shape: (B,) names of `Shape`.
         p_peak: (B,) of the test of a peak, NaN with fewer than 3 levels.
-        p_trend, slope: (B,) two-sided, of the slope over all levels, in points per unit of log MTD.
+        p_trend, slope: (B,) two-sided, of the slope over all levels, in points per unit of log MTD,
+            and of the difference of the ends in its direction: the larger p value.
         best, turn: (B,) the level with the highest estimate, and that of the test of a peak or 0.
-        optimal: (B, L) whether a level is statistically indistinguishable from the best; the ends
-            are not where the shape is peaked.
+        optimal: (B, L) whether a level is statistically indistinguishable from the best; also an
+            end where the shape is peaked, since the score may fall from it before it rises.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
     """
 
@@ -129,8 +130,9 @@ class ShapeTests:
         """The shapes of B tables at significance level alpha; margin in points.
 
         Flat is tested first, by equivalence tests of every pair of levels: a difference that is not
-        significant does not show that there is none. A trend needs a significant slope, and that
-        its upper end is among the levels that may be the best.
+        significant does not show that there is none. A trend needs a significant slope, ends that
+        differ significantly in its direction, and that its upper end is among the levels that may
+        be the best.
         """
         optimal, best = self.find_optimal(fit, alpha), fit.effects.argmax(axis=-1)
         p_peak, turn = self.test_peak(fit)
@@ -142,8 +144,6 @@ class ShapeTests:
         flat = self.are_flat(fit, alpha, margin)
         peaked = (p_peak <= alpha) & inside & ~flat
         shape[peaked] = "peaked"
-        # a significant peak also says that neither end is the best level
-        optimal[np.ix_(peaked, [0, -1])] = False
         shape[flat] = "flat"
         excluded = (shape != "peaked") & self.excludes_peak(fit, alpha, margin)
         return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
@@ -157,10 +157,19 @@ class ShapeTests:
         return self.lines.p_value(smaller.max(axis=-1)), smaller.argmax(axis=-1) + 1
 
     def test_trend(self, fit: Fit) -> tuple[Floats, Floats]:
-        """Two-sided p value of the slope over all levels, and the slope, (B,) each."""
-        comparison = self.trend.compare(fit)
-        score = np.abs(comparison.scores())[..., 0]
-        return self.trend.p_value(score), comparison.estimate[..., 0]
+        """p value of a trend, and the slope over all levels, (B,) each.
+
+        The larger of two two-sided p values: of the slope and of the last level less the first one,
+        1 where their signs differ. Both must be significant, as the slope over unevenly spaced
+        levels also differs from 0 where the score peaks or has a valley in their middle; no
+        correction for their number is needed (intersection-union test).
+        """
+        slope, ends = self.trend.compare(fit), self.ends.compare(fit)
+        larger = np.maximum(
+            self.trend.p_value(np.abs(slope.scores())), self.ends.p_value(np.abs(ends.scores()))
+        )
+        agree = slope.estimate * ends.estimate >= 0
+        return np.where(agree, larger, 1.0)[..., 0], slope.estimate[..., 0]
 
     def find_optimal(self, fit: Fit, alpha: float) -> NDArray[np.bool_]:
         """Whether no other level is significantly better than a level, (..., L).
@@ -215,7 +224,7 @@ class ShapeTests:
     def estimate_trend(self, fit: Fit, alpha: float) -> Estimate:
         """Rise of the least-squares line over all levels of one table, in points.
 
-        Its interval of confidence 1 - alpha excludes 0 where the slope is significant.
+        Its interval of confidence 1 - alpha excludes 0 where the trend is significant.
         """
         [slope], [width] = self.trend.intervals(fit, alpha)
         span = math.log(self.distance[-1] / self.distance[0])
@@ -249,6 +258,11 @@ class ShapeTests:
     @cached_property
     def trend(self) -> Families:
         return self.simultaneous(_slope(np.log(self.distance), slice(None))[None])
+
+    @cached_property
+    def ends(self) -> Families:
+        """The last level less the first one."""
+        return self.simultaneous(_differences(self.levels, 0)[-1:])
 
     @cached_property
     def _against_each(self) -> Families:
@@ -307,10 +321,7 @@ def shape_tests(
     tests = design_tests(np.isfinite(scores), distance)
     if items is None:
         return tests
-    # the items' share of the variance, above 0 also where runs do not scatter
-    variance = float(tests.fit(scores).typical)
-    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-24)
-    null = null_with_items(tests.null, share)
+    null = null_for(tests.null, scores, items)
     return ShapeTests(null, tests.distance, items, can_be_flat=len(scores) >= LEAST_FLAT)
 
 

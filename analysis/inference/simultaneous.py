@@ -1,11 +1,14 @@
 """Simulated critical values of the largest score of a family of contrasts (max-t tests).
 
 The null distribution of the largest score of a family (`Comparison.scores`) is simulated for the
-design of the table under three error models: independent errors of equal variance; errors of a seed
-that are correlated at neighbouring levels (AR(1), 0.5); and seeds with slopes of their own, three
-times as large as the other errors. The largest of the three quantiles is used, so that nothing has
-to be tested before. Each quantile is the upper end of its 99 % interval, so that simulation error
-does not raise the error rate above alpha.
+design of the table under three error models. Where levels have an order: independent errors of
+equal variance; errors of a seed that are correlated at neighbouring levels (AR(1), 0.5); and seeds
+with slopes of their own, three times as large as the other errors. Where they have none, as
+configurations: independent errors; and seeds with differences of their own, between two halves of
+the configurations or in given contrasts, as large as the other errors and three times as large. The
+largest of the three quantiles is used, so that nothing has to be tested before. Each quantile is
+the upper end of its 99 % interval, so that simulation error does not raise the error rate above
+alpha.
 
 Letters: S seeds, L levels, K contrasts, F families, B simulated tables.
 """
@@ -22,7 +25,8 @@ from analysis.inference.kept import keep
 from analysis.measures import Floats
 
 _CORRELATION = 0.5
-_SLOPE = 3.0
+_OWN = 3.0
+_ZERO = 1e-9
 _Z99 = 2.33
 _DRAWS = 10_000
 _LEAST_DRAWS = 1_000
@@ -51,35 +55,84 @@ class Null:
         return self.simulate()
 
 
-def null_of(blocks: Blocks) -> Null:
+def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
 
     Fewer for large designs, at least 1,000. The random seed is fixed.
+
+    Args:
+        own: contrasts (K, L) of levels without an order, in which seeds have differences of their
+            own; None: between two halves of the levels, drawn at random.
     """
-    return Null(blocks, blocks.definition, lambda: _simulate(blocks))
+    basis = None if own is None else _span(own)
+    return Null(blocks, (*blocks.definition, basis), lambda: _simulate(blocks, basis))
 
 
-def _simulate(blocks: Blocks) -> tuple[Fit, ...]:
+def _span(rows: Floats) -> Floats:
+    """An orthonormal basis (D, L) of the contrasts."""
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(basis[sizes > _ZERO * sizes.max()])
+
+
+def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
     shape = blocks.present.shape
     draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
     # generators of their own, so that the numbers do not depend on the pieces
-    of_noise, of_slopes = (np.random.default_rng([_SEED, stream]) for stream in range(2))
+    of_noise, of_seeds, of_halves = (np.random.default_rng([_SEED, each]) for each in range(3))
     fits: list[list[Fit]] = []
     for count in pieces_of(draws, shape[0] * shape[1]):
         noise = of_noise.standard_normal((count, *shape))
-        slopes = of_slopes.standard_normal((count, shape[0], 1))
-        fits.append([blocks.fit(each) for each in _draw(blocks.places, noise, slopes)])
+        weights = _halves(of_halves, count, shape[1])[:, None] if basis is None else basis
+        own = of_seeds.standard_normal((count, shape[0], weights.shape[-2]))
+        fits.append([blocks.fit(each) for each in _draw(blocks.places, noise, own, weights)])
     return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
 
 
-def _draw(places: Floats | None, noise: Floats, slopes: Floats) -> list[Floats]:
-    """Errors (B, S, L) of each model; only independent ones where levels have no order."""
+def _halves(rng: np.random.Generator, tables: int, levels: int) -> Floats:
+    """Contrasts (B, L) of two halves of the levels, drawn at random."""
+    sides = np.where(np.arange(levels) < levels // 2, 1.0, -1.0) / math.sqrt(2)
+    return rng.permuted(np.tile(sides, (tables, 1)), axis=1)
+
+
+def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) -> list[Floats]:
+    """Errors (B, S, L) of each model, of seeds that deviate by `own` (B, S, D).
+
+    In contrasts `weights`, (D, L) or (B, D, L); where levels have an order, in slopes.
+    """
     if places is None:
-        return [noise]
+        differences = own @ weights
+        return [noise, noise + differences, noise + _OWN * differences]
     steps = np.arange(len(places))
     factor = np.linalg.cholesky(_CORRELATION ** np.abs(np.subtract.outer(steps, steps)))
     scaled = (places - places.mean()) / places.std()
-    return [noise, noise @ factor.T, noise + _SLOPE * slopes * scaled]
+    return [noise, noise @ factor.T, noise + _OWN * own * scaled]
+
+
+def compare_own(
+    scores: Floats, rows: Floats, items: Floats | None = None
+) -> tuple["Families", Fit]:
+    """A family of two-sided contrasts (K, L) of levels without an order, and the table's fit.
+
+    Its critical values also hold where seeds have differences of their own in these contrasts.
+
+    Args:
+        scores: (S, L), as required by `Blocks`.
+        rows: the contrasts, each summing to 0.
+        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
+            squared; None: not counted.
+    """
+    null = null_for(null_of(Blocks(np.isfinite(scores)), rows), scores, items)
+    return Families(null, [rows], two_sided=True), null.errors.fit(scores, items)
+
+
+def null_for(null: Null, scores: Floats, items: Floats | None) -> Null:
+    """`null` with the effect of the items on a table (S, L); the same where none is counted."""
+    if items is None:
+        return null
+    # the items' share of the variance, above 0 also where runs do not scatter
+    variance = float(null.errors.fit(scores).typical)
+    share = items / max(variance, 1e-9 * float(np.trace(items)), 1e-24)
+    return null_with_items(null, share)
 
 
 def null_with_items(null: Null, items: Floats) -> Null:

@@ -29,7 +29,8 @@ class Verdict:
 
     Attributes:
         verdict: the shape; "inconclusive" where none is significant; sentence: the same as text.
-        p_value: of the test of a peak; p_trend: two-sided, of the slope over all levels.
+        p_value: of the test of a peak; p_trend: two-sided, of the slope over all levels and of the
+            difference of the ends, the larger.
         peak_mtd: the level with the highest estimate, whatever the verdict, in steps.
         turn: the inner level of the test of a peak, in steps; NaN below 3 levels.
         peak_interval: lowest and highest level of the optimal range; None unless peaked.
@@ -41,8 +42,8 @@ class Verdict:
         first, last: lowest and highest level compared, in steps.
         rise, fall: of the least-squares lines up to `turn` and down from it, in points, with lower
             bounds only: both are above 0 at some level if and only if a peak is significant.
-        change: of the least-squares line over all levels, in points; its interval excludes 0 if and
-            only if the slope is significant.
+        change: of the least-squares line over all levels, in points; its interval excludes 0 where
+            a trend is significant.
         level, margin: confidence of tests and intervals; differences below the margin (points) are
             treated as no difference.
         known_errors: whether means with standard errors were compared, without seeds.
@@ -78,6 +79,11 @@ class Verdict:
     def best_is_inside(self) -> bool:
         """Whether the level with the highest estimate is neither the first nor the last."""
         return self.peak_mtd not in (self.first, self.last)
+
+    @property
+    def good_ends(self) -> tuple[float, ...]:
+        """The first and the last level, where they may be the best."""
+        return tuple(end for end in (self.first, self.last) if end in self.optimal_range)
 
 
 def compute_verdict(
@@ -177,11 +183,18 @@ def write_sentence(verdict: Verdict) -> str:
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     if verdict.verdict == "peaked":
         turn, rise, fall = format_mtd(verdict.turn), verdict.rise, verdict.fall
+        shape, ends = "peaks", ""
+        if verdict.good_ends:
+            shape = "rises and falls"
+            named = join_words([f"MTD {format_mtd(end)}" for end in verdict.good_ends])
+            ends = f" {named}, at the end of the range, may be as good."
+            if len(verdict.good_ends) > 1:
+                ends = f" {named}, the ends of the range, may be as good."
         return (
-            f"The score peaks inside the tested range, with the highest mean at MTD "
+            f"The score {shape} inside the tested range, with the highest mean at MTD "
             f"{format_mtd(verdict.peak_mtd)}: fitted lines rise by {_at_least(rise)} from MTD "
             f"{first} to {turn} and fall by {_at_least(fall)} from there to {last}, both "
-            f"statistically significant ({format_p(verdict.p_value)}). {_optimal(verdict)}"
+            f"statistically significant ({format_p(verdict.p_value)}).{ends} {_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
         return _trend(verdict)

@@ -1,6 +1,6 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from analysis.data.runs import (
     traced_runs,
     untraced_runs,
 )
-from analysis.data.tasks import is_own, label_score
+from analysis.data.tasks import LAST, is_own, label_score
 from analysis.inference.design import seeds_for_verdict
 from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.pairing import (
@@ -169,9 +169,9 @@ class StudyContext:
 
     @property
     def selection_label(self) -> str:
-        """As `score_label`, of the scores that choose a trial's checkpoint."""
-        splits = {"dev": "sts_dev", "test": "sts_test"}
-        names = [splits.get(name, name) for name in list_selection(self.trials)]
+        """As `score_label`, of the scores during training, which choose a trial's checkpoint."""
+        splits = {"dev": "sts_dev", LAST: "sts_dev", "test": "sts_test"}
+        names = sorted({splits.get(name, name) for name in list_selection(self.trials)})
         if len(names) != 1:
             return "score that chooses the checkpoint"
         # a task of the user's own on its dev split is named after both
@@ -197,9 +197,16 @@ class StudyContext:
 
 
 def list_selection(trials: pd.DataFrame) -> list[str]:
-    """On what the checkpoints were selected; empty where that is not recorded."""
+    """The values of `select_on`; empty where that is not recorded."""
     used = trials["select_on"].dropna().unique() if "select_on" in trials else ()
     return sorted(map(str, used))
+
+
+def describe_checkpoints(used: Sequence[str], names: Mapping[str, str]) -> str:
+    """How checkpoints were chosen, by the values of `select_on` and names for them."""
+    on = [names.get(each, each) for each in used if each != LAST]
+    parts = [f"selected on {' or '.join(on)}"] if on else []
+    return " or ".join(parts + ["taken at the last step"] * (LAST in used))
 
 
 def describe_splits(study: StudyFrames) -> str:
@@ -208,10 +215,10 @@ def describe_splits(study: StudyFrames) -> str:
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
     names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
-    selected = " or ".join(names.get(each, each) for each in used)
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were selected on {selected}, and "
-        f"trials ranked by {study.select_by or study.metric}."
+        f"Reported: {study.metric}, on test data. Checkpoints were "
+        f"{describe_checkpoints(used, names)}, and trials ranked by "
+        f"{study.select_by or study.metric}."
     )
 
 

@@ -38,6 +38,8 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     best = f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
     best += f" ({settings})" if settings else ""
     if verdict.verdict == "peaked":
+        if verdict.good_ends:
+            return f"The score rises and falls inside the range; it is best {best}"
         return f"The score peaks {best}"
     if verdict.verdict in ("rising", "falling"):
         verb = "rises" if verdict.verdict == "rising" else "falls"

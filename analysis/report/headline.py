@@ -16,7 +16,7 @@ from analysis.data.settings import format_value, with_defaults
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points, join_words
 from analysis.report.cells import LEVEL, PERCENT, clean, count
-from analysis.report.context import StudyContext, list_selection
+from analysis.report.context import StudyContext, describe_checkpoints, list_selection
 from analysis.report.findings import Finding
 from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.study_facts import (
@@ -191,8 +191,8 @@ def _describe_score(context: StudyContext, number: int) -> str:
     """The score, and on what checkpoints and configuration were selected."""
     study, trials, selection = context.study, context.trials, ""
     if used := list_selection(trials):
-        checkpoints = clean(" or ".join(used))
-        selection = f"; checkpoints selected on {checkpoints}, the configuration by this mean"
+        checkpoints = clean(describe_checkpoints(used, {}))
+        selection = f"; checkpoints {checkpoints}, the configuration by this mean"
     found, seeds = estimate_configuration(trials, study.settings, number)
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):

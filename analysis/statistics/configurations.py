@@ -1,8 +1,10 @@
 """Configurations side by side: means, differences to the best, effects and importances of settings.
 
 Effects are those of a factorial design: every combination of the settings' values was run, each
-with the same seeds or nearly so. Seeds are blocks (`analysis.inference.blocks`). Letters: S seeds,
-C configurations, K contrasts.
+with the same seeds or nearly so. Seeds are blocks, and may have effects of their own: the variance
+of a contrast is the largest of three, of which one is that of its own values by seed
+(`analysis.inference.blocks`). Letters: S seeds, C configurations, V values of a setting,
+K contrasts.
 """
 
 from collections.abc import Collection
@@ -17,10 +19,11 @@ from analysis.data.defaults import LEVEL
 from analysis.data.items import ItemScores
 from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
-from analysis.inference.blocks import Fit, connected_table
+from analysis.inference.blocks import connected_table
 from analysis.inference.intervals import Estimate, estimate, summarise
 from analysis.inference.pairing import cell_covariance, select_configuration
-from analysis.inference.shapes import ShapeTests, compare_columns, shape_tests
+from analysis.inference.shapes import compare_columns
+from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
 _MOST_COMPARED = 100
@@ -199,8 +202,8 @@ class Effects:
     Attributes:
         settings: setting, best, worst (values), difference, low, high: the mean score with the best
             value less that with the worst, over all values of the other settings, in points; the
-            interval is simultaneous over all pairs of the setting's values. The largest difference
-            first.
+            interval is simultaneous over all pairs of values of all settings, so that it holds for
+            the largest effect. The largest difference first.
         interactions: first, second, p_value: whether the effect of one setting differs between the
             values of another, the largest of all such differences of differences.
     """
@@ -229,45 +232,53 @@ def compute_effects(
         return None
     table = scores.loc[seeds]
     covariance = cell_covariance(runs, table, "configuration", items)
-    tests = shape_tests(table.to_numpy(), items=covariance)
-    fit = tests.fit(table.to_numpy())
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
+    contrasts = [effect_contrasts(values[name]) for name in names]
+    family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
+    ends = np.cumsum([len(rows) for rows in contrasts])[:-1]
+    parts = [np.split(each, ends) for each in family.intervals(fit, 1 - LEVEL)]
     found = pd.DataFrame(
-        [_main_effect(tests, fit, values[name]) for name in names],
+        [_main_effect(values[name], *each) for name, *each in zip(names, *parts, strict=True)],
         columns=["setting", "best", "worst", "difference", "low", "high"],
     )
-    pairs = [
-        (first, second, _interaction(tests, fit, values[first], values[second]))
-        for first, second in combinations(names, 2)
-    ]
+    pairs = []
+    for first, second in combinations(names, 2):
+        rows = interaction_contrasts(values[first], values[second])
+        family, fit = compare_own(table.to_numpy(), rows, covariance)
+        largest = np.abs(family.compare(fit).scores()).max()
+        pairs.append((first, second, float(family.p_value(largest))))
     return Effects(
         found.sort_values("difference", ascending=False, ignore_index=True),
         pd.DataFrame(pairs, columns=["first", "second", "p_value"]),
     )
 
 
-def _main_effect(tests: ShapeTests, fit: Fit, values: pd.Series) -> tuple[object, ...]:
-    """The best value of a setting less the worst; values: of each configuration, (C,)."""
-    means = _shares(values)
-    family = tests.simultaneous(np.array([one - two for one, two in combinations(means, 2)]))
-    estimates, widths = family.intervals(fit, 1 - LEVEL)
-    at = int(np.abs(estimates).argmax())
+def _main_effect(values: pd.Series, differences: Floats, widths: Floats) -> tuple[object, ...]:
+    """The best value of a setting less the worst, from its `effect_contrasts`."""
+    at = int(np.abs(differences).argmax())
     best, worst = list(combinations(values.unique(), 2))[at]
-    if estimates[at] <= 0:
+    if differences[at] <= 0:
         best, worst = worst, best
-    size, width = abs(float(estimates[at])), float(widths[at])
+    size, width = abs(float(differences[at])), float(widths[at])
     return values.name, best, worst, size, size - width, size + width
 
 
-def _interaction(tests: ShapeTests, fit: Fit, first: pd.Series, second: pd.Series) -> float:
-    """p value of the largest difference of differences between two settings."""
+def effect_contrasts(values: pd.Series) -> Floats:
+    """Means over configurations of each value of a setting less each later one, (K, C).
+
+    `values` are those of the C configurations.
+    """
+    return np.array([one - two for one, two in combinations(_shares(values), 2)])
+
+
+def interaction_contrasts(first: pd.Series, second: pd.Series) -> Floats:
+    """Differences of differences between two settings of C configurations, (K, C)."""
     rows = []
     for one, other in combinations(_shares(first) > 0, 2):
         for low, high in combinations(_shares(second) > 0, 2):
             signs = (one.astype(float) - other) * (low.astype(float) - high)
             rows.append(signs / np.abs(signs).sum() * 4)
-    family = tests.simultaneous(np.array(rows))
-    return float(family.p_value(np.abs(family.compare(fit).scores()).max()))
+    return np.array(rows)
 
 
 def _shares(values: pd.Series) -> Floats:

@@ -152,7 +152,8 @@ def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.D
     return summarise(ranked, by=["moment", "mtd"], value="rank")
 
 
-MIN_LEVELS = 3
+MIN_LEVELS = 6
+"""Of a rank correlation: xi of three levels is -0.125 for every peak and every valley."""
 
 
 # of scipy.stats, whose import takes longer than a figure; the MTDs of a seed have no ties
@@ -193,10 +194,10 @@ def compute_correlations(trials: pd.DataFrame) -> pd.DataFrame:
     """Rank correlations of score and MTD within each seed, as means over seeds.
 
     A seed's runs at one level are averaged first, so that each level counts once; seeds with fewer
-    than 3 levels, or with all scores equal, are left out. Returns measure, seeds, levels (the
-    smallest number of a seed), mean, low, high: a row per measure with the t interval over seeds,
-    NaN for one seed; no rows without a usable seed. xi of L levels is at most (L - 2) / (L + 1),
-    its value for every strictly monotone relation.
+    than `MIN_LEVELS` levels, or with all scores equal, are left out. Returns measure, seeds, levels
+    (the smallest number of a seed), mean, low, high: a row per measure with the t interval over
+    seeds, NaN for one seed; no rows without a usable seed. xi of L levels is at most
+    (L - 2) / (L + 1), its value for every strictly monotone relation.
     """
     means = traced_runs(trials).groupby(["seed", "mtd"])["score"].mean().reset_index()
     usable = [

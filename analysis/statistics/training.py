@@ -13,7 +13,7 @@ from analysis.data.frames import Settings, StudyFrames
 from analysis.data.published import METHOD
 from analysis.data.runs import choose_evenly, completed_runs, has_mtd
 from analysis.data.settings import with_defaults
-from analysis.data.tasks import STS
+from analysis.data.tasks import LAST, STS
 from analysis.inference.intervals import summarise
 
 MOST_TRIALS = 40
@@ -37,10 +37,13 @@ def count_best_at_end(trials: pd.DataFrame) -> tuple[int, int]:
     """How many completed trials were best at their last evaluation, and of how many this is known.
 
     The last evaluation is that of the last step; (0, 0) where best step or steps are not recorded.
+    Trials whose checkpoint is always that of the last step do not count.
     """
     if not {"best_step", "steps"} <= set(trials):
         return 0, 0
     runs = completed_runs(trials)
+    if "select_on" in runs:
+        runs = runs[runs["select_on"] != LAST]
     known = runs[runs["best_step"].notna() & runs["steps"].notna()]
     return int((known["best_step"] == known["steps"]).sum()), len(known)
 

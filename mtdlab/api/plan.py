@@ -1,7 +1,6 @@
 """`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
 
 import math
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -129,12 +128,12 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
 
 
 def mtd_value(mtd: float | None) -> float | None:
-    """An MTD as it is printed: 14, not 14.000000000000002; None for one that is not known."""
-    from analysis.data.runs import round_mtd
+    """An MTD as levels are told apart by: 14, not 14.000000000000002; None where not known."""
+    from analysis.data.runs import MTD_DECIMALS
 
     if mtd is None or not math.isfinite(mtd):
         return None
-    rounded = round_mtd(mtd)
+    rounded = round(mtd, MTD_DECIMALS)
     return int(rounded) if rounded == int(rounded) else rounded
 
 
@@ -247,19 +246,18 @@ def find_costs(
         try:
             from mtdlab.cost.estimate import estimate
 
-            imports = time.process_time()
-            found = estimate(
-                spec, jobs, jobs_per_gpu, done=done, imports=imports, before_timing=ready
-            )
+            found = estimate(spec, jobs, jobs_per_gpu, done=done, before_timing=ready)
         except MtdlabError as error:
             return {"reason": str(error), "exit_code": error.exit_code}
         except TrialError as error:
             return {"reason": str(error)}
-        except Exception as error:
-            # out of memory, a killed worker, a GPU error: the rest of the plan is shown
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # out of memory, a killed worker, whatever code of the user raises: the rest is shown
             return {"reason": one_line(error)[:200]}
     warnings = []
-    if found.evaluation > DWARFS * found.training:
+    if found.training is not None and found.evaluation > DWARFS * found.training:
         warnings.append(
             f"a trial evaluates for {clock(found.evaluation)} and trains for "
             f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"

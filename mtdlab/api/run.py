@@ -101,6 +101,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         KeyboardInterrupt: where it is interrupted.
         MtdlabError: where `out` exists and is not a saved model.
     """
+    from mtdlab.settings.tasks import score_of_selection
     from mtdlab.sweep.environment import environment
     from mtdlab.sweep.signals import Interrupted, stop_on_signals
     from mtdlab.training.export import check_model_folder, locked, save_model
@@ -131,7 +132,8 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
             bar.update(task, completed=step, description=phase)
             if evaluation is not None:
                 bar.console.print(
-                    f"step {step}  {settings.select_on} {evaluation.score:.2f}", highlight=False
+                    f"step {step}  {score_of_selection(settings.select_on)} {evaluation.score:.2f}",
+                    highlight=False,
                 )
 
         try:

@@ -73,6 +73,13 @@ def evaluate(
             "1_Pooling/config.json, else cls, or last-token for a decoder."
         ),
     ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, bfloat16, or auto: bfloat16 where the hardware has instructions for it. "
+            "Default: that in which a model saved by mtdlab was trained and scored, else float32."
+        ),
+    ] = None,
     whiten: Annotated[
         int | None,
         typer.Option(
@@ -106,6 +113,7 @@ def evaluate(
         tasks=tasks,
         data=data,
         pooling=pooling,
+        precision=precision,
         whiten=whiten,
         flow=None if flow is None else parse_flow(flow),
         pairs=pairs,

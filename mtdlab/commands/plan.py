@@ -1,9 +1,11 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
+import os
+import platform
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -22,6 +24,8 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
+
+Value = TypeVar("Value")
 
 
 def plan(
@@ -58,7 +62,6 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
-    from mtdlab.cost.copies import begin_in_copy, can_copy
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.preflight import setting_warnings
@@ -103,6 +106,26 @@ def plan(
     raise typer.Exit((costs or {}).get("exit_code", 0))
 
 
+def can_copy() -> bool:
+    """Whether a copy of this process is safe and has a processor: on Linux, with several cores."""
+    return platform.system() == "Linux" and (os.cpu_count() or 1) > 1
+
+
+def begin_in_copy(function: Callable[[], Value]) -> Callable[[], Value]:
+    """Call a function in a copy of this process; the returned function waits for its result.
+
+    A copy starts at once, where a new process imports everything for seconds. Only where no other
+    thread runs: locks that it holds stay locked in the copy.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    executor = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
+    future = executor.submit(function)
+    executor.shutdown(wait=False)
+    return cache(future.result)
+
+
 def describe_size(
     spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
 ) -> str:
@@ -129,24 +152,24 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
     if "reason" in found:
         return [f"no estimate: {found['reason']}"]
     workers, trials = count_noun(found["workers"], "worker"), count_noun(found["trials"], "trial")
-    duration = " to ".join(dict.fromkeys(map(clock, found["trial"])))
+    fewest = "" if found["fewest"] == found["trials"] else f"{found['fewest']} to "
+    after = f"after {clock(found['start'])} to start"
     lines = [
-        f"time    about {clock(found['seconds'])}: {trials} of {duration} "
-        f"on {workers} with {count_noun(found['threads'], 'thread')} each, "
-        f"after {clock(found['start'])} to start",
+        f"time    {_time(found)}: {fewest}{trials}{_each(found['trial'])} "
+        f"on {workers} with {count_noun(found['threads'], 'thread')}, {after}",
         f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
     ]
     if found["gpu_memory"]:
         fit = f"up to {found['gpu_workers']} fit on each GPU (--jobs-per-gpu)"
         fit = fit if found["gpu_workers"] else "more than the smallest GPU has"
         lines.append(f"GPU     {decimal(found['gpu_memory'])} for each worker: {fit}")
-    scaled = "; the slow ones scaled from smaller batches"
+    others = "varied, or were scaled up" if found["between"] else "took too long"
     lines += [
         f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
         "model",
         *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
         f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine"
-        + (scaled if found["measured"] != found["kinds"] else ""),
+        + (f"; others {others}" if found["measured"] != found["kinds"] else ""),
     ]
     if smaller := found["smaller"]:
         changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
@@ -156,6 +179,31 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
             f"  {command} {changed}",
         ]
     return lines + [f"warning {warning}" for warning in found["warnings"]]
+
+
+def _time(found: Mapping[str, Any]) -> str:
+    """The time of the sweep: a number, a range, or that it is not known."""
+    from mtdlab.sweep.progress import clock
+
+    if found["seconds"] is not None:
+        return f"about {clock(found['seconds'])}"
+    return "not known" if found["between"] is None else _span(found["between"])
+
+
+def _each(bounds: tuple[float, float] | None) -> str:
+    """The time of a trial, empty where it is not known."""
+    return "" if bounds is None else f" of {_span(bounds)}"
+
+
+def _span(bounds: tuple[float, float]) -> str:
+    """Two durations, the unit of both once: 12 to 30 min."""
+    from mtdlab.sweep.progress import clock
+
+    low, high = map(clock, bounds)
+    if low == high:
+        return low
+    number, _, unit = low.rpartition(" ")
+    return f"{number if high.endswith(unit) and number.isdigit() else low} to {high}"
 
 
 def describe_design(design: dict[str, Any]) -> list[str]:

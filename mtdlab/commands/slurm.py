@@ -166,7 +166,6 @@ def _resources(
     gpus = _gpus(spec) if gpus is None else gpus
     costs = {}
     if measure and trials:
-        # before anything is checked: it takes this process as one that has only imported
         costs = find_costs(spec, gpus or None, 1, ended)
     if "reason" in costs:
         print_text(f"mtdlab: no estimate: {costs['reason']}", file=sys.stderr)

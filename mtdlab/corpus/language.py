@@ -23,7 +23,7 @@ from transformers import (
 
 from mtdlab.device import Device
 from mtdlab.encoders import hub
-from mtdlab.encoders.loading import NEVER, explain_errors, is_local, load_tokenizer
+from mtdlab.encoders.loading import UnfitWeights, load_tokenizer, load_weights
 from mtdlab.errors import MtdlabError
 
 MAX_TOKENS = 128
@@ -53,15 +53,10 @@ class LanguageModel:
         """
         what = f"{augmentation} model {name}"
         tokenizer = load_tokenizer(name, what)
-        with explain_errors(what, name):
-            model, report = cls.kind.from_pretrained(
-                name, local_files_only=is_local(name), output_loading_info=True, **NEVER
-            )
-        if report["missing_keys"]:
-            raise MtdlabError(
-                f"{what}: is of another kind, since it lacks the weights "
-                f"{', '.join(sorted(report['missing_keys'])[:3])}; take {cls.kind_in_words}"
-            )
+        try:
+            model, _ = load_weights(cls.kind, what, name)
+        except UnfitWeights as error:
+            raise MtdlabError(f"{error}; take {cls.kind_in_words}") from None
         nn.Module.to(model.float(), device.device)
         # always in float32: its output must not depend on the training's precision
         return cls(model.eval(), tokenizer, Device(device.device, torch.float32), augmentation)

@@ -52,7 +52,8 @@ _WORD = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 _NOT_VERBS = _words("shed sled bred hundred sacred naked")
 _REGULAR = re.compile(r"[a-z]{2,}[^e\W]ed")
 _WITH_E = re.compile(
-    r".*([vcuz]|[^s]s|[^e]at|[^aeo]in|[^ao]i[dr]|[^e]ar|[^o]ur|um|[^n]g|ang|[bdgkpt]l|ud)"
+    r".*([vcuz]|[^s]s|[^e]at|[^aeo]in|[^ao]i[dr]|[^e]ar|[^o]ur|um|[^n]g|ang|[bdgkpt]l|ud"
+    r"|[mnu]ot|(?<!pi)vot)"
     r"|[^aeiou]*[aeiou][^aeiouwxy]"
 )
 """Stems of verbs whose base form ends in e: by their last letters, or of one short syllable."""

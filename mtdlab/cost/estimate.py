@@ -1,7 +1,7 @@
 """What a study costs on this machine: time, memory and disk, before it runs.
 
-A few real steps of each kind are timed in as many processes, with as many threads, as the sweep
-would start; the rest is computed from counts.
+A few real steps of each kind are timed in as many workers, with as many threads, as the sweep
+would start; the rest is computed from counts. Where that leaves a wide range, no number is given.
 """
 
 import copy
@@ -12,7 +12,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,18 @@ from typing import Any
 import numpy as np
 import optuna
 
+from analysis.data.tasks import LAST
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.config.reader import defined_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
-from mtdlab.cost.measure import Measured, kind_of, measure_in_processes
+from mtdlab.cost.measure import Bounds, Measured, kind_of, measure_in_workers
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
+from mtdlab.sweep.fork_server import ForkServer
+from mtdlab.sweep.objectives import modules_of
 from mtdlab.sweep.samplers import draw
 from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
@@ -80,9 +83,11 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
             return
 
 
-LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 1.5, 0.5, 5.0
-"""Duration of the measurement, after the processes have started: for one kind of step, for each
-other kind, and at most."""
+LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 8.0, 1.0, 15.0
+"""Duration of the measurement, after the workers have started, at most: for one kind of step, for
+each other kind, and in all. It ends as soon as measurements agree."""
+CLOSE = 1.3
+"""Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""
 LONG_SECONDS, FIRST_LOOK_SECONDS = 1200.0, 600.0
 """Duration of a study above which a smaller one is proposed, and what that should take."""
 METHOD_COLUMNS = 4
@@ -100,7 +105,11 @@ class Estimate:
     """A study's cost. Seconds and bytes.
 
     Attributes:
-        trials: those that are left to run.
+        trials: those that are left to run; of a study with `until` at most.
+        fewest: those that are left up to its first look; of another study all.
+        seconds: of the sweep; None where its bounds are not close, or not known.
+        between: seconds of the sweep at least, with the fewest trials, and at most; None where
+            steps of some kind were not timed at all, and then `trial` and `training` are too.
         trial: duration of the shortest and of the longest trial.
         training: seconds of the longest trial in steps.
         evaluation: in evaluations.
@@ -108,17 +117,20 @@ class Estimate:
         memory: maximum of all workers and the process that started them.
         gpu_memory: of a GPU, for each worker; 0 without one.
         gpu_workers: how many workers the smallest GPU of this machine has the memory for.
-        kinds, measured: kinds of step in the study, and how many of them were timed directly.
+        kinds, measured: kinds of step in the study, and of how many several steps were timed, the
+            first left out, until two measurements agreed.
         smaller: of a study that takes long, a smaller one to begin with.
         encoders: family, forward pass and dropout of each encoder.
     """
 
     trials: int
+    fewest: int
     workers: int
     threads: int
-    seconds: float
-    trial: tuple[float, float]
-    training: float
+    seconds: float | None
+    between: Bounds | None
+    trial: Bounds | None
+    training: float | None
     evaluation: float
     start: float
     memory: int
@@ -149,16 +161,13 @@ def estimate(
     seconds: float | None = None,
     *,
     done: Collection[tuple[str, int]] = (),
-    imports: float | None = None,
     before_timing: Callable[[], None] = lambda: None,
 ) -> Estimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
     Args:
-        seconds: of the measurement; None: more for a study with more kinds of step.
+        seconds: of the measurement at most; None: more for a study with more kinds of step.
         done: configuration and seed of the trials that are not run any more.
-        imports: seconds that importing everything took this process, which then runs nothing else
-            and is copied to measure; None: measured in new processes.
         before_timing: called when everything is loaded; no other work may disturb what follows.
 
     Raises:
@@ -167,33 +176,38 @@ def estimate(
     trials = trials_of(spec, done)
     check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
-    count = sum((unit.setting, unit.seed) not in done for unit in spec.units())
+    count, first = (
+        sum((unit.setting, unit.seed) not in done for unit in units)
+        for units in (spec.units(), spec.first_units())
+    )
+    # where the first look is past, one of the looks that follow may be the last
+    fewest = max(first, 1)
     jobs = min(jobs or default_jobs(jobs_per_gpu), count)
     seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
-    with tempfile.TemporaryDirectory() as folder:
+    requested = time.time()
+    server = ForkServer(threads_each(jobs), (*modules_of(spec), measure_in_workers.__module__))
+    with closing(server), tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials, Path(folder))
         before_timing()
-        # plain values: a method of the user's own cannot be unpickled before it is imported
-        values = [kind.model_dump() for kind in kinds]
-        requested = time.time()
-        measured = measure_in_processes(
-            spec.user_modules, values, sample, seconds, jobs, copy=imports is not None
-        )
+        measured = measure_in_workers(server, spec.user_modules, kinds, sample, seconds, jobs)
+    imports = _mean([each.imported - requested for each in measured])
+    low, high = (_Clock(trials, sample, measured, imports, bound) for bound in (0, 1))
+    between = low.whole(fewest, jobs), high.whole(count, jobs)
+    is_known = math.isfinite(between[1])
+    longest = int(np.argmax(low.training))
     gpu = max(each.gpu_memory for each in measured)
     worker = _mean([each.memory + 2 * _checkpoint(trials, each.trained) for each in measured])
-    if imports is None:
-        imports = _mean([each.began - requested for each in measured])
-    clock = _Clock(trials, sample, measured, imports)
-    longest, whole = int(np.argmax(clock.trials)), clock.whole(count, jobs)
     return Estimate(
         trials=count,
+        fewest=fewest,
         workers=jobs,
         threads=threads_each(jobs),
-        seconds=whole,
-        trial=(min(clock.trials), max(clock.trials)),
-        training=clock.training[longest],
-        evaluation=clock.trials[longest] - clock.training[longest],
-        start=clock.start,
+        seconds=_one_number(between),
+        between=between if is_known else None,
+        trial=(min(low.trials), max(high.trials)) if is_known else None,
+        training=high.training[longest] if is_known else None,
+        evaluation=high.evaluations[longest],
+        start=high.start,
         memory=int(jobs * worker) + peak_memory(),
         worker_memory=int(worker),
         gpu_memory=gpu,
@@ -202,19 +216,29 @@ def estimate(
         + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
         model=_model(trials, measured[0]),
         kinds=len(kinds),
-        measured=measured[0].direct,
-        smaller=None if done or whole <= LONG_SECONDS else _smaller(spec, clock, jobs, whole),
+        measured=min(each.direct for each in measured),
+        smaller=None if done else _smaller(spec, high, jobs, between[1]),
         encoders=measured[0].encoders,
     )
 
 
+def _one_number(bounds: Bounds) -> float | None:
+    """The mean of bounds that are close, else None."""
+    low, high = bounds
+    return (low + high) / 2 if high <= CLOSE * low else None
+
+
 def _smaller(spec: StudySpec, clock: "_Clock", jobs: int, whole: float) -> Smaller | None:
-    """The first smaller study that takes no longer than a first look should, or the smallest."""
+    """Of a long study the first smaller one that takes no longer than a first look should, or the
+    smallest.
+    """
     found = None
+    if not LONG_SECONDS < whole < math.inf:
+        return None
     for overrides, small in smaller_studies(spec):
         trials = trials_of(small)
-        workers = min(jobs, len(trials))
-        found = Smaller(clock.of(trials).whole(len(trials), workers), len(trials), overrides)
+        seconds = clock.of(trials).whole(len(trials), min(jobs, len(trials)))
+        found = Smaller(seconds, len(trials), overrides)
         if found.seconds <= FIRST_LOOK_SECONDS:
             break
     return found if found and found.seconds < whole / 2 else None
@@ -243,27 +267,32 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
 
 
 class _Clock:
-    """Durations, from the average of what the workers measured."""
+    """Durations, from the averages of the lower (0) or upper (1) bounds that workers measured."""
 
     def __init__(
         self,
         trials: list[TrainerSettings],
         sample: Sample,
-        measured: list[Measured],
+        measured: Sequence[Measured],
         imports: float,
+        bound: int,
     ) -> None:
         kinds = dict.fromkeys(map(kind_of, trials))
-        means = np.mean([each.steps for each in measured], axis=0)
-        self.steps = dict(zip(kinds, map(float, means), strict=True))
+        steps = zip(*(each.steps for each in measured), strict=True)
+        means = [_mean([each[bound] for each in of_kind]) for of_kind in steps]
+        self.steps = dict(zip(kinds, means, strict=True))
         encoders = measured[0].token
-        self.token = {name: _mean([each.token[name] for each in measured]) for name in encoders}
+        self.token = {
+            name: _mean([each.token[name][bound] for each in measured]) for name in encoders
+        }
         self.sample = sample
         self._take(trials)
         # a worker loads what the sweep has checked before, and scores the untrained encoder
         first = self.token[trials[0].encoder]
         scored = (sample.dev, sample.test, sample.tasks)
         self.loading = sample.load + sum(each.cost(first) for each in scored)
-        self.start = 2 * imports + sample.load + sample.tokenise + self.loading
+        # the sweep and the process that its workers are forks of import at the same time
+        self.start = imports + sample.load + sample.tokenise + self.loading
 
     def of(self, trials: list[TrainerSettings]) -> "_Clock":
         """The same durations of steps for other trials, whose steps are of the same kinds."""
@@ -274,10 +303,8 @@ class _Clock:
     def _take(self, trials: list[TrainerSettings]) -> None:
         self.settings = trials
         self.training = [each.steps * self.steps[kind_of(each)] for each in trials]
-        self.trials = [
-            steps + self._evaluations(each)
-            for steps, each in zip(self.training, trials, strict=True)
-        ]
+        self.evaluations = list(map(self._evaluations, trials))
+        self.trials = [sum(parts) for parts in zip(self.training, self.evaluations, strict=True)]
 
     def _evaluations(self, settings: TrainerSettings) -> float:
         """Of a trial: its evaluations, and the final scoring of the best checkpoint."""
@@ -286,6 +313,7 @@ class _Clock:
         looks = {
             "dev": (sample.dev.cost(token), sample.dev.tokens),
             "test": (sample.test.cost(token), sample.test.tokens),
+            LAST: (sample.dev.cost(token), sample.dev.tokens),
             "sts_average": (sample.average.cost(token), 0),
         }
         pairs_and_task = sample.dev.cost(token) + token * sample.selection, 0

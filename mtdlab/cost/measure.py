@@ -1,36 +1,41 @@
-"""The durations of training steps and of embedding on this machine, in processes like a sweep's.
+"""The durations of training steps and of embedding on this machine, in workers like a sweep's.
 
-For steps that differ only in sizes (batch, queue, lengths, heads), the duration is nearly linear
-in the floating point operations: the largest and the smallest are measured, the rest as far as
-there is time. Steps that are too slow are derived from a smaller batch.
+Durations are bounds, a lower and an upper one: of what was timed until two measurements agreed they
+are close, of what had to be scaled from smaller batches they are further apart.
 """
 
-import os
+import math
 import time
-from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from joblib import Parallel, delayed, parallel_config
 
-from mtdlab.cost.copies import can_copy, copies
 from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.device import choose_device, peak_memory
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.traits import describe_encoder
+from mtdlab.errors import TrialError
 from mtdlab.methods.registry import make_settings
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import TrainerSettings, settings_of
-from mtdlab.sweep.slots import take_gpu, threads_each
+from mtdlab.sweep.fork_server import ForkServer
+from mtdlab.sweep.signals import Interrupted, StopRequest
+from mtdlab.sweep.slots import take_gpu
+from mtdlab.sweep.workers import Workers
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 from mtdlab.user_code import UserModule
 
+IMPORTED = time.time()
+"""When the process that the workers are forks of had imported everything: this module is last."""
+
 Kind = tuple[tuple[str, object], ...]
+Bounds = tuple[float, float]
+UNKNOWN: Bounds = (0.0, math.inf)
 
 
 def kind_of(settings: TrainerSettings) -> Kind:
@@ -66,27 +71,76 @@ def operations(settings: TrainerSettings, inputs: RunInputs) -> float:
     return 8.0 * settings.batch_size * sentence
 
 
-FIRST_BATCHES = (2, 6)
-"""Batch sizes of the first steps: two, since a step has a constant cost too."""
-MIN_STEPS, MAX_STEPS, MIN_SECONDS = 3, 40, 0.3
-"""Of one measurement; a slow one may have fewer steps once MIN_SECONDS have passed."""
+WINDOW_SECONDS, AGREE = 0.7, 1.1
+"""Length of one of the measurements that have to agree, and their ratio at most."""
+FIRST_BATCH = 4
+"""Batch size of the first steps of a family: a quick one, which bounds the others."""
+LEAST_REPEATS = 3
+"""The first, which is left out, and two measurements of one."""
 MIN_GROWTH = 1.5
 """A smaller batch is measured only if its operations exceed all earlier ones by this factor."""
 
 
-class _TimeUp(Exception):
-    """The time for this measurement is over."""
+class Repeats:
+    """Durations of what is repeated, averaged over windows, until two in succession agree.
+
+    The first is left out: it allocates memory, builds kernels, and has no FGSM gradient yet.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """It ends after `seconds` at the latest, but not before there are two windows."""
+        self.windows: list[float] = []
+        self._deadline = time.perf_counter() + seconds
+        self._length = min(WINDOW_SECONDS, seconds / 4)
+        self._began, self._count = math.nan, 0
+
+    def ended(self) -> bool:
+        """After each repetition: whether no other one is needed."""
+        now = time.perf_counter()
+        if math.isnan(self._began):
+            self._began = now
+            return False
+        self._count += 1
+        if now - self._began < self._length:
+            return False
+        self.windows.append((now - self._began) / self._count)
+        self._began, self._count = now, 0
+        return len(self.windows) > 1 and (self.agree() or now > self._deadline)
+
+    def agree(self) -> bool:
+        """Whether the last two windows do."""
+        low, high = sorted(self.windows[-2:])
+        return high <= AGREE * low
+
+    def bounds(self) -> Bounds:
+        """Of one repetition: from the two windows that agree, else from all."""
+        chosen = self.windows[-2:] if self.agree() else self.windows
+        return min(chosen), max(chosen)
+
+
+class _Enough(Exception):
+    """This measurement is over."""
 
 
 @dataclass
 class StepTimer:
-    """Points: kind (-1 for a smaller batch), family, operations, seconds; peaks of memory."""
+    """Times steps of each kind.
+
+    Attributes:
+        points: operations and bounds of the steps that were timed, by family.
+        direct: bounds of the kinds that were timed with their own batch, by place.
+        agreed: those of them whose measurements agreed.
+        peaks: operations, and peak memory of the process and of the GPU, by family.
+    """
 
     kinds: Sequence[TrainerSettings]
     sample: Sample
     deadline: float
-    points: list[tuple[int, Kind, float, float]] = field(default_factory=list)
-    peaks: list[tuple[float, int, int]] = field(default_factory=list)
+    stop: StopRequest
+    points: dict[Kind, list[tuple[float, Bounds]]] = field(default_factory=dict)
+    direct: dict[int, Bounds] = field(default_factory=dict)
+    agreed: set[int] = field(default_factory=set)
+    peaks: dict[Kind, list[tuple[float, tuple[int, int]]]] = field(default_factory=dict)
     sentences: dict[Kind, float] = field(default_factory=dict)
 
     def inputs(self, settings: TrainerSettings) -> RunInputs:
@@ -103,115 +157,111 @@ class StepTimer:
     def left(self) -> float:
         return self.deadline - time.perf_counter()
 
-    def time(self, index: int, settings: TrainerSettings, seconds: float) -> None:
-        taken = _seconds_a_step(self.sample.of(settings), self.inputs(settings), seconds)
-        work = self.work(settings)
-        self.points.append((index, family_of(settings), work, taken))
-        self.peaks.append((work, peak_memory(), choose_device(settings).gpu_memory()))
-
     def measure(self) -> None:
         """Largest of each family first, then the smallest, then the rest, as far as time allows."""
-        order = self._order()
-        first = self.kinds[order[0]]
-        for batch in FIRST_BATCHES:
-            self.time(-1, _reduce_batch(first, min(batch, first.batch_size)), 0)
+        ascending = sorted(range(len(self.kinds)), key=lambda index: self.work(self.kinds[index]))
+        largest = {family_of(self.kinds[index]): index for index in ascending}
+        order = list(dict.fromkeys([*largest.values(), *ascending]))
         for rank, index in enumerate(order):
-            share = max(self.left() / (len(order) - rank), self.left() / 3)
-            self._measure_kind(index, share)
+            if not rank or self.left() > 0:
+                self._measure_kind(index, self.left() / (len(order) - rank))
 
     def _measure_kind(self, index: int, share: float) -> None:
-        """Measure a kind directly if there is time, else with the largest batch that there is."""
-        kind, batch = self.kinds[index], self.kinds[index].batch_size
-        own = family_of(kind)
-        known = max((work for _, family, work, _ in self.points if family == own), default=0.0)
-        while (
-            batch > FIRST_BATCHES[0]
-            and MIN_STEPS * self._derive(_reduce_batch(kind, batch)) > share
-        ):
+        """Time a kind with its own batch if there is time, else with the largest that there is."""
+        kind, until = self.kinds[index], time.perf_counter() + share
+        if family_of(kind) not in self.points:
+            self._time(reduce_batch(kind, FIRST_BATCH), share / 4)
+        left, batch = until - time.perf_counter(), kind.batch_size
+        while batch > FIRST_BATCH and left < LEAST_REPEATS * self._expected(kind, batch):
             batch //= 2
+        known = max(work for work, _ in self.points[family_of(kind)])
         if batch == kind.batch_size:
-            self.time(index, _reduce_batch(kind, batch), share / 2)
-        elif self.work(_reduce_batch(kind, batch)) >= MIN_GROWTH * known:
-            self.time(-1, _reduce_batch(kind, batch), 0)
-            # now that the constant cost is better known, a larger batch may fit
-            self._measure_kind(index, share)
+            repeats = self._time(kind, left)
+            self.direct[index] = repeats.bounds()
+            self.agreed |= {index} if repeats.agree() else set()
+        elif self.work(reduce_batch(kind, batch)) >= MIN_GROWTH * known:
+            self._time(reduce_batch(kind, batch), left)
 
-    def _order(self) -> list[int]:
-        families: dict[Kind, list[int]] = {}
-        for index, kind in enumerate(self.kinds):
-            families.setdefault(family_of(kind), []).append(index)
-        for members in families.values():
-            members.sort(key=lambda index: -self.work(self.kinds[index]))
-        largest = [members[0] for members in families.values()]
-        smallest = [members[-1] for members in families.values()]
-        rest = [index for members in families.values() for index in members]
-        return list(dict.fromkeys(largest + smallest + rest))
+    def _expected(self, kind: TrainerSettings, batch: int) -> float:
+        return sum(self._scaled(reduce_batch(kind, batch))) / 2
 
-    def steps(self) -> list[float]:
-        """Seconds per step of every kind: measured directly, or from its family's line."""
-        direct = {index: seconds for index, _, _, seconds in self.points if index >= 0}
+    def _time(self, settings: TrainerSettings, seconds: float) -> Repeats:
+        repeats = time_steps(self.sample.of(settings), self.inputs(settings), seconds, self.stop)
+        work, family = self.work(settings), family_of(settings)
+        peaks = peak_memory(), choose_device(settings).gpu_memory()
+        self.points.setdefault(family, []).append((work, repeats.bounds()))
+        self.peaks.setdefault(family, []).append((work, peaks))
+        return repeats
+
+    def steps(self) -> list[Bounds]:
+        """Seconds per step of every kind: timed, or from its family's; else `UNKNOWN`."""
         return [
-            direct[index] if index in direct else self._derive(kind)
+            self.direct[index] if index in self.direct else self._scaled(kind)
             for index, kind in enumerate(self.kinds)
         ]
 
-    def _derive(self, kind: TrainerSettings) -> float:
-        [(base, _)] = Counter(family for _, family, _, _ in self.points).most_common(1)
-        line = _line([point[2:] for point in self.points if point[1] == base])
-        family = family_of(kind)
-        own = [point[2:] for point in self.points if point[1] == family]
-        factor = np.mean([seconds / line(work) for work, seconds in own]) if own else 1.0
-        return float(factor * line(self.work(kind)))
+    def _scaled(self, kind: TrainerSettings) -> Bounds:
+        points = self.points.get(family_of(kind))
+        return scale(points, self.work(kind)) if points else UNKNOWN
 
     def memory(self) -> list[int]:
         """Peak memory, and that of the GPU (0 without one), at the largest step.
 
-        Extrapolated where only a smaller one was measured.
+        Of a family of which only smaller steps were timed, extrapolated from these.
         """
         # embedding, which is not among the steps, may have needed more
-        now = (peak_memory(), choose_device(self.kinds[0]).gpu_memory())
-        (small, *lows), (big, *highs) = self.peaks[0], max(self.peaks)
-        further = (max(map(self.work, self.kinds)) - small) / (big - small) if big > small else 0.0
-        return [
-            int(max(least, high, low + (high - low) * further))
-            for least, low, high in zip(now, lows, highs, strict=True)
-        ]
+        found = [np.array([peak_memory(), choose_device(self.kinds[0]).gpu_memory()], float)]
+        for family, peaks in self.peaks.items():
+            (small, least), (big, most) = min(peaks), max(peaks)
+            largest = max(self.work(kind) for kind in self.kinds if family_of(kind) == family)
+            further = (largest - big) / (big - small) if big > small else 0.0
+            high = np.array(most, float)
+            found.append(high + np.maximum(high - least, 0) * further)
+        return [int(each) for each in np.max(found, axis=0)]
 
 
-def _reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
-    """The same step with a smaller batch and a queue that is full from the first step."""
+def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
+    """The same step with a batch of at most `batch`; the queue is full from the first step."""
+    if batch >= settings.batch_size:
+        return settings
     changed = {"batch_size": batch}
     if "initial_queue_size" in type(settings).model_fields:
         changed["initial_queue_size"] = getattr(settings, "queue_size", 0)
     return settings.model_copy(update=changed)
 
 
-def _line(points: Sequence[tuple[float, float]]) -> np.poly1d:
-    """Seconds as a rising line of operations; through the origin where no other line fits."""
-    work, seconds = np.array(points).T
-    if len(set(work)) > 1:
-        slope, start = np.polyfit(work, seconds, 1)
-        if slope > 0 and start > 0:
-            return np.poly1d([slope, start])
-    return np.poly1d([seconds.sum() / work.sum(), 0.0])
+def scale(points: Sequence[tuple[float, Bounds]], work: float) -> Bounds:
+    """Bounds of a step with `work` operations, from those of others of its family.
+
+    A step has a constant cost and one in proportion to its operations. The upper bound has no
+    constant cost beyond the point nearest to it; the lower one is on the line through the points.
+    """
+    high = min(bounds[1] * max(1.0, work / at) for at, bounds in points)
+    low = max(bounds[0] * min(1.0, work / at) for at, bounds in points)
+    at, seconds = np.array([(at, sum(bounds) / 2) for at, bounds in points]).T
+    if len(set(at)) > 1 and work > at.max():
+        low = max(low, float(np.polyval(np.polyfit(at, seconds, 1), work)))
+    return min(low, high), max(low, high)
 
 
-def _seconds_a_step(settings: TrainerSettings, inputs: RunInputs, seconds: float) -> float:
-    """The first step is left out: it allocates memory and has no FGSM gradient yet."""
-    device, ends = choose_device(settings).device, []
+def time_steps(
+    settings: TrainerSettings, inputs: RunInputs, seconds: float, stop: StopRequest
+) -> Repeats:
+    """Time training steps for about so many seconds. Raises Interrupted for a requested stop."""
+    device, repeats = choose_device(settings).device, Repeats(seconds)
 
     def on_step(_step: int, _evaluation: object) -> None:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        ends.append(time.perf_counter())
-        over = ends[-1] - ends[0] > max(seconds, MIN_SECONDS)
-        if len(ends) > 1 and (over or len(ends) > MAX_STEPS):
-            raise _TimeUp
+        if stop.requested():
+            raise Interrupted
+        if repeats.ended():
+            raise _Enough
 
-    endless = settings.model_copy(update={"steps": 10_000, "evaluate_every": 10_000})
-    with suppress(_TimeUp):
+    endless = settings.model_copy(update={"steps": 100_000, "evaluate_every": 100_000})
+    with suppress(_Enough):
         train(endless, inputs, on_step)
-    return (ends[-1] - ends[0]) / (len(ends) - 1)
+    return repeats
 
 
 @dataclass(frozen=True)
@@ -219,20 +269,20 @@ class Measured:
     """The measurement of one worker. Seconds, bytes.
 
     Attributes:
-        began: when the measurement began, on the clock of `time.time`.
+        imported: when the workers' packages were imported, on the clock of `time.time`.
         steps: duration of a step of each kind, in the order given.
         token: duration of embedding one token, by encoder.
         memory: peak memory at the largest step.
         gpu_memory: of the GPU, 0 without one.
         weights: size of the encoder.
         trained: size of its trained weights, which a checkpoint contains.
-        direct: how many kinds were measured directly, not derived.
+        direct: how many kinds were timed, with measurements that agreed, not derived.
         encoders: family, forward pass and dropout of each encoder.
     """
 
-    began: float
-    steps: list[float]
-    token: dict[str, float]
+    imported: float
+    steps: list[Bounds]
+    token: dict[str, Bounds]
     memory: int
     gpu_memory: int
     weights: int
@@ -241,56 +291,57 @@ class Measured:
     encoders: dict[str, str] = field(default_factory=dict)
 
 
-def measure_in_processes(
+def measure_in_workers(
+    server: ForkServer,
+    modules: Sequence[UserModule],
+    kinds: Sequence[TrainerSettings],
+    sample: Sample,
+    seconds: float,
+    jobs: int,
+) -> list[Measured]:
+    """The measurements of `jobs` workers of a server at once.
+
+    Raises the error of one of them, and TrialError where they die or are stopped by a signal.
+    """
+    # plain values: a method of the user's own cannot be unpickled before it is imported
+    values = [kind.model_dump() for kind in kinds]
+    call = (measure_in_worker, (modules, values, sample, seconds))
+    workers = Workers(jobs, server.threads, call, StopRequest(), lambda *_: False, server)
+    with closing(workers):
+        found: list[Measured] = list(workers.run(jobs))
+    if len(found) < jobs:
+        raise TrialError("the measurement was stopped by a signal; repeat the command")
+    return found
+
+
+def measure_in_worker(
     modules: Sequence[UserModule],
     kinds: Sequence[dict[str, Any]],
     sample: Sample,
     seconds: float,
-    jobs: int,
-    *,
-    copy: bool = False,
-) -> list[Measured]:
-    """The measurements of `jobs` processes at once; kinds as plain values.
+    stop: StopRequest,
+) -> Measured | None:
+    """`measure` in a process that has not imported the user's modules; kinds as plain values.
 
-    Args:
-        copy: copy this process instead of starting new ones, which import everything for seconds.
-            Only for a process that runs nothing else. It is not done where it is not safe: with a
-            GPU, or with several threads in each process.
+    None where a stop was requested.
     """
-    arguments = (modules, kinds, sample, seconds)
-    threads = threads_each(jobs)
-    if copy and jobs > 1 and threads == 1 and can_copy() and not torch.cuda.is_available():
-        with copies(jobs, _use_one_thread) as pool:
-            futures = [pool.submit(measure_in_worker, *arguments) for _ in range(jobs)]
-            return [future.result() for future in futures]
-    with parallel_config("loky", inner_max_num_threads=threads):
-        measured: list[Measured] = Parallel(n_jobs=jobs)(
-            delayed(measure_in_worker)(*arguments) for _ in range(jobs)
-        )
-    return measured
-
-
-def _use_one_thread() -> None:
-    """In a copied process: the threads of torch and of the tokenizers were not copied with it."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    torch.set_num_threads(1)
-
-
-def measure_in_worker(
-    modules: Sequence[UserModule], kinds: Sequence[dict[str, Any]], sample: Sample, seconds: float
-) -> Measured:
-    """`measure` in a process that has imported nothing yet; kinds as plain values."""
     ensure_imported(modules)
-    return measure([make_settings(**values) for values in kinds], sample, seconds)
+    with suppress(Interrupted):
+        return measure([make_settings(**values) for values in kinds], sample, seconds, stop)
+    return None
 
 
-def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) -> Measured:
-    """Time steps of every kind, and embedding, for about `seconds` after loading."""
-    began = time.time()
+def measure(
+    kinds: Sequence[TrainerSettings], sample: Sample, seconds: float, stop: StopRequest
+) -> Measured:
+    """Time steps of every kind, and embedding, for at most about `seconds` after loading.
+
+    Raises Interrupted when a stop is requested.
+    """
     take_gpu()
     with cache_in(sample.folder):
         first = load_inputs(sample.of(kinds[0]))
-        timer = StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds)
+        timer = StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds, stop)
         timer.measure()
         token, described = {}, {}
         for name in dict.fromkeys(kind.encoder for kind in kinds):
@@ -303,42 +354,44 @@ def measure(kinds: Sequence[TrainerSettings], sample: Sample, seconds: float) ->
         parameters = list(first.encoder.model.parameters())
         weights = sum(each.numel() * 4 for each in parameters)
         trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
-        direct = sum(index >= 0 for index, *_ in timer.points)
         memory, gpu_memory = timer.memory()
         return Measured(
-            began=began,
+            imported=IMPORTED,
             steps=timer.steps(),
             token=token,
             memory=memory,
             gpu_memory=gpu_memory,
             weights=weights,
             trained=trained,
-            direct=direct,
+            direct=len(timer.agreed),
             encoders=described,
         )
 
 
 def _seconds_a_token(
     settings: TrainerSettings, inputs: RunInputs, sample: Sample, seconds: float
-) -> float:
+) -> Bounds:
     """Seconds per token of embedding, with as many sentences of middle length as time allows.
 
     Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
     """
-    encoder, count, taken, left = inputs.encoder, 8, 0.0, seconds
+    encoder, count, until = inputs.encoder, 8, time.perf_counter() + seconds
     embedder = Embedder(encoder.model, settings.representation, choose_device(settings))
-    limit, rate = encoder.token_limit(MAX_LENGTH), 0.0
-    while taken * 4 < left:
+    limit = encoder.token_limit(MAX_LENGTH)
+    while True:
         first = max(0, len(sample.embedded) - count) // 2
         some = Sentences(
             sample.embedded[first : first + count], encoder.tokenizer, limit, settings.prompt
         )
         started = time.perf_counter()
         some.embed(embedder)
+        left = until - time.perf_counter()
         taken = time.perf_counter() - started
-        left -= taken
-        rate = taken / sum(map(len, some.tokens))
-        if count >= len(sample.embedded):
+        if count >= len(sample.embedded) or 4 * (LEAST_REPEATS + 1) * taken > left:
             break
         count *= 4
-    return rate
+    repeats, tokens = Repeats(max(left, 0.0)), sum(map(len, some.tokens))
+    while not repeats.ended():
+        some.embed(embedder)
+    low, high = repeats.bounds()
+    return low / tokens, high / tokens

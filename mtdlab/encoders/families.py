@@ -12,6 +12,8 @@ from mtdlab.errors import MtdlabError
 
 NONE = "none"
 """The value of `dropout_fields` that declares a family without dropout."""
+MOST_LAYERS = 1_000
+"""The largest published encoders have fewer than 200; 100,000 would be built for minutes."""
 RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT or Qwen3"
 
 
@@ -36,16 +38,23 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 """The dropout fields of the known families, in alphabetical order, by `model_type`."""
 
 
-def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool) -> None:
+def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers: int = 0) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors.
+    Args:
+        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
+        layers: the number of its layers, by whichever name its family has for it.
     """
     kind = config.get("model_type")
     if config.get("is_encoder_decoder"):
         raise MtdlabError(
             f"encoder {name}: architecture {kind!r} is an encoder with a decoder, which gives no "
             f"sentence vectors; choose {RECOMMENDED}"
+        )
+    if layers > MOST_LAYERS:
+        raise MtdlabError(
+            f"encoder {name}: its config.json says {layers:,} layers, at most {MOST_LAYERS:,} are "
+            "loaded; get the folder again"
         )
     if not has_width:
         raise MtdlabError(

@@ -1,7 +1,11 @@
-"""Loading of encoders and tokenizers by name; Python code of an encoder's own is never run."""
+"""Loading of encoders and tokenizers by name.
+
+Python code of an encoder's own is never run, and no weight of an encoder is drawn at random: files
+that lack one, or hold others, are refused.
+"""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,14 +26,37 @@ from mtdlab.data_paths import is_folder
 from mtdlab.encoders import hub
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
 from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import encoder_path, read_json, why_missing
+from mtdlab.encoders.folders import encoder_path, find_file, read_json, why_missing
 from mtdlab.encoders.pooling import position_table
 from mtdlab.encoders.traits import Traits, read_traits
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, one_line
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
 """Argument of every `from_pretrained`. Without it transformers asks on the terminal whether to run
 the folder's code."""
+
+POOLER = "pooler"
+ADAPTERS = "adapter_config.json"
+"""The file by which transformers, where peft is installed, adds adapters to a model unasked."""
+_HEADS = (
+    "classifier cls decoder dense discriminator_predictions generator_lm_head "
+    "generator_predictions head lm_head lm_predictions logits_proj mask_predictions mlp "
+    "pre_classifier pred_layer predictions qa_classifier qa_outputs score sequence_summary "
+    "sop_classifier vocab_layer_norm vocab_projector vocab_transform"
+)
+HEADS = frozenset(_HEADS.split())
+"""The first parts of the names of task heads, which sentence vectors are computed without.
+
+Those of the classes of transformers with a head, for each of the known families; of DeBERTa's
+published files, `lm_predictions` and `mask_predictions`; and of SimCSE's program, `mlp`.
+"""
+
+_MOST_SAID = 300
+"""Characters of an error of transformers that are shown; some list every weight."""
+
+
+class UnfitWeights(MtdlabError):
+    """The weights in a model's files are not those of its configuration."""
 
 
 def refuse_own_code(what: str, name: str) -> None:
@@ -120,23 +147,120 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
     with explain_errors(f"encoder {name}", name):
         config = AutoConfig.from_pretrained(path, **how)
     plain = config.to_dict()
-    check_kind(name, plain, has_width=hasattr(config, "hidden_size"))
+    # T5's encoder alone declares no decoder, but is loaded as the whole model
+    plain["is_encoder_decoder"] |= type(config).is_encoder_decoder
+    layers = int(getattr(config, "num_hidden_layers", 0))
+    check_kind(name, plain, has_width=hasattr(config, "hidden_size"), layers=layers)
     fields = None if dropout is None else dropout_fields(name, plain, declared)
     rates = dict.fromkeys(fields or (), dropout)
-    with explain_errors(f"encoder {name}", name):
-        model, report = AutoModel.from_pretrained(path, output_loading_info=True, **how, **rates)
-    pooler = _take_pooler(model.float(), report["missing_keys"])
+    model, missing = load_weights(AutoModel, f"encoder {name}", name, **rates)
+    pooler = _take_pooler(model.float(), missing)
     return Encoder(model, tokenizer, pooler, read_traits(name, model, fields, dropout))
 
 
-def _take_pooler(model: PreTrainedModel, missing: Iterable[str]) -> nn.Module | None:
-    """Remove the pooler of a model and return it; None if missing or randomly initialised."""
-    if not isinstance(pooler := getattr(model, "pooler", None), nn.Module):
+def load_weights(
+    kind: Any, what: str, name: str, **fields: Any
+) -> tuple[PreTrainedModel, Set[str]]:
+    """Load a model whose weights are all those of its files, except for a pooler.
+
+    Args:
+        kind: the class of transformers, such as AutoModel.
+        what: names the model in messages.
+        fields: values of its configuration that replace those of its files.
+
+    Returns:
+        The model, and the names of the weights of its pooler that were drawn at random, since its
+        files lack them or have others.
+
+    Raises:
+        MtdlabError: if it cannot be found or loaded, or its files hold adapters.
+        UnfitWeights: if they lack a weight of the model, hold one of another shape, or one that
+            belongs neither to it nor to a known task head.
+    """
+    if find_file(name, ADAPTERS) is not None:
+        raise MtdlabError(
+            f"{what}: holds adapters ({ADAPTERS}), which mtdlab does not add to an encoder; merge "
+            "them into its weights with peft (merge_and_unload, then save_pretrained) and name "
+            "that folder"
+        )
+    with explain_errors(what, name):
+        model, report = kind.from_pretrained(
+            encoder_path(name),
+            local_files_only=is_local(name),
+            output_loading_info=True,
+            # they are in the report, instead of an error that does not name them
+            ignore_mismatched_sizes=True,
+            **NEVER,
+            **fields,
+        )
+    if errors := report["error_msgs"]:
+        raise MtdlabError(f"{what}: the folder cannot be loaded: {errors[0]}"[:_MOST_SAID])
+    sizes = {each[0]: each for each in report["mismatched_keys"]}
+    drawn = {*report["missing_keys"], *sizes}
+    in_pooler = {weight for weight in drawn if _first_part(weight, model) == POOLER}
+    missing, misshapen = drawn - in_pooler - sizes.keys(), sizes.keys() - in_pooler
+    unknown = {each for each in report["unexpected_keys"] if not _is_unused(each, model)}
+    if problem := _describe_misfit(missing, unknown, [sizes[each] for each in misshapen]):
+        raise UnfitWeights(f"{what}: {problem}")
+    return model, in_pooler
+
+
+def _first_part(weight: str, model: PreTrainedModel) -> str:
+    """The first part of a weight's name, without the prefix of a model with a task head."""
+    return weight.removeprefix(f"{model.base_model_prefix}.").partition(".")[0]
+
+
+def _is_unused(weight: str, model: PreTrainedModel) -> bool:
+    """Whether a weight that a model does not have is one of a pooler or a task head.
+
+    A name of a head may be that of a part of another family, such as `decoder`.
+    """
+    part = _first_part(weight, model)
+    parts = {name for name, _ in model.base_model.named_children()}
+    return part == POOLER or (part in HEADS and part not in parts)
+
+
+def _describe_misfit(
+    missing: Set[str], unknown: Set[str], misshapen: Iterable[tuple[str, Any, Any]]
+) -> str:
+    """How weights and configuration differ, and what may be the reason; empty if they agree."""
+    sizes = {f"{weight} {list(file)}, not {list(own)}" for weight, file, own in misshapen}
+    differences = {"missing": missing, "in no layer": unknown, "of another size": sizes}
+    listed = [
+        f"{how}: {len(weights)}, such as {', '.join(sorted(weights)[:3])}"
+        for how, weights in differences.items()
+        if weights
+    ]
+    if not listed:
+        return ""
+    if prefix := _common_prefix(missing, unknown):
+        reason = f"the names in its files begin with {prefix}; remove this prefix from them"
+    elif sizes or (missing and unknown):
+        reason = "one of the two is of another model; get both from one source"
+    elif missing:
+        reason = "the files are incomplete, or those of a smaller model; get them again"
+    else:
+        reason = (
+            "the files are those of a larger model, or have a part that mtdlab does not know; save "
+            "the encoder alone, with save_pretrained of AutoModel"
+        )
+    return f"its weights do not fit its config.json ({'; '.join(listed)}): {reason}"
+
+
+def _common_prefix(missing: Set[str], unknown: Set[str]) -> str:
+    """The prefix that the names of all missing weights have in the files; empty if none."""
+    first = min(missing, default="")
+    ends = sorted(name for name in unknown if first and name.endswith(first))
+    prefixes = (name.removesuffix(first) for name in ends)
+    return next((each for each in prefixes if {each + name for name in missing} <= unknown), "")
+
+
+def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:
+    """Remove the pooler of a model and return it; None if weights of it are missing."""
+    if not isinstance(pooler := getattr(model, POOLER, None), nn.Module):
         return None
-    model.register_module("pooler", None)
-    if any(name.startswith("pooler.") for name in missing):
-        return None
-    return pooler.requires_grad_(False)
+    model.register_module(POOLER, None)
+    return None if missing else pooler.requires_grad_(False)
 
 
 def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
@@ -193,5 +317,5 @@ def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ImportError) and "sentencepiece" in str(error).lower():
         return "needs the library sentencepiece; install the extra: pip install 'mtdlab[augment]'"
     if is_folder(Path(name)):
-        return f"the folder cannot be loaded: {type(error).__name__}: {error}".splitlines()[0]
+        return f"the folder cannot be loaded: {one_line(error)[:_MOST_SAID]}"
     return why_missing(name)

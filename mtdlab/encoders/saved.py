@@ -20,10 +20,22 @@ from mtdlab.encoders.loading import load_encoder as load
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation, TrainerSettings
+from mtdlab.settings.trainer import Precision
+
+DEFAULT_PRECISION: Precision = "float32"
+"""Of an encoder that mtdlab did not save: published scores are of it."""
 
 
-def saved_representation(name: str) -> Representation | None:
-    """The representation of a model saved by mtdlab; None for another encoder.
+@dataclass(frozen=True)
+class SavedRun:
+    """How a model saved by mtdlab was evaluated."""
+
+    representation: Representation
+    precision: Precision
+
+
+def saved_run(name: str) -> SavedRun | None:
+    """How a model saved by mtdlab was evaluated; None for another encoder.
 
     Raises MtdlabError if the description of its run is damaged.
     """
@@ -31,14 +43,20 @@ def saved_representation(name: str) -> Representation | None:
     if not path.is_file():
         return None
     try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["settings"]
-        found = Representation.of(settings)
+        run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = Representation.of(run["settings"])
         found.check()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise MtdlabError(
-            f"{path}: is damaged ({error}); name the pooling, or save the model again"
-        ) from None
-    return found
+        precision = _check_precision(run.get("precision", DEFAULT_PRECISION))
+    except (OSError, ValueError, KeyError, TypeError, MtdlabError) as error:
+        raise MtdlabError(f"{path}: is damaged ({error}); save the model again") from None
+    return SavedRun(found, precision)
+
+
+def _check_precision(value: str) -> Precision:
+    known: dict[str, Precision] = {each: each for each in get_args(Precision)}
+    if value not in known:
+        raise MtdlabError(f"unknown precision {value!r}; choose from {', '.join(known)}")
+    return known[value]
 
 
 @dataclass(frozen=True)
@@ -67,7 +85,9 @@ class SentenceEncoder:
         return distinct.embed(self.embedder)[distinct.rows(sentences)]
 
 
-def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto") -> SentenceEncoder:
+def load_encoder(
+    name: str, *, pooling: str | None = None, device: str = "auto", precision: str | None = None
+) -> SentenceEncoder:
     """An encoder with the representation that it was trained with.
 
     Args:
@@ -77,18 +97,23 @@ def load_encoder(name: str, *, pooling: str | None = None, device: str = "auto")
             another encoder in place of the one in its `1_Pooling/config.json`, or without that file
             of [CLS], and of a decoder the last token.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
+        precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
+            None: that in which a model saved by mtdlab was trained and scored, else float32.
 
     Raises:
-        MtdlabError: if it cannot be loaded, or has no such pooling.
+        MtdlabError: if it cannot be loaded, has no such pooling, or the precision is unknown.
     """
-    found = saved_representation(name)
+    run = saved_run(name)
+    recorded = run.precision if run else DEFAULT_PRECISION
+    computed = recorded if precision is None else _check_precision(precision)
+    found = run.representation if run else None
     if pooling is not None and (found is None or pooling != found.pooling):
         # `mask` needs the prompt of a saved model
         known: dict[str, Pooling] = {each: each for each in get_args(Pooling) if each != "mask"}
         if pooling not in known:
             raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
         found = Representation(known[pooling])
-    chosen = choose_device(TrainerSettings(encoder=name, device=device))
+    chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
     encoder = load(name, None)
     natural: Pooling = "last-token" if encoder.traits.causal else "cls"
     representation = found or Representation(declared_pooling(name) or natural)

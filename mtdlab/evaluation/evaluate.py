@@ -41,6 +41,7 @@ def evaluate(
     tasks: str | None = None,
     data: str | Path | None = None,
     pooling: str | None = None,
+    precision: str | None = None,
     whiten: int | None = None,
     flow: int | Flow | None = None,
     pairs: str | Path | None = None,
@@ -54,6 +55,8 @@ def evaluate(
             vectors.
         pooling: None: that of a model saved by mtdlab with its prompt and segments, else that of
             the encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
+        precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
+            None: that in which a model saved by mtdlab was trained and scored, else float32.
         tasks: names separated by commas, `sts`, `transfer`, or tasks besides the published ones
             (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
             `builtin`.
@@ -82,8 +85,10 @@ def evaluate(
     if whiten is not None:
         processing = Whiten(whiten)
     words = model.startswith(PREFIX)
-    if words and (pooling or mteb):
-        raise MtdlabError(f"{model}: word vectors have no --pooling and no --mteb; remove them")
+    if words and (pooling or precision or mteb):
+        raise MtdlabError(
+            f"{model}: word vectors have no --pooling, no --precision and no --mteb; remove them"
+        )
     if (words or processing) and external_tasks(tasks or ""):
         raise MtdlabError(
             f"{', '.join(external_tasks(tasks or ''))}: scored for an encoder as it is; remove "
@@ -98,7 +103,7 @@ def evaluate(
             processing,
             advance,
         )
-        return named.average_words() if words else named.encode(pooling, mteb)
+        return named.average_words() if words else named.encode(pooling, precision, mteb)
 
 
 @dataclass(frozen=True)
@@ -120,9 +125,11 @@ class _Evaluation:
         scores, spaces = self._score(suite, vectors)
         return ScoreReport(self.model, None, self.processing, "cpu", scores, spaces, [], remark)
 
-    def encode(self, pooling: str | None, mteb: str | Path | None) -> ScoreReport:
+    def encode(
+        self, pooling: str | None, precision: str | None, mteb: str | Path | None
+    ) -> ScoreReport:
         """Score an encoder, and write MTEB's tree."""
-        found = load_encoder(self.model, pooling=pooling)
+        found = load_encoder(self.model, pooling=pooling, precision=precision)
         encoder, embedder, how = found.encoder, found.embedder, found.representation
         suite = self._suite(lambda texts: encoder.sentences(texts, how.prompt))
         scores, spaces = self._score(suite, suite.embed(embedder))

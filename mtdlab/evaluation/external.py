@@ -24,7 +24,10 @@ from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
 from mtdlab.methods.user_modules import find_evaluator
+from mtdlab.settings.limits import too_far
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
+from mtdlab.terminal import lent_streams
+from mtdlab.user_code import ended_forks
 
 EXPECTED = "it must return a dict of floats by name, such as {'accuracy': 0.83}"
 
@@ -49,9 +52,12 @@ class EvaluatorTask(ExternalTask):
         encode = SentenceEncoder(self._encoder, embedder).encode
         function, place = self._user.function, f"--evaluator {self._user.spec}"
         try:
-            found: Any = function(encode, split) if self.has_dev else function(encode)
-        except Exception as error:
-            # code of the user can raise any exception
+            with lent_streams(), ended_forks():
+                found: Any = function(encode, split) if self.has_dev else function(encode)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            # code of the user can raise any exception, and call sys.exit
             raise MtdlabError(f"{place}: {one_line(error)}") from error
         suffix = DEV if split == "dev" else ""
         scores, items = _check_scores(found, self._user.sha256, place)
@@ -74,6 +80,9 @@ def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float]
             )
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise MtdlabError(f"{place}: returned {type(value).__name__} as {name!r}; {EXPECTED}")
+        # before it is a float, and x 100
+        if problem := too_far(f"{place}: returned {name!r}, which", value):
+            raise MtdlabError(problem)
         if not np.isfinite(float(value)):
             raise MtdlabError(f"{place}: returned {float(value)} as {name!r}; {EXPECTED}")
     sole = next(iter(scores)) if len(scores) == 1 else None

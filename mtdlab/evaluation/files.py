@@ -5,6 +5,7 @@ from pathlib import Path
 
 from mtdlab.corpus.lines import reading
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.limits import FURTHEST
 
 
 def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]:
@@ -59,14 +60,15 @@ def split_columns(place: str, line: str, columns: int) -> list[str]:
 
 
 def parse_score(place: str, text: str) -> float:
-    """A finite number. Raises MtdlabError for anything else."""
+    """A number that can be recorded. Raises MtdlabError for anything else."""
     try:
         score = float(text)
     except ValueError:
         score = math.nan
-    if not math.isfinite(score):
+    if not abs(score) <= FURTHEST:
         header = "; a header line is not allowed" if place.endswith(":1") else ""
-        raise MtdlabError(f"{place}: {_short(text)} is no score; a finite number is needed{header}")
+        needed = f"a number within {FURTHEST:g} of 0 is needed{header}"
+        raise MtdlabError(f"{place}: {_short(text)} is no score; {needed}")
     return score
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.data.items import Kind
+from mtdlab.settings.limits import FURTHEST
 
 PER_ITEM = "per_item"
 """The key by which a user's program or evaluator returns the items of its scores."""
@@ -20,8 +21,6 @@ MOST = 1_000_000
 """Items of a score of the user's own."""
 TOLERANCE = 0.1
 """Points between a score of the user's own, which may be rounded, and the mean of its items."""
-
-_LARGEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +111,12 @@ def _numbers(name: object, values: object) -> NDArray[np.float64]:
     if not 2 <= len(array) <= MOST:
         raise ValueError(f"{what} are {len(array):,}; return from 2 to {MOST:,}")
     column = array.astype(np.float64)
-    # of what float32 can hold; not true of NaN either
-    stored = np.abs(column) < _LARGEST
+    # not true of NaN either
+    stored = np.abs(column) <= FURTHEST
     if not stored.all():
         at = int(np.argmin(stored))
         raise ValueError(
-            f"item {at + 1} of {name} in {PER_ITEM} is {column[at]}; expected a finite number"
+            f"item {at + 1} of {name} in {PER_ITEM} is {column[at]}; expected a number within "
+            f"{FURTHEST:g} of 0"
         )
     return column

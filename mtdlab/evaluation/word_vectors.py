@@ -22,6 +22,8 @@ PREFIX = "vectors:"
 LINE_BYTES = 1 << 20
 """A longer line is no word vector; the limit keeps a damaged file from filling the memory."""
 
+_NUMBER = re.compile(r" [-+]?\d*\.\d+(e[-+]?\d+)?$", re.IGNORECASE)
+"""A number at the end of a word: its line has more numbers than others."""
 _WORD = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
@@ -64,26 +66,32 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     """The vectors (D,) of the wanted words that a file has; of a repeated word the first.
 
     Every line must have as many numbers as the first, but only those of wanted words are read as
-    numbers. Raises MtdlabError with the line's number where one is damaged.
+    numbers. Raises MtdlabError with the line's number where one is damaged, and for a file that
+    has more or fewer words than its first line says.
     """
     found: dict[str, NDArray[np.float32]] = {}
-    dimension = 0
+    dimension, count, number = 0, None, 0
     with reading(str(path), "name a text file"):
         for number, line in _lines(path):
             fields = line.split(" ")
             if number == 1 and re.fullmatch(r"[0-9]+ [0-9]+", line):
-                dimension = int(fields[1])
+                count, dimension = map(int, fields)
                 continue
             dimension = dimension or len(fields) - 1
             # a word may contain spaces, as some of GloVe's do
             word = " ".join(fields[:-dimension])
-            if dimension < 1 or not word:
+            if dimension < 1 or not word or _NUMBER.search(word):
                 raise MtdlabError(
                     f"{path}: line {number} has {len(fields) - 1} numbers; it must have a word and "
                     f"{dimension or 'its'} numbers, separated by spaces"
                 )
             if word in wanted and word not in found:
                 found[word] = _numbers(fields[-dimension:], path, number)
+    if count is not None and number - 1 != count:
+        raise MtdlabError(
+            f"{path}: has {number - 1:,} words, but its first line says {count:,}; it may have "
+            "been cut, get it again"
+        )
     if not dimension:
         raise MtdlabError(f"{path}: holds no word vector; give GloVe's or word2vec's text format")
     return found

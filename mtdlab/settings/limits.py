@@ -1,8 +1,12 @@
-"""Limits of what is read from study files and command lines, in one place.
+"""Limits of what is read from study files and command lines, and of recorded numbers.
 
 They lie far above sensible studies. What exceeds one is refused in a sentence before anything of
 that size is built in memory.
 """
+
+import math
+from decimal import Decimal
+from typing import Any
 
 FILE_BYTES = 50_000
 NESTED = 20
@@ -13,6 +17,10 @@ TRIALS = 100_000
 STEPS = 10_000_000
 COUNT = 100_000_000
 LAYERS = 100
+FURTHEST = 1e30
+"""From 0, of every number of a result: float32 holds it, and float64 the square of its square."""
+LATEST = 4_102_444_800
+"""The latest time that is recorded, in seconds since 1970: the end of 2099."""
 
 _MEANING = {
     "size of a study file": f"{FILE_BYTES:,} bytes",
@@ -24,7 +32,23 @@ _MEANING = {
     "`steps`": f"{STEPS:,}",
     "sizes in sentences, keys, tokens or dimensions": f"{COUNT:,}",
     "layers of a head": f"{LAYERS}",
+    "numbers of a result, in magnitude": f"{FURTHEST:,}",
+    "times, in seconds since 1970": f"{LATEST:,}",
 }
+
+
+def too_far(what: str, number: Any) -> str:
+    """A sentence for a finite number that is too far from 0 to be recorded; empty for any other.
+
+    Args:
+        what: the number is, such as "accuracy".
+        number: of Python or NumPy.
+    """
+    if not FURTHEST < abs(number) < math.inf:
+        return ""
+    # of any length: Python's whole numbers are no floats, and their digits are limited
+    shown = f"{Decimal(int(number)):.3e}"
+    return f"{what} is {shown}; numbers within {FURTHEST:g} of 0 are recorded"
 
 
 def limits_markdown() -> str:

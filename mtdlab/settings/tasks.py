@@ -8,7 +8,7 @@ dev data ends in `:dev`.
 
 from pathlib import PurePath
 
-from analysis.data.tasks import STS, TASKS, TRANSFER
+from analysis.data.tasks import LAST, STS, TASKS, TRANSFER
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)
@@ -19,8 +19,8 @@ AVERAGES = {"sts_average": STS, "transfer_average": TRANSFER}
 METRICS = (*PAIR_SCORES, *AVERAGES, *KNOWN)
 BEIR, MTEB, EVALUATOR = "beir:", "mteb:", "evaluator"
 DEV = ":dev"
-SELECTIONS = ("dev", "test", "sts_average")
-"""The graded pairs on which a checkpoint may be selected."""
+SELECTIONS = ("dev", "test", "sts_average", LAST)
+"""The graded pairs on which a checkpoint may be selected; `last`: on none."""
 KINDS = "beir:FOLDER, mteb:TASK or evaluator"
 
 
@@ -99,7 +99,9 @@ def check_selection(value: str) -> str:
 
 
 def score_of_selection(select_on: str) -> str:
-    """The name of the score on the data that `select_on` names."""
+    """The name of the score of each evaluation: on the data that `select_on` names, or on dev."""
+    if select_on == LAST:
+        return "sts_dev"
     return select_on if select_on.endswith(DEV) else f"sts_{select_on.removeprefix('sts_')}"
 
 

@@ -74,6 +74,7 @@ class RunSettings(Protocol):
         """Every setting by name, with the method and the seed."""
 
 
+Precision = Literal["auto", "float32", "bfloat16"]
 Positive = Annotated[int, Field(ge=1, le=limits.COUNT)]
 Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 
@@ -176,7 +177,8 @@ class TrainerSettings(BaseModel):
     ] = costless(
         "dev",
         "pairs on which the checkpoint is selected, or the dev data of one of `tasks`: "
-        "`beir:FOLDER:dev`, `evaluator:KEY:dev`; `test`, and `sts_average`, the average of the "
+        "`beir:FOLDER:dev`, `evaluator:KEY:dev`; `last`: none is selected, the checkpoint is that "
+        "of the last step; `test`, and `sts_average`, the average of the "
         "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
         "for reproducing published selections and are stated in every figure",
     )
@@ -269,7 +271,7 @@ class TrainerSettings(BaseModel):
     device: str = loaded(
         "auto", "`auto`, `cpu`, `cuda`, or `cuda:1`", pattern=r"^(auto|cpu|cuda(:\d+)?)$"
     )
-    precision: Literal["auto", "float32", "bfloat16"] = loaded(
+    precision: Precision = loaded(
         "auto", "`auto`: bfloat16 on hardware with instructions for it, else float32"
     )
 

@@ -138,23 +138,12 @@ def derive(
     """
     workers = max(1, gpus)
     useful = max(1, math.ceil(trials / workers))
-    if estimate is None:
-        derived, needed, evaluation = min(useful, FEWEST_UNKNOWN), None, 0.0
-        cpus, memory, minutes = 1, None, UNKNOWN_MINUTES
-        reasons = {
-            "tasks": f"without an estimate at most {FEWEST_UNKNOWN}",
-            "time": "without an estimate; a task requeues itself at its limit",
-            "memory": "the cluster's default; --sbatch mem=4G for another",
-            "cores": "one a worker",
-        }
-    else:
-        longest, start, evaluation = (estimate[name] for name in ("trial", "start", "evaluation"))
-        longest, after = max(longest), LEAD_SECONDS + evaluation
-        worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
-        derived = min(useful, worthwhile, MOST_TASKS)
-        each = math.ceil(trials / ((tasks or derived) * workers))
-        needed = TIME_MARGIN * (start + each * longest) + after
-        minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
+    cpus, memory = 1, None
+    reasons = {
+        "memory": "the cluster's default; --sbatch mem=4G for another",
+        "cores": "one a worker",
+    }
+    if estimate is not None:
         # the workers of a task, and the process that started them
         parent = estimate["memory"] - estimate["workers"] * estimate["worker_memory"]
         measured = parent + workers * estimate["worker_memory"]
@@ -162,14 +151,29 @@ def derive(
         memory = 100 * math.ceil((MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES) / 2**20 / 100)
         added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
         cpus = estimate["threads"]
-        reasons = {
-            "tasks": f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it "
-            f"takes to start ({start:.0f} s)",
-            "time": f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
-            f" + {after:.0f} s",
-            "memory": f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}",
-            "cores": "the threads with which a worker was measured",
-        }
+        reasons["memory"] = f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}"
+        reasons["cores"] = "the threads with which a worker was measured"
+    needed, evaluation = None, 0.0 if estimate is None else estimate["evaluation"]
+    if estimate is None or estimate["trial"] is None:
+        derived, minutes = min(useful, FEWEST_UNKNOWN), UNKNOWN_MINUTES
+        what = "an estimate" if estimate is None else "an estimate of the time"
+        reasons["tasks"] = f"without {what} at most {FEWEST_UNKNOWN}"
+        reasons["time"] = f"without {what}; a task requeues itself at its limit"
+    else:
+        longest, start, after = max(estimate["trial"]), estimate["start"], LEAD_SECONDS + evaluation
+        worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
+        derived = min(useful, worthwhile, MOST_TASKS)
+        each = math.ceil(trials / ((tasks or derived) * workers))
+        needed = TIME_MARGIN * (start + each * longest) + after
+        minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
+        reasons["tasks"] = (
+            f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it takes to "
+            f"start ({start:.0f} s)"
+        )
+        reasons["time"] = (
+            f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
+            f" + {after:.0f} s"
+        )
     limit = 60 * min(minutes, MOST_MINUTES)
     if tasks:
         reasons["tasks"] = "as given"

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.evaluation.items import Items
+from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.items import record_items
 from mtdlab.store.optuna_copy import write_trials
@@ -51,7 +54,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial, as in `TrialRow`. Numbers that are not finite are stored as NULL.
+    """The result of a trial, as in `TrialRow`. Scores that are not finite are stored as NULL.
 
     `items` are those that the score was computed from, by task; none where they are not known.
     """
@@ -215,7 +218,13 @@ class Claims:
                 row.deaths = 0
 
     def finish(self, claim: Claim, result: Result) -> bool:
-        """Record a trial's result; False if the claim's owner no longer owns the trial."""
+        """Record a trial's result; False if the claim's owner no longer owns the trial.
+
+        A result with a number that `import-study` refuses is recorded as a failure that names it.
+        """
+        if problem := next(_problems(result), ""):
+            kept = result.environment
+            result = Result("FAIL", problem, environment=kept, reason_code="error")
         with self._owned_row(claim) as (session, row):
             if row is None:
                 return False
@@ -262,6 +271,25 @@ class Claims:
 
 def _reset(row: TrialRow) -> None:
     row.state, row.owner, row.heartbeat, row.step = "WAITING", None, None, 0
+
+
+def _problems(result: Result) -> Iterator[str]:
+    """What `import-study` would refuse of a result's numbers, as sentences."""
+    for name, value in {**result.scores, **result.values}.items():
+        if problem := too_far(name, value):
+            yield problem
+    arrays: dict[str, NDArray[Any]] = dict(result.arrays)
+    for task, items in result.items.items():
+        arrays |= {f"items of {task}": items.values}
+        arrays |= {} if items.gold is None else {f"gold scores of {task}": items.gold}
+    for name, array in arrays.items():
+        what = f"a number of {name}"
+        # neither of which regards NaN
+        for most in (np.fmin.reduce(array, initial=0.0), np.fmax.reduce(array, initial=0.0)):
+            if np.isinf(most):
+                yield f"{what} is infinite; numbers within {FURTHEST:g} of 0 are recorded"
+            elif problem := too_far(what, most):
+                yield problem
 
 
 def finite(value: float | None) -> float | None:

@@ -189,18 +189,19 @@ def schema_version(connection: Connection) -> int | None:
     return connection.scalar(select(Schema.version))
 
 
-def _read_only(path: Path) -> str:
+def _read_only(path: Path) -> URL:
     """The URL of read-only connections to a SQLite file.
 
     The transaction that a killed process left in its journal is undone: a read-only connection
     cannot do it, and would fail.
     """
+    uri = path.resolve().as_uri()
     journal = path.with_name(f"{path.name}-journal")
     if journal.exists() and os.access(path, os.W_OK):
-        uri = f"{path.resolve().as_uri()}?mode=rw"
-        with closing(sqlite3.connect(uri, uri=True, timeout=LOCK_TIMEOUT_SECONDS)) as connection:
+        recovering = sqlite3.connect(f"{uri}?mode=rw", uri=True, timeout=LOCK_TIMEOUT_SECONDS)
+        with closing(recovering) as connection:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-    return f"sqlite:///file:{path.resolve()}?mode=ro&uri=true"
+    return URL.create("sqlite", database=uri, query={"mode": "ro", "uri": "true"})
 
 
 def check_file(path: Path) -> None:
@@ -243,6 +244,8 @@ def translate_errors(url: str) -> Iterator[None]:
         path = sqlite_file(url)
         if "is full" in reason and path is not None:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
+        if "readonly" in reason and path is not None and not path.exists():
+            hint = "; the file was moved or removed while it was in use"
         is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
         raise kind(f"{mask(url)}: {reason}{hint}") from None
@@ -276,22 +279,35 @@ def _driver_hint(error: Exception) -> str:
     return "; install it with pip install 'mtdlab[postgresql]'" if "psycopg" in missing else ""
 
 
-def refuse_damaged(url: str) -> None:
-    """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
+@contextmanager
+def inspecting(url: str) -> Iterator[Connection | None]:
+    """A connection that cannot write, to a database of any tables; None for a missing file.
 
-    A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
+    Raises StorageError.
     """
     path = sqlite_file(url)
     if path is not None:
         if not path.exists():
+            yield None
             return
         check_file(path)
     with translate_errors(url):
         target = url if path is None else _read_only(path)
         engine = create_engine(target, **engine_arguments(url))
-        with engine.connect() as connection:
-            problem = _problem(connection)
-        engine.dispose()
+        try:
+            with engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+
+def refuse_damaged(url: str) -> None:
+    """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
+
+    A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
+    """
+    with inspecting(url) as connection:
+        problem = "" if connection is None else _problem(connection)
     if problem:
         raise StorageError(
             f"{mask(url)} is damaged: {problem}; restore it from a backup, or name another storage"

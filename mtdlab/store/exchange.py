@@ -7,7 +7,7 @@ from mtdlab.errors import StorageError
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.imported import Records, Row, records_of
 from mtdlab.store.names import conflict_in
-from mtdlab.store.optuna_copy import STUDIES, delete_study, has_tables, repair_copy
+from mtdlab.store.optuna_copy import STUDIES, delete_study, find_copy, has_tables, repair_copy
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
@@ -78,8 +78,8 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
         )
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
         if has_tables(session.connection()):
-            renamed = update(STUDIES).where(STUDIES.c.study_name == old)
-            session.execute(renamed.values(study_name=new))
+            copied = STUDIES.c.study_id == find_copy(session, old)
+            session.execute(update(STUDIES).where(copied).values(study_name=new))
 
 
 def _moved(record: Row, study_id: int) -> Row:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
+from mtdlab.settings.limits import FURTHEST, LATEST
 from mtdlab.store.items import PREFIX, name_of, problem_of
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -41,8 +42,6 @@ LARGEST = 2**31 - 1
 """Of PostgreSQL's integers, as which whole numbers are stored."""
 LONGEST = 10_000_000
 """Characters of a text."""
-FURTHEST = 1e100
-"""From 0, of a number with a fraction: its square is finite."""
 DEEPEST = 40
 """Levels of a JSON value."""
 STATES = ("WAITING", "RUNNING", *FINISHED)
@@ -148,7 +147,8 @@ NUMBER = Shape(f"a number within {FURTHEST:g} of 0", _is_number)
 FRACTION = Shape("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
 LEVEL = Shape("a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1)
 TIME = Shape(
-    "a time in seconds, from 1970 to 2100", lambda value: _is_number(value) and 0 <= value <= 4.1e9
+    "a time in seconds, from 1970 to 2099",
+    lambda value: _is_number(value) and 0 <= value <= LATEST,
 )
 FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TEXT = Shape("text", lambda value: isinstance(value, str) and len(value) <= LONGEST)
@@ -160,8 +160,8 @@ SCALAR = Shape(
     lambda value: not isinstance(value, dict | list) and _is_json(value),
 )
 ARRAY = Shape(
-    "a vector without infinity",
-    lambda value: isinstance(value, np.ndarray) and not np.isinf(value).any(),
+    f"a vector of numbers within {FURTHEST:g} of 0, or NaN",
+    lambda value: isinstance(value, np.ndarray) and not (np.abs(value) > FURTHEST).any(),
 )
 SHA256 = Shape("a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", str(value)) is not None)
 DISTRIBUTION = Shape("a distribution of Optuna's", _is_distribution)

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_tables
+from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
 from mtdlab.store.store import find_study
@@ -32,6 +32,7 @@ class Record:
         with_curve: the rows of the trials that have a training curve.
         ranking: the score that ranks each trial, by row.
         optuna: state and value of its trials there, by number; None where it is not there.
+        foreign: whether another program's study has its name there.
     """
 
     study: StudyRow
@@ -39,6 +40,7 @@ class Record:
     with_curve: Set[int]
     ranking: Mapping[int, float | None]
     optuna: Mapping[int, tuple[str, float | None]] | None
+    foreign: bool
     best: FinishedTrial | None
 
 
@@ -54,6 +56,7 @@ def read_record(session: Session, study: str, url: str) -> Record:
         set(session.scalars(curved)),
         {row[0]: row[1] for row in session.execute(ranked)},
         _optuna_trials(session, row),
+        has_foreign(session.connection(), study),
         find_best(session, row.id),
     )
 
@@ -141,6 +144,11 @@ def complete_trials_have_results(record: Record) -> Found:
 
 def optuna_agrees(record: Record) -> Found:
     """Every trial that has ended has a copy in Optuna's tables, with the same state and value."""
+    if record.foreign:
+        found = "Optuna's tables have a study of this name that mtdlab did not write"
+        delete = f"optuna delete-study --study-name {record.study.name}"
+        yield found, f"{delete}, then {RERUN}, which writes its own"
+        return
     if record.optuna is None:
         found = "Optuna's tables have no such study; it was deleted through Optuna"
         yield found, f"{RERUN}, which writes it again"

@@ -5,7 +5,9 @@ from collections.abc import Set
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from mtdlab.store.optuna_copy import STUDIES, has_tables
+from mtdlab.errors import StorageError
+from mtdlab.store.database import inspecting
+from mtdlab.store.optuna_copy import STUDIES, has_foreign, has_tables
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import PlanRow, StudyRow
 from mtdlab.store.urls import mask
@@ -23,6 +25,21 @@ def find_names(session: Session) -> set[str]:
     if has_tables(session.connection()):
         names |= set(session.scalars(select(STUDIES.c.study_name)))
     return names
+
+
+def refuse_foreign(url: str, name: str) -> None:
+    """Raise StorageError where Optuna's tables have a study of this name that mtdlab did not write.
+
+    Writes nothing.
+    """
+    with inspecting(url) as connection:
+        is_foreign = connection is not None and has_foreign(connection, name)
+    if is_foreign:
+        raise StorageError(
+            f"{mask(url)} has a study {name} in Optuna's tables that mtdlab did not write and does "
+            "not change; choose another name or another --storage, or delete that study: "
+            f"optuna delete-study --study-name {name}"
+        )
 
 
 def has_plan(session: Session, name: str) -> bool:

@@ -2,8 +2,8 @@
 
 mtdlab's rows alone say what has become of a trial. Its Optuna trial is written once, in the
 transaction that records its end. Only a trial that a pruner watches has one while it runs, since
-Optuna's pruners compare trials in Optuna's tables. What another program writes there is replaced
-when the study is opened next.
+Optuna's pruners compare trials in Optuna's tables. What another program writes into a copy is
+replaced when the study is opened next; a study of another program is never changed.
 """
 
 import json
@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     DateTime,
     Enum,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     cast,
     column,
     delete,
+    false,
     func,
     insert,
     inspect,
@@ -91,13 +93,39 @@ _AT_ONCE = 500
 
 
 def has_tables(connection: Connection) -> bool:
-    """Whether the database has Optuna's tables."""
-    return inspect(connection).has_table("studies")
+    """Whether the database has Optuna's tables of studies; while they are created, it has not.
+
+    Optuna creates each in a transaction of its own, and a study after all of them.
+    """
+    known = inspect(connection)
+    return all(known.has_table(each.name) for each in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
 
 
 def find_copy(session: Session | Connection, name: str) -> int | None:
-    """Optuna's id of a study; None where Optuna's tables have none of this name."""
-    return session.scalar(select(STUDIES.c.study_id).where(STUDIES.c.study_name == name))
+    """Optuna's id of the copy of a study; None where Optuna's tables have none."""
+    named = STUDIES.c.study_name == name
+    return session.scalar(select(STUDIES.c.study_id).where(named, _is_copy()))
+
+
+def has_foreign(connection: Connection, name: str) -> bool:
+    """Whether Optuna's tables have a study of this name that is not the copy of a recorded one."""
+    if not has_tables(connection):
+        return False
+    is_ours: ColumnElement[bool] = false()
+    if inspect(connection).has_table(StudyRow.__tablename__):
+        is_ours = _is_copy() & STUDIES.c.study_name.in_(select(StudyRow.name))
+    # one statement, since another sweep may create or replace the study meanwhile
+    named = STUDIES.c.study_name == name
+    return connection.scalar(select(STUDIES.c.study_id).where(named, ~is_ours)) is not None
+
+
+def _is_copy() -> ColumnElement[bool]:
+    """Whether a study is maximised, and has an attribute that only mtdlab writes."""
+    directions, attributes = _DIRECTIONS.c, _STUDY_ATTRIBUTES.c
+    is_maximised = (cast(directions.direction, String) == "MAXIMIZE") & (directions.objective == 0)
+    others = select(directions.study_id).where(~is_maximised)
+    marked = select(attributes.study_id).where(attributes.key == "select_by")
+    return STUDIES.c.study_id.in_(marked) & STUDIES.c.study_id.not_in(others)
 
 
 def write_study(session: Session, study: StudyRow) -> int:
@@ -105,8 +133,8 @@ def write_study(session: Session, study: StudyRow) -> int:
     found = find_copy(session, study.name)
     if found is None:
         session.execute(insert(STUDIES).values(study_name=study.name))
-        found = find_copy(session, study.name)
-        assert found is not None, "it was inserted in this transaction"
+        named = select(STUDIES.c.study_id).where(STUDIES.c.study_name == study.name)
+        found = session.execute(named).scalar_one()
         direction = {"study_id": found, "direction": "MAXIMIZE", "objective": 0}
         session.execute(insert(_DIRECTIONS).values(direction))
     attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}

@@ -7,6 +7,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
+from mtdlab.store.names import refuse_foreign
 from mtdlab.store.reading import reading
 from mtdlab.store.tables import PlanRow, StudyRow, TrialRow
 
@@ -23,8 +24,10 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
     """Record a study's plan; returns how many trials had started when it was first recorded.
 
     Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
-    the latest is added, with the number of trials that had started. May raise StorageError.
+    the latest is added, with the number of trials that had started. Raises StorageError, also where
+    another program wrote a study of this name.
     """
+    refuse_foreign(url, study)
     with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
         begun = session.scalar(

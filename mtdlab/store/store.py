@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
+from mtdlab.settings.limits import LATEST
 from mtdlab.store.claims import Claim, Claims
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.optuna_copy import delete_study, repair_copy
@@ -132,6 +133,10 @@ class Store(Claims):
         """The failed trials, by number."""
         return self._finished(TrialRow.state == "FAIL")
 
+    def finished(self, number: int) -> list[FinishedTrial]:
+        """The trial of a number, if it has ended."""
+        return self._finished(TrialRow.number == number)
+
     def ended_trial(self, claim: Claim) -> FinishedTrial | None:
         """A trial that has ended; None where it has not, or was deleted."""
         return next(iter(self._finished(TrialRow.id == claim.row)), None)
@@ -236,7 +241,8 @@ class Store(Claims):
     def begin_sweep(self, owner: Owner) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; returns its row.
 
-        Raises MtdlabError if the study was deleted since it was opened.
+        Raises MtdlabError if the study was deleted since it was opened, and where the clock of the
+        database is so wrong that no import takes its times.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
@@ -247,6 +253,11 @@ class Store(Claims):
             row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=Now())
             session.add(row)
             session.flush()
+            if not 0 <= row.heartbeat <= LATEST:
+                raise MtdlabError(
+                    f"the clock of {mask(self.url)} says {row.heartbeat:.0f} seconds since 1970, "
+                    "which is not between 1970 and 2099; set the clock of its machine"
+                )
             return row.id
 
     def continue_sweep(self, row: int) -> bool:

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -11,19 +12,30 @@ from sqlalchemy.exc import ArgumentError
 from mtdlab.errors import StorageError
 
 _BEFORE_HOST = re.compile(r"(\w://)([^/:@]*:)(.*)@(\S*)")
-_IN_QUERY = re.compile(r"([?&](?:ssl)?pass\w*=)[^&\s]*")
-"""Where a URL has a password: scheme://user:PASSWORD@host, ?password=PASSWORD."""
+"""Where a URL has a password before its query: scheme://user:PASSWORD@host."""
+_IS_URL = re.compile(r"[a-z][\w+.-]*:/(/|.*(://|@))", re.IGNORECASE | re.DOTALL)
+"""A scheme and ://, or what may be a URL with a password that was mistyped."""
 DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 
 
 def storage_url(given: str | None) -> str:
     """The database URL: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
 
-    A path without a scheme names a SQLite file.
+    A text without a scheme is the path of a SQLite file, whatever characters it has. Raises
+    StorageError for a path that is not UTF-8.
     """
     text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
     text = text or DEFAULT_STORAGE
-    return text if "://" in text else f"sqlite:///{text}"
+    return text if _IS_URL.match(text) else sqlite_url(text)
+
+
+def sqlite_url(path: str | Path) -> str:
+    """The URL of a SQLite file. Raises StorageError for a path that is not UTF-8."""
+    try:
+        # with the characters escaped that have a meaning in URLs
+        return URL.create("sqlite", database=str(path)).render_as_string()
+    except UnicodeEncodeError:
+        raise StorageError(f"{str(path)!r} is a path that is not UTF-8; rename it") from None
 
 
 def mask(url: str) -> str:
@@ -42,20 +54,31 @@ def without_passwords(command: str) -> str:
 
 
 def _masked(text: str) -> str:
-    return _IN_QUERY.sub(r"\1***", _BEFORE_HOST.sub(_mask, text))
+    if "://" not in text:
+        return text
+    head, mark, query = _BEFORE_HOST.sub(_mask, text).partition("?")
+    return head + mark + "&".join(map(_mask_value, query.split("&")))
 
 
 def _mask(url: re.Match[str]) -> str:
     scheme, user, password, host = url.groups()
-    # of several @ any may be the one before the host
-    return f"{scheme}***" if "@" in password else f"{scheme}{user}***@{host}"
+    # of several @ any may be the one before the host, and a ? may be the end of the host
+    return f"{scheme}***" if {"@", "?"} & set(password) else f"{scheme}{user}***@{host}"
+
+
+def _mask_value(pair: str) -> str:
+    """KEY=VALUE of a query, in which drivers and SQLAlchemy take a key in any spelling."""
+    key, equals, _ = pair.partition("=")
+    name = unquote_plus(key).lower()
+    is_secret = "pass" in name and not name.endswith("passfile")
+    return f"{key}=***" if equals and is_secret else pair
 
 
 def parse_url(url: str) -> URL:
     """The parts of a storage URL.
 
-    Raises StorageError for a text that is none, and for one with several @: its parts, as which
-    messages and drivers would print them, may be parts of the password.
+    Raises StorageError for a text that is none, and for one with several @, or ? before it: its
+    parts, as which messages and drivers would print them, may be parts of the password.
     """
     try:
         parsed = make_url(url)
@@ -63,10 +86,12 @@ def parse_url(url: str) -> URL:
         raise StorageError(
             "--storage is not a database URL; write for example sqlite:///mtdlab.db"
         ) from None
-    if url.count("@") > 1 and parsed.host is not None:
+    is_ambiguous = url.count("@") > 1 or (parsed.password and "?" in url.partition("@")[0])
+    if is_ambiguous and parsed.host is not None:
         raise StorageError(
-            "--storage is a URL with several @, so that it is not certain where its password ends; "
-            "write %40 for each @ but the one before the host"
+            "--storage is a URL with several @, or with ? before it, so that it is not certain "
+            "where its password ends; write %40 for each @ but the one before the host, and %3F "
+            "for each ? of the password"
         )
     return parsed
 

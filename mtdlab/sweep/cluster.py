@@ -11,16 +11,17 @@ import os
 import queue
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from dataclasses import asdict, replace
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.errors import MtdlabError, StorageError, TrialError, nearest, one_line
 from mtdlab.store import FinishedTrial
 from mtdlab.store.owner import HEARTBEAT_SECONDS
+from mtdlab.store.restarts import retry_lost
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.heartbeat import call_repeatedly
 from mtdlab.sweep.signals import StopRequest
@@ -38,15 +39,18 @@ RECONNECT_SECONDS = 120.0
 """Time in which a scheduler that was lost may be started again."""
 LOST = (CancelledError, OSError)
 """Errors of a task, or of a question to the scheduler, that was lost with its connection."""
+_NUMBER = "number"
+"""The key of the number of a trial in an event; the scheduler adds keys of its own."""
 MOST_LOST = 3
 """A sweep ends after so many tasks in succession whose workers died, by dask's own count."""
 
 
-def run_trials(job: Job, sweep: int, topic: str) -> list[FinishedTrial] | Exception:
+def run_trials(job: Job, sweep: int, topic: str) -> list[int] | Exception:
     """Run trials in a process of the cluster until none can be claimed or the sweep was stopped.
 
-    The trials that ended are returned, and each is an event of dask's as it ends. An error is
-    returned, since dask would print it with the arguments.
+    The numbers of the trials that ended are returned, and each is an event of dask's as it ends:
+    the trial itself is in the database. An error is returned, since dask would print it with the
+    arguments.
 
     Args:
         sweep: the row of the sweep.
@@ -57,7 +61,7 @@ def run_trials(job: Job, sweep: int, topic: str) -> list[FinishedTrial] | Except
     from mtdlab.sweep.worker import open_in_process, run_next
     from mtdlab.sweep.worker_process import sendable
 
-    stop, ended = StopRequest(), list[FinishedTrial]()
+    stop, ended = StopRequest(), list[int]()
     try:
         job.spec.ensure_imported()
         _check(job)
@@ -70,8 +74,8 @@ def run_trials(job: Job, sweep: int, topic: str) -> list[FinishedTrial] | Except
         obey()
         with call_repeatedly(HEARTBEAT_SECONDS, obey):
             while (trial := run_next(job, stop)) is not None:
-                ended.append(trial)
-                get_worker().log_event(topic, asdict(trial))
+                ended.append(trial.number)
+                get_worker().log_event(topic, {_NUMBER: trial.number})
     except Exception as error:
         return sendable(error)
     return ended
@@ -96,17 +100,26 @@ def _check(job: Job) -> None:
 class Cluster:
     """The workers of a dask cluster, whose number may change while a sweep runs."""
 
-    def __init__(self, scheduler: str, study: OpenStudy, sweep: int, stop: StopRequest) -> None:
+    def __init__(
+        self,
+        scheduler: str,
+        study: OpenStudy,
+        sweep: int,
+        stop: StopRequest,
+        notify: Callable[[str], None],
+    ) -> None:
         """Connect. Raises MtdlabError if the scheduler does not answer.
 
         Args:
             sweep: the row of the sweep, by which it requests the end of the tasks that run.
+            notify: called with a sentence where the cluster has no worker.
         """
         self._scheduler, self._study, self._sweep, self._stop = scheduler, study, sweep, stop
+        self._notify, self._is_deserted, self._looked_at = notify, False, 0.0
         self._job = replace(study.job, url=absolute(study.job.url))
         self._topic = f"mtdlab-{study.spec.name}-{uuid.uuid4().hex}"
         self._running: set[Future[Any]] = set()
-        self._arrived: queue.SimpleQueue[Future[Any] | FinishedTrial] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[Future[Any] | int] = queue.SimpleQueue()
         # by number; also of earlier runs, of which an event may arrive late
         self._shown: set[int] = set()
         self._lost, self._end_requested = 0, False
@@ -115,9 +128,7 @@ class Cluster:
     def _connect(self) -> "Client":
         """A client that is told of every trial that ends."""
         client = connect(self._scheduler)
-        client.subscribe_topic(
-            self._topic, lambda event: self._arrived.put(FinishedTrial(**event[1]))
-        )
+        client.subscribe_topic(self._topic, lambda event: self._arrived.put(event[1][_NUMBER]))
         return client
 
     @property
@@ -138,9 +149,9 @@ class Cluster:
     def run(self, waiting: int) -> Iterator[FinishedTrial]:
         """Run `waiting` trials, with a task on each worker; yields them as they end.
 
-        Ends early if a stop is requested, after the running trials have been saved, or none can be
-        claimed. Raises the error of a task, and MtdlabError if the scheduler is lost and does not
-        come back.
+        Ends early if a stop is requested, after the running trials have been saved, if none can be
+        claimed, and without a worker if none waits in the database. Raises the error of a task, and
+        MtdlabError if the scheduler is lost and does not come back.
         """
         while waiting > 0 or self._running:
             if self._stop.requested():
@@ -152,19 +163,21 @@ class Cluster:
             except queue.Empty:
                 if self._client.status in ("closed", "closing"):
                     self._reconnect()
+                elif self._has_nobody() and (self._stop.requested() or not self._waits()):
+                    return
                 continue
-            if isinstance(arrived, FinishedTrial):
-                trials = [arrived]
+            if isinstance(arrived, int):
+                numbers = [arrived]
             elif (found := self._result(arrived)) is None:
                 continue
-            elif not (trials := found):
+            elif not (numbers := found):
                 waiting = 0
             # that of a task has also those whose event was lost
-            for trial in trials:
-                if trial.number not in self._shown:
-                    self._shown.add(trial.number)
+            for number in numbers:
+                if number not in self._shown:
+                    self._shown.add(number)
                     waiting, self._lost = waiting - 1, 0
-                    yield trial
+                    yield from retry_lost(partial(self._study.store.finished, number))
 
     def _request_end(self) -> None:
         """Request once that the running tasks end; again after a database that fails."""
@@ -189,8 +202,29 @@ class Cluster:
             future.add_done_callback(self._arrived.put)
             self._running.add(future)
 
-    def _result(self, future: "Future[Any]") -> list[FinishedTrial] | None:
-        """The trials that a task ran; None for one that was lost.
+    def _has_nobody(self) -> bool:
+        """Whether no worker is connected, which is said once, until one joins."""
+        if time.monotonic() < self._looked_at + HEARTBEAT_SECONDS:
+            return False
+        self._looked_at = time.monotonic()
+        try:
+            is_deserted = self.count == 0
+        except LOST:
+            return False
+        if is_deserted and not self._is_deserted:
+            self._notify(
+                f"no worker is connected to the dask scheduler {self._scheduler}; the sweep waits "
+                f"for one: dask worker {self._scheduler} --nthreads 1"
+            )
+        self._is_deserted = is_deserted
+        return is_deserted
+
+    def _waits(self) -> bool:
+        """Whether a trial waits in the database: other sweeps may have run those of this one."""
+        return bool(retry_lost(self._study.store.counts).get("WAITING"))
+
+    def _result(self, future: "Future[Any]") -> list[int] | None:
+        """The numbers of the trials that a task ran; None for one that was lost.
 
         Raises:
             MtdlabError: for an error that the next one would meet too.

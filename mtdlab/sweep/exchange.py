@@ -17,7 +17,7 @@ from mtdlab.store.imported import Records, check_records
 from mtdlab.store.names import conflict_in, has_plan, names_in
 from mtdlab.store.reading import reading
 from mtdlab.store.store import open_store
-from mtdlab.store.urls import mask, storage_url
+from mtdlab.store.urls import mask, sqlite_url, storage_url
 from mtdlab.sweep.model_folders import CHECKPOINTS
 from mtdlab.sweep.optuna_study import create_tables
 
@@ -36,7 +36,7 @@ def delete_study(study: str, url: str, models: Path) -> None:
         _find(study, url)
     _refuse_live(study, url)
     delete_records(url, study)
-    # Optuna's own studies may have any name, such as a path
+    # a changed database may hold any name, such as a path
     if is_study_name(study):
         shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
 
@@ -100,7 +100,7 @@ def export_study(study: str, url: str, out: Path) -> None:
         records = read_records(url, study)
         # what could not be imported is not exported
         check_records(records)
-        _write(records, f"sqlite:///{building}", study)
+        _write(records, sqlite_url(building), study)
         building.rename(out)
     finally:
         building.unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
 
 def _read_exported(file: Path) -> Records:
     """The study of an exported file. Raises MtdlabError."""
-    source = f"sqlite:///{file}"
+    source = sqlite_url(file)
     advice = "import a file of mtdlab export-study"
     try:
         found = study_names(source)
@@ -156,9 +156,16 @@ def _write(records: Records, target: str, name: str) -> None:
 
 
 def _find(study: str, url: str) -> None:
-    known = names_in(url)
-    if study not in known:
-        raise NothingToReport(f"no study {study} in {mask(url)}; {nearest(study, known)}")
+    """Raise NothingToReport where mtdlab has recorded no such study."""
+    known = study_names(url)
+    if study in known:
+        return
+    if study in names_in(url):
+        raise NothingToReport(
+            f"study {study} of {mask(url)} is in Optuna's tables alone; mtdlab did not record it "
+            "and does not change it"
+        )
+    raise NothingToReport(f"no study {study} in {mask(url)}; {nearest(study, known)}")
 
 
 def _check_name(name: str) -> None:
@@ -169,7 +176,7 @@ def _check_name(name: str) -> None:
 
 
 def _refuse_live(study: str, url: str) -> Store | None:
-    """The store of a study, None for one of Optuna's only.
+    """The store of a study, None where only its plan is recorded.
 
     Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
     """

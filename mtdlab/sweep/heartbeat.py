@@ -3,6 +3,7 @@
 They go on while texts are loaded or scored.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +21,11 @@ SWEEP_SECONDS = 10.0
 
 
 class ClaimLost(Exception):
-    """Another worker claimed this trial while this process was suspended, or it was deleted."""
+    """This process does not own the trial, which it may neither report nor record.
+
+    Another worker claimed it while this process was suspended, or it was deleted, or this process
+    is a fork of the one that claimed it.
+    """
 
 
 class Heartbeat(ExitStack):
@@ -35,6 +40,7 @@ class Heartbeat(ExitStack):
         self.step = 0
         self._store, self._claim = store, claim
         self._lost = False
+        self._process = os.getpid()
 
     def __enter__(self) -> Self:
         self.enter_context(call_repeatedly(HEARTBEAT_SECONDS, self.beat))
@@ -47,13 +53,16 @@ class Heartbeat(ExitStack):
         before this process is killed.
         """
         with suppress(StorageError), without_waiting():
-            if not self._lost:
+            if not self._is_lost():
                 self._lost = not self._store.heartbeat(self._claim, self.step)
 
     def check(self) -> None:
-        """Raise ClaimLost if a heartbeat found that this process no longer owns the trial."""
-        if self._lost:
-            raise ClaimLost
+        """Raise ClaimLost if this process does not own the trial, as far as a heartbeat found."""
+        if self._is_lost():
+            raise ClaimLost("only the process that claimed a trial may report and record it")
+
+    def _is_lost(self) -> bool:
+        return self._lost or os.getpid() != self._process
 
 
 @contextmanager

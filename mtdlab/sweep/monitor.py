@@ -7,6 +7,8 @@ import numpy as np
 import optuna
 
 from mtdlab.config import TrainerSettings
+from mtdlab.errors import TrialError
+from mtdlab.settings.limits import too_far
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.study import TrialRun
 
@@ -36,9 +38,14 @@ class Watch:
         self.run.heartbeat.check()
 
     def evaluated(self, step: int, score: float) -> None:
-        """Report a score after `step` steps, unless it is NaN. Raises optuna.TrialPruned."""
+        """Report a score after `step` steps, unless it is not finite.
+
+        Raises TrialError for one that cannot be recorded, and optuna.TrialPruned.
+        """
         if not math.isfinite(score):
             return
+        if problem := too_far(f"the score after step {step}", score):
+            raise TrialError(problem)
         self.reported[step] = score
         optuna_study = self.run.study.optuna
         if optuna_study.is_watched and optuna_study.report(self.run.claim.number, step, score):

@@ -17,7 +17,7 @@ from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.store import Store
 from mtdlab.store.database import refuse_damaged, writing_engine
-from mtdlab.store.names import find_twin, names_in
+from mtdlab.store.names import find_twin, names_in, refuse_foreign
 from mtdlab.store.optuna_copy import find_copy, has_tables
 from mtdlab.store.plans import record_plan
 from mtdlab.store.recorded import read_recorded
@@ -46,12 +46,14 @@ def open_study(
     `notify` then gets a sentence.
 
     Raises MtdlabError where the file differs in more than added trials from that of a study in
-    which a trial has begun, StorageError where the database fails.
+    which a trial has begun, StorageError where the database fails, or has a study of this name
+    that another program wrote.
     """
     # messages and the record name it
     command = without_passwords(command)
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
+    refuse_foreign(url, spec.name)
     # mtdlab's tables first: a file that is no database is refused before Optuna opens it
     engine = writing_engine(url)
     with engine.connect() as connection:

@@ -139,7 +139,9 @@ def open_storage(url: str) -> RDBStorage:
     for attempt in range(OPEN_ATTEMPTS):
         try:
             with creation_lock(url):
-                storage = RDBStorage(url, engine_kwargs=engine_arguments(url))
+                # a template for Optuna, which replaces {SCHEMA_VERSION}
+                template = url.replace("{", "{{").replace("}", "}}")
+                storage = RDBStorage(template, engine_kwargs=engine_arguments(url))
             immediate(storage.engine)
             report_errors(storage.engine, url)
             outlast_restarts(storage.engine, url)

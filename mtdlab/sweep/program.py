@@ -16,18 +16,18 @@ from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import PER_ITEM, own_items
 from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
-from mtdlab.settings.limits import STEPS
+from mtdlab.settings.limits import STEPS, too_far
 from mtdlab.store import Result
-from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_processor, describe_versions
 from mtdlab.sweep.model_folders import folders_of_ended, remove_checkpoints_of
 from mtdlab.sweep.monitor import Watch
 from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import check_writable
-from mtdlab.sweep.results import ended_early
+from mtdlab.sweep.results import NOT_ENDING, ended_early
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.spool import load_result, save_result
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun
+from mtdlab.user_code import ended_forks
 
 FOLDER = "program"
 """The folder that a program receives, in that of its trial, where mtdlab keeps its own files."""
@@ -79,10 +79,9 @@ class ProgramObjective(Objective):
             with suppress(OSError):
                 (run.folder / _SECONDS).write_text(f"{reports.seconds()}", encoding="utf-8")
             raise
-        except ClaimLost:
+        except NOT_ENDING:
             raise
-        except Exception as error:
-            # code of the user can raise any exception, which ends this trial, not the study
+        except BaseException as error:
             run.record(ended_early(error, reports))
             return notes
         whole = replace(
@@ -133,7 +132,7 @@ class Reports(Watch):
         Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
         optuna.TrialPruned end the trial.
         """
-        number = _number(score)
+        number = _number(f"the score after step {step!r}", score)
         if number is None:
             kind = type(score).__name__
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
@@ -161,7 +160,8 @@ def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: R
     folder.mkdir(parents=True, exist_ok=True)
     values = dict(settings.values)
     try:
-        return spec.program.call(values, seed=settings.seed, checkpoints=folder, report=reports)
+        with ended_forks():
+            return spec.program.call(values, seed=settings.seed, checkpoints=folder, report=reports)
     except SystemExit as error:
         raise TrialError(f"{spec.program.reference} called sys.exit({error.code!r})") from error
 
@@ -179,7 +179,7 @@ def _complete(spec: ProgramSpec, returned: object) -> Result:
     for key, value in returned.items():
         if key == PER_ITEM:
             continue
-        number = _number(value)
+        number = _number(f"{name} returned {key!r}, which", value)
         if not isinstance(key, str) or number is None:
             raise TrialError(f"{name} returned {key!r}: {_kind(value)}; expected {RETURNS}")
         if not math.isfinite(number):
@@ -201,10 +201,17 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
-def _number(value: object) -> float | None:
-    """A number of Python or NumPy as a float; None for anything else."""
-    is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    return float(value) if is_real else None  # type: ignore[arg-type]
+def _number(what: str, value: object) -> float | None:
+    """A number of Python or NumPy as a float; None for anything else.
+
+    Raises TrialError for a whole number that no float holds.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        raise TrialError(too_far(what, value)) from None
 
 
 def _step(value: Any) -> int:

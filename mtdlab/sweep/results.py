@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import optuna
 
-from mtdlab.errors import TrialError, describe
+from mtdlab.errors import StorageError, TrialError, describe, message_of
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
 from mtdlab.store.optuna_copy import REPORTED_SCORE, REPORTED_STEP
+from mtdlab.sweep.heartbeat import ClaimLost
+from mtdlab.sweep.signals import Interrupted
 
 if TYPE_CHECKING:
     from mtdlab.sweep.monitor import Watch
@@ -18,18 +20,21 @@ if TYPE_CHECKING:
     # it imports transformers, which a program of the user does without
     from mtdlab.training.loop import Outcome
 
+NOT_ENDING = (Interrupted, ClaimLost, StorageError, KeyboardInterrupt)
+"""Exceptions that end the work of this process on a trial, and not the trial. Every other one does,
+also SystemExit and others that are no `Exception`: code of the user can raise any."""
 _MOST_TRACEBACK = 20_000
 """Characters of a traceback that are kept, its end."""
 
 
-def ended_early(error: Exception, watch: "Watch") -> Result:
+def ended_early(error: BaseException, watch: "Watch") -> Result:
     """The result of a trial that `error` ended, with what it had reported."""
     arrays = watch.arrays(REPORTED_STEP, REPORTED_SCORE) if watch.reported else {}
     if isinstance(error, optuna.TrialPruned):
         return Result("PRUNED", f"pruned at step {watch.step}", arrays=arrays)
     out_of_memory = (
         isinstance(error, MemoryError)
-        or "out of memory" in str(error).lower()
+        or "out of memory" in message_of(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
     )
     reason = "oom: out of memory" if out_of_memory else describe(error)

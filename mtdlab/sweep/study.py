@@ -97,6 +97,7 @@ class TrialRun:
 
     def record(self, result: Result) -> None:
         """Record the trial's result. Raises ClaimLost and StorageError."""
+        self.heartbeat.check()
         if not self.study.store.finish(self.claim, result):
             raise ClaimLost
 

@@ -6,21 +6,18 @@ from collections.abc import Sequence
 from mtdlab.config import TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.device import choose_device
-from mtdlab.errors import StorageError
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.sweep.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.sweep.environment import PACKAGES, environment
-from mtdlab.sweep.heartbeat import ClaimLost
 from mtdlab.sweep.machine import describe_versions
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.objective import Objective
 from mtdlab.sweep.preflight import VERSIONS, check_training
-from mtdlab.sweep.results import complete, ended_early
+from mtdlab.sweep.results import NOT_ENDING, complete, ended_early
 from mtdlab.sweep.shared_checkpoints import SharedCheckpoints
-from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.slots import take_gpu
 from mtdlab.sweep.spool import load_result, save_result
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun
@@ -86,10 +83,10 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
             outcome = train(settings, inputs, monitor, state)
             facts = environment(settings, inputs)
         result = complete(spec.metric, study.row.select_by, outcome, facts)
-    except (Interrupted, ClaimLost, StorageError):
+    except NOT_ENDING:
         raise
-    except Exception as error:
-        # any other error ends this trial, not the study
+    except BaseException as error:
+        # any other one ends this trial, not the study
         return ended_early(error, monitor), None
     if result.state != "COMPLETE":
         return result, None

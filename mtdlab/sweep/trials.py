@@ -201,7 +201,7 @@ class Trials:
         if self._cluster is None:
             from mtdlab.sweep.cluster import Cluster
 
-            self._cluster = Cluster(scheduler, self.study, self._sweep, self.stop)
+            self._cluster = Cluster(scheduler, self.study, self._sweep, self.stop, self._show)
         return self._cluster
 
     def _started(self, jobs: int) -> Workers:
@@ -222,11 +222,14 @@ class Trials:
             self._workers = Workers(jobs, threads, call, self.stop, self._worker_died, server)
         return self._workers
 
+    def _show(self, text: str) -> None:
+        if self._display is not None:
+            self._display.message(text)
+
     def _worker_died(self, process: int, how: str) -> bool:
         """Release the trial of a worker that died, or fail it; whether it had one."""
         self._worker_has_died = True
-        if self._display is not None:
-            self._display.message(f"a worker process died ({how})")
+        self._show(f"a worker process died ({how})")
         had_trial = self.store.record_worker_death(process, how)
         self._judge_failures()
         return had_trial

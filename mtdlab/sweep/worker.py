@@ -20,6 +20,8 @@ from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun, deleted
+from mtdlab.terminal import lent_streams
+from mtdlab.user_code import ended_forks
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,7 +80,7 @@ def _claim_and_run(
         return None
     try:
         check_unchanged(study.spec, study.store)
-        with Heartbeat(study.store, claim) as heartbeat:
+        with Heartbeat(study.store, claim) as heartbeat, lent_streams(), ended_forks():
             return _run(objective, TrialRun(study, claim, stop, heartbeat))
     except ClaimLost:
         return None

@@ -23,6 +23,7 @@ from mtdlab.errors import MtdlabError, one_line
 from mtdlab.files import remove_unfinished
 from mtdlab.sweep.signals import StopRequest, handled_signals
 from mtdlab.terminal import following_phases
+from mtdlab.user_code import limit_threads
 
 ORPHAN_SECONDS = 10.0
 """Time for a worker whose sweep has ended to save a checkpoint; then it ends at once."""
@@ -67,10 +68,13 @@ def main(descriptor: int, alive: int) -> None:
     channel = Channel(Connection(descriptor))
     threading.Thread(target=_send_signals, args=(channel,), daemon=True).start()
     threading.Thread(target=_end_with_sweep, args=(alive,), daemon=True).start()
+    exit_code = 0
     try:
         _serve(channel)
     except (EOFError, ConnectionResetError):
-        sys.exit(1)
+        exit_code = 1
+    limit_threads(exit_code)
+    sys.exit(exit_code)
 
 
 def _serve(channel: Channel) -> None:
@@ -85,6 +89,9 @@ def _serve(channel: Channel) -> None:
         while channel.connection.recv():
             try:
                 result = function(*arguments, stop)
+            except KeyboardInterrupt:
+                # raised by code of the user, since signals are blocked: as Ctrl-C at the sweep
+                result = signal.SIGINT
             except Exception as error:
                 result = sendable(error)
             channel.send(result)

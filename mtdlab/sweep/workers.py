@@ -9,7 +9,6 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from mtdlab.errors import StorageError, TrialError
-from mtdlab.store import FinishedTrial
 from mtdlab.sweep.fork_server import Fork, ForkServer
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.worker_process import Call
@@ -100,7 +99,7 @@ class Workers:
             with suppress(StorageError):
                 self._on_death(worker.process.pid, how)
 
-    def run(self, calls: int) -> Iterator[FinishedTrial]:
+    def run(self, calls: int) -> Iterator[Any]:
         """Make `calls` calls; yields what they return, but None, in the order in which they end.
 
         Ends early if a stop is requested, after the running calls have ended. Raises the error of

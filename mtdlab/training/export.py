@@ -16,6 +16,7 @@ from typing import Any
 from filelock import FileLock
 from safetensors.torch import save_file
 
+from analysis.data.tasks import LAST
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
@@ -62,7 +63,7 @@ tags:
 # A sentence encoder trained by {method.title}
 
 {text} The
-checkpoint is that of step {run[best_step]}, the best of {settings.steps} on {selection}.
+checkpoint is that of step {run[best_step]}, {selection}.
 
 ## Use
 
@@ -120,7 +121,7 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
         settings=settings,
         method=method,
         text=method.describe(settings),
-        selection=_selection(settings.select_on),
+        selection=_selection(settings),
         representation=representation,
         saved=", ".join(saved),
         use=_SENTENCE_TRANSFORMER if known else _OTHER.format(representation=representation),
@@ -131,11 +132,16 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
     )
 
 
-def _selection(select_on: str) -> str:
-    average = "the average of the STS test sets"
+def _selection(settings: TrainerSettings) -> str:
+    select_on = settings.select_on
+    if select_on == LAST:
+        return "the last: none was selected"
+    data = f"the {select_on} pairs"
     if select_on.endswith(DEV):
-        return f"the dev data of {select_on.removesuffix(DEV)}"
-    return average if select_on == "sts_average" else f"the {select_on} pairs"
+        data = f"the dev data of {select_on.removesuffix(DEV)}"
+    elif select_on == "sts_average":
+        data = "the average of the STS test sets"
+    return f"the best of {settings.steps} on {data}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -168,6 +174,7 @@ def save_model(
     run = {
         "mtd": settings.mtd,
         "seed": settings.seed,
+        "precision": choose_device(settings).precision,
         "best_step": outcome.best_step,
         "scores": _finite_scores(outcome.all_scores()),
         "scores_before": _finite_scores(outcome.before.by_name()),

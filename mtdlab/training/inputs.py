@@ -205,6 +205,7 @@ def _try_evaluator(
     tasks = [task for task in opened.external if task.name == EVALUATOR]
     if not tasks:
         return
+    begin_phase("trying the function of --evaluator")
     nn.Module.to(opened.encoder.model, device.device)
     embedder = Embedder(opened.encoder.model, settings.representation, device)
     found = [each.task for each in score_external(embedder, tasks)]

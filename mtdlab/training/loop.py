@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from analysis.data.tasks import LAST
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.encoders.embed import Embedder
@@ -18,7 +19,7 @@ from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.tasks import needed
+from mtdlab.settings.tasks import needed, score_of_selection
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients, set_rates
 from mtdlab.training.probe import Probe
@@ -29,6 +30,8 @@ from mtdlab.training.state import Column, RunState, State
 @dataclass(frozen=True)
 class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder before training.
+
+    The best checkpoint is that of the last step where `select_on` is `last`.
 
     probes  `Probe.columns`; empty without probes.
     peak_memory
@@ -96,7 +99,7 @@ def train(
     on_step: OnStep | None = None,
     state: RunState | None = None,
 ) -> Outcome:
-    """Train one encoder and score its best checkpoint, selected on the data of `select_on`.
+    """Train one encoder and score its best checkpoint by `select_on`, or its last.
 
     Args:
         on_step: called after every step as on_step(steps_done, evaluation), evaluation None unless
@@ -135,12 +138,13 @@ def train(
         method.update(step, result)
         curve.record(step, result.loss, result.measures)
 
-        evaluation = None
-        if (step + 1) % settings.evaluate_every == 0 or step + 1 == settings.steps:
+        evaluation, is_last = None, step + 1 == settings.steps
+        if (step + 1) % settings.evaluate_every == 0 or is_last:
             curve.check(step)
             vectors, evaluation = chosen_on.measure(selecting)
             curve.record_evaluation(step, evaluation)
-            state.best.consider(step, evaluation.score, vectors, method.parts())
+            if is_last or settings.select_on != LAST:
+                state.best.consider(step, evaluation.score, vectors, method.parts())
         state.step += 1
         state.seconds = time.perf_counter() - began
         if on_step is not None:
@@ -158,7 +162,7 @@ def _finish(
     began: float,
 ) -> Outcome:
     """Load the best checkpoint and score it on the other split, which no step has evaluated."""
-    best = state.best
+    best, chosen_by = state.best, score_of_selection(settings.select_on)
     if best.step < 0:
         raise TrialError(
             "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
@@ -166,7 +170,7 @@ def _finish(
     load_own_state(embedder.model, best.states["encoder"])
     plain = state.method.selection_head() is None
     dev_vectors, test_vectors = (
-        best.vectors if split == settings.select_on and plain else pairs.embed(embedder)
+        best.vectors if f"sts_{split}" == chosen_by and plain else pairs.embed(embedder)
         for split, pairs in (("dev", inputs.dev), ("test", inputs.test))
     )
     return Outcome(

@@ -84,7 +84,10 @@ def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) 
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
-    """What `select_on` names. Raises MtdlabError for data that are missing or damaged."""
+    """What `select_on` names; the dev pairs for `last`.
+
+    Raises MtdlabError for data that are missing or damaged.
+    """
     if settings.select_on.endswith(DEV):
         return DevSelection(settings.select_on, inputs.external, inputs.dev)
     if settings.select_on == "sts_average":

@@ -24,6 +24,25 @@ def test_the_installed_command_and_the_module_print_the_version(tmp_path: Path) 
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"mtdlab {mtdlab.__version__}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "out", "err"),
+    [
+        ("--version >&-", 0, "", ""),
+        ("methods >&- 2>&- <&-", 0, "", ""),
+        ("studies --storage gone.db 2>&-", 4, "", ""),
+        ("delete own <&-", 1, r"\s*", r"Delete study own from .*Aborted\.\s*"),
+    ],
+)
+def test_closed_streams_change_no_exit_code(
+    tmp_path: Path, words: str, code: int, out: str, err: str
+) -> None:
+    command = ["sh", "-c", f'exec "$0" {words}', MTDLAB]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == code, ran.stderr
+    assert re.fullmatch(out, ran.stdout)
+    assert re.fullmatch(err, ran.stderr, re.DOTALL)
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_every_command_explains_itself(command: Command, name: str) -> None:
     text = command(f"{name} -h").stdout

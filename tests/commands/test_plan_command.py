@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from mtdlab.api.plan import find_costs, find_ended
-from mtdlab.commands.plan import cost_lines, describe_size
+from mtdlab.commands.plan import begin_in_copy, can_copy, cost_lines, describe_size
 from mtdlab.config import StudySpec, read_study
-from mtdlab.cost import copies
 from mtdlab.cost.estimate import Estimate, Smaller, trials_of
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result
@@ -20,9 +19,11 @@ from mtdlab.sweep.open_study import open_study
 
 ESTIMATE = Estimate(
     trials=3,
+    fewest=3,
     workers=2,
     threads=1,
     seconds=600.0,
+    between=(580.0, 620.0),
     trial=(100.0, 200.0),
     training=60.0,
     evaluation=140.0,
@@ -85,11 +86,36 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
     found = costs(spec, monkeypatch, replace(ESTIMATE, evaluation=120.0))
     assert found["warnings"] == []
     first, *_, last = cost_lines(found)
-    assert first.startswith("time    about 10 min: 3 trials of 2 min to 3 min on 2 workers with 1")
+    assert first.startswith("time    about 10 min: 3 trials of 2 to 3 min on 2 workers with 1")
     assert last == (
-        "basis   1 of 2 kinds of step were timed on this machine; the slow ones scaled from "
-        "smaller batches"
+        "basis   1 of 2 kinds of step were timed on this machine; others varied, or were scaled up"
     )
+
+
+@pytest.mark.parametrize(
+    ("between", "trial", "said"),
+    [
+        ((600.0, 1800.0), (100.0, 400.0), "10 to 30 min: 1 to 3 trials of 2 to 7 min on 2 workers"),
+        ((50.0, 3 * 3600.0), (5.0, 5.2), "50 s to 3 h 0 min: 1 to 3 trials of 5 s on 2 workers"),
+        (None, None, "not known: 1 to 3 trials on 2 workers"),
+    ],
+)
+def test_what_was_not_timed_well_is_a_range_or_not_known(
+    spec: StudySpec,
+    monkeypatch: pytest.MonkeyPatch,
+    between: tuple[float, float] | None,
+    trial: tuple[float, float] | None,
+    said: str,
+) -> None:
+    training = None if trial is None else 60.0
+    timed = replace(ESTIMATE, seconds=None, between=between, trial=trial, training=training)
+    found = costs(spec, monkeypatch, replace(timed, fewest=1))
+    lines = cost_lines(found)
+    assert lines[0].startswith(f"time    {said} with 1 thread, after 10 s")
+    assert found["seconds"] is None
+    assert (found["between"], found["warnings"] == []) == (between, between is None)
+    assert ("others took too long" in "".join(lines)) == (between is None)
+    assert max(map(len, lines[:4])) <= 100
 
 
 def test_a_long_study_is_offered_smaller(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +149,11 @@ def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.M
     assert cost_lines(found) == ["no estimate: encoder no/such: not there"]
 
 
-@pytest.mark.skipif(not copies.can_copy(), reason="needs Linux and two cores")
+@pytest.mark.skipif(not can_copy(), reason="needs Linux and two cores")
 def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
-    wait = copies.begin_in_copy(os.getpid)
+    wait = begin_in_copy(os.getpid)
     assert wait() != os.getpid()
     assert wait() == wait()
-    failing = copies.begin_in_copy(partial(int, "many"))
+    failing = begin_in_copy(partial(int, "many"))
     with pytest.raises(ValueError, match="many"):
         failing()

@@ -47,6 +47,17 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Pa
     assert text.endswith("The page: reports/mine/index.html\n")
 
 
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_levels_are_stated_as_the_table_has_them(run: Command, tmp_path: Path) -> None:
+    """14.67 is the MTD of MoCoSE's optimum; rounded for people it would be 14.7, another level."""
+    table = TABLE.replace(",12\n", ",14.67\n")
+    (tmp_path / "optimum.csv").write_text(table, encoding="utf-8")
+    written = json.loads(run("report --table optimum.csv --json")[0])
+    levels = [written["peak_mtd"], *written["peak_interval"], *written["optimal_range"]]
+    assert (written["verdict"], set(levels)) == ("peaked", {14.67})
+    assert written["best"]["mtd"] == 14.67
+
+
 @pytest.mark.usefixtures("few_simulated_tables")
 def test_the_data_beside_a_page_makes_the_page_again(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -84,7 +95,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
 def test_published_means_have_a_page(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --published figure2 --json")[0])
     assert set(written) == FIELDS | {"page", "figures", "tables"}
-    assert (written["verdict"], written["peak_mtd"]) == ("falling", 14.7)
+    assert (written["verdict"], written["peak_mtd"]) == ("falling", 14.667)
     assert written["p_trend"] < 0.05 < written["p_value"]
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")

@@ -114,4 +114,5 @@ def test_another_database_is_part_of_the_next_command(tmp_path: Path) -> None:
 
 
 def test_an_mtd_is_printed_without_the_last_bits() -> None:
-    assert [mtd_value(value) for value in (None, 14.000000000000002, 26 / 3)] == [None, 14, 8.67]
+    values = (None, 14.000000000000002, 26 / 3, 44 / 3)
+    assert [mtd_value(value) for value in values] == [None, 14, 8.667, 14.667]

@@ -62,10 +62,10 @@ def changed(**given: Any) -> dict[str, Any]:
             {
                 **{"method": "consert", "preset": "published-code", "steps": 45},
                 **{"pooling": "last2", "training_pooling": "mean", "temperature": 0.1},
-                **{"learning_rate": 5e-7, "dropout": 0.0, "max_length": 64},
+                **{"learning_rate": 5e-7, "dropout": 0.0, "max_length": 67},
                 **{"evaluate_every": 200, "warmup_steps": 5, "weight_decay": 0.5},
                 **{"weight_decay_exceptions": "biases-and-norms", "max_gradient_norm": 1.0},
-                **{"adam_epsilon": 1e-6, "adam_bias_correction": False, "loss_weight": 0.15},
+                **{"adam_epsilon": 1e-6, "adam_bias_correction": False, "loss_weight": 0.3},
                 **{"adam_formula": "transformers", "rescaled_dropout": False},
                 "first_perturbation": "feature-cutoff:0.2",
                 "second_perturbation": "position-shuffle",

@@ -1,6 +1,7 @@
 """What a study costs: counted by hand, and against a sweep's own database."""
 
 import dataclasses
+import itertools
 import json
 import math
 import shutil
@@ -22,12 +23,22 @@ from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
 from mtdlab.cost.estimate import smaller_studies, trials_of
-from mtdlab.cost.measure import Measured, _line, family_of, kind_of, measure, operations
+from mtdlab.cost.measure import (
+    Bounds,
+    Measured,
+    Repeats,
+    family_of,
+    kind_of,
+    measure,
+    operations,
+    scale,
+)
 from mtdlab.cost.sample import Sample, Scored, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
+from mtdlab.sweep.signals import StopRequest
 from mtdlab.training.inputs import check_inputs, load_inputs
 
 
@@ -74,11 +85,12 @@ SAMPLE = Sample(
 
 
 def seen(*steps: float, token: float = 0.01) -> Measured:
-    return Measured(0.0, list(steps), {"builtin": token}, 100, 0, 10, 10, len(steps))
+    exact = [(each, each) for each in steps]
+    return Measured(0.0, exact, {"builtin": (token, token)}, 100, 0, 10, 10, len(steps))
 
 
 def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock:
-    return estimates._Clock(trials, SAMPLE, list(seconds), imports=4.0)
+    return estimates._Clock(trials, SAMPLE, list(seconds), imports=4.0, bound=1)
 
 
 def test_a_trials_time_by_hand() -> None:
@@ -86,13 +98,16 @@ def test_a_trials_time_by_hand() -> None:
     trial = make_settings(steps=10, evaluate_every=4)
     found = clock([trial], seen(3.0), seen(5.0))
     assert found.trials == [pytest.approx(10 * 4 + 3 * (1 + 2) + (2 + 2 * 2) + (10 + 7))]
-    # the sweep and a worker import and open; tokens are made once; a worker scores what it opened
-    assert found.start == pytest.approx(2 * 4 + 2 * 10 + 50 + (3 + 2 * 2) + (10 + 7))
+    # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
+    assert found.start == pytest.approx(4 + 2 * 10 + 50 + (3 + 2 * 2) + (10 + 7))
 
 
 def test_choosing_on_test_looks_at_test_more_often() -> None:
-    dev, test = (make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test"))
-    seconds = clock([dev, test], seen(1.0)).trials
+    trials = [
+        make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test", "last")
+    ]
+    seconds = clock(trials, seen(1.0)).trials
+    assert seconds[2] == pytest.approx(seconds[0])
     # two evaluations of 100 more tokens, one last look of 100 less
     assert seconds[1] - seconds[0] == pytest.approx(1.0)
 
@@ -101,7 +116,7 @@ def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
     sample = dataclasses.replace(SAMPLE, average=Scored(500, 3.0))
-    found = estimates._Clock([trial], sample, [seen(4.0)], 2.0)
+    found = estimates._Clock([trial], sample, [seen(4.0)], 2.0, bound=0)
     assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
 
 
@@ -195,25 +210,60 @@ def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> Non
     assert make_settings(method="simcse").encoder_copies == 1
 
 
-def test_a_line_through_steps() -> None:
-    line = _line([(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)])
-    assert line(10.0) == pytest.approx(21.0)
+def test_a_step_is_bounded_by_smaller_and_larger_ones() -> None:
+    """Three seconds of its own and one a unit of work: the line is the lower bound."""
+    small, large = (1.0, (4.0, 4.0)), (5.0, (8.0, 8.0))
+    assert scale([small, large], 10.0) == pytest.approx((13.0, 16.0))
+    assert scale([small, large], 4.0) == pytest.approx((6.4, 8.0))
+    assert scale([small], 4.0) == pytest.approx((4.0, 16.0))
     # a smaller step that took longer says nothing about overhead
-    assert _line([(1.0, 3.0), (2.0, 2.0)])(3.0) == pytest.approx(5.0)
-    assert _line([(2.0, 3.0)])(4.0) == pytest.approx(6.0)
+    assert scale([(1.0, (3.0, 3.0)), (2.0, (2.0, 2.0))], 4.0) == pytest.approx((3.0, 4.0))
+
+
+def repeat(monkeypatch: pytest.MonkeyPatch, *seconds: float, limit: float = 100.0) -> Repeats:
+    """What is repeated takes so many seconds each time; until no other one is needed."""
+    times = itertools.accumulate(seconds, initial=0.0)
+    monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    repeats = Repeats(limit)
+    assert [repeats.ended() for _ in seconds] == [False] * (len(seconds) - 1) + [True]
+    return repeats
+
+
+def test_steps_are_timed_until_two_measurements_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step takes 30 s, since kernels are built in it, and those after it 4 and 2 s."""
+    found = repeat(monkeypatch, 30.0, 4.0, 2.0, 1.0, 1.05)
+    assert found.agree()
+    assert found.bounds() == pytest.approx((1.0, 1.05))
+    # quick steps are averaged
+    quick = repeat(monkeypatch, 30.0, *[0.1, 0.3, 0.2, 0.2] * 2)
+    assert quick.bounds() == pytest.approx((0.2, 0.2))
+
+
+def test_steps_that_do_not_agree_in_time_give_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = repeat(monkeypatch, 1.0, 1.0, 3.0, 1.0, limit=5.5)
+    assert not found.agree()
+    assert found.bounds() == pytest.approx((1.0, 3.0))
+    # at least two, however long they take
+    assert repeat(monkeypatch, 9.0, 8.0, 4.0, limit=1.0).bounds() == pytest.approx((4.0, 8.0))
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
     """Steps that take what `cost` says, without being run; returns the batches asked for."""
     asked: list[int] = []
 
-    def seconds(settings: TrainerSettings, _materials: object, _seconds: float) -> float:
+    def seconds(settings: TrainerSettings, *_: object) -> Repeats:
         asked.append(settings.batch_size)
         time.sleep(min(0.05, cost(settings)))
-        return float(cost(settings))
+        found = Repeats(0)
+        found.windows = [float(cost(settings))] * 2
+        return found
 
-    monkeypatch.setattr(measures, "_seconds_a_step", seconds)
+    monkeypatch.setattr(measures, "time_steps", seconds)
     return asked
+
+
+def run_measure(kinds: list[TrainerSettings], folder: Path, seconds: float) -> Measured:
+    return measure(kinds, take_sample(kinds[:1], folder), seconds, StopRequest())
 
 
 def test_fast_steps_are_measured_as_they_are(
@@ -221,23 +271,25 @@ def test_fast_steps_are_measured_as_they_are(
 ) -> None:
     asked = timed(monkeypatch, lambda settings: settings.batch_size * 1e-4)
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (4, 8, 16)]
-    found = measure(kinds, take_sample([tiny], tmp_path), 4.0)
-    assert found.steps == pytest.approx([4e-4, 8e-4, 16e-4])
+    found = run_measure(kinds, tmp_path, 4.0)
+    assert found.steps == [pytest.approx((cost, cost)) for cost in (4e-4, 8e-4, 16e-4)]
     assert found.direct == 3
-    assert set(asked) == {*measures.FIRST_BATCHES, 4, 8, 16}
+    assert set(asked) == {measures.FIRST_BATCH, 4, 8, 16}
 
 
 def test_slow_steps_are_derived_from_smaller_batches(
     tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.3 s and 0.2 s a sentence: a step of 512 is never run, and yet known."""
+    """0.3 s and 0.2 s a sentence: a step of 512 is never run, and yet bounded."""
     asked = timed(monkeypatch, lambda settings: 0.3 + 0.2 * settings.batch_size)
     # 1 GB of a GPU and 10 MB a sentence
     monkeypatch.setattr(Device, "gpu_memory", lambda _: 1_000_000_000 + 10_000_000 * max(asked))
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (256, 512)]
-    found = measure(kinds, take_sample([tiny], tmp_path), 8.0)
+    found = run_measure(kinds, tmp_path, 20.0)
     assert found.gpu_memory == pytest.approx(1e9 + 512e7, rel=0.05)
-    assert found.steps == pytest.approx([0.3 + 0.2 * 256, 0.3 + 0.2 * 512], rel=0.25)
+    for size, (low, high) in zip((256, 512), found.steps, strict=True):
+        assert low == pytest.approx(0.3 + 0.2 * size)
+        assert low < high < 1.5 * low
     assert found.direct == 0
     assert max(asked) < 128
 
@@ -250,16 +302,52 @@ def test_other_words_are_looked_at_each(
 
     timed(monkeypatch, cost)
     shuffled = tiny.model_copy(update={"augmentation": "position-shuffle"})
-    found = measure([tiny, shuffled], take_sample([tiny], tmp_path), 4.0)
-    assert found.steps == pytest.approx([8e-3, 24e-3], rel=0.05)
+    found = run_measure([tiny, shuffled], tmp_path, 4.0)
+    assert found.steps == [pytest.approx((cost, cost)) for cost in (8e-3, 24e-3)]
+
+
+def test_a_kind_that_no_time_is_left_for_is_unknown(
+    tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three families the first is timed, and no number of seconds is given for the others."""
+    timed(monkeypatch, lambda _: 1.0)
+    kinds = [tiny, *(tiny.model_copy(update={"method": name}) for name in ("simcse", "mixcse"))]
+    found = run_measure(kinds, tmp_path, 1e-6)
+    assert found.steps.count(measures.UNKNOWN) == 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "between", "seconds"),
+    [((1.0, 1.1), True, True), ((1.0, 2.0), True, False), (measures.UNKNOWN, False, False)],
+)
+def test_a_number_of_seconds_is_given_only_where_steps_are_known(
+    study: StudySpec,
+    monkeypatch: pytest.MonkeyPatch,
+    steps: Bounds,
+    between: bool,
+    seconds: bool,
+) -> None:
+    token = {study.fixed().encoder: (0.0, 0.0)}
+    measured = Measured(time.time(), [steps] * 2, token, 100, 0, 10, 10, direct=2)
+    sample = Sample(Path(), "", [], Scored(), Scored(), Scored(), load=0.0, tokenise=0.0)
+    monkeypatch.setattr(estimates, "take_sample", lambda *_: sample)
+    monkeypatch.setattr(estimates, "measure_in_workers", lambda *_: [measured])
+    monkeypatch.setattr(estimates, "ForkServer", lambda *_: SimpleNamespace(close=lambda: None))
+    found = estimates.estimate(study, jobs=1)
+    known = (found.between, found.trial, found.training)
+    assert [each is not None for each in known] == [between] * 3
+    assert (found.seconds is not None) == seconds
+    if between:
+        assert found.trial == pytest.approx(tuple(6 * each for each in steps))
 
 
 def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -> None:
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (2, 48)]
-    found = measure(kinds, take_sample([tiny], tmp_path), 1.0)
+    found = run_measure(kinds, tmp_path, 1.0)
     # a factor of 24 in work, which a busy machine does not turn round
-    assert 0 < found.steps[0] < found.steps[1] < 10
-    assert 0 < found.token[tiny.encoder] < 1e-2
+    assert 0 < found.steps[0][0] < found.steps[1][1] < 10
+    low, high = found.token[tiny.encoder]
+    assert 0 < low <= high < 1e-2
     assert found.memory > 50e6
     small, large = (operations(kind, load_inputs(kind)) for kind in kinds)
     assert large / small == pytest.approx(24)
@@ -350,6 +438,7 @@ def test_a_study_is_estimated_as_it_then_runs(
     # what a busy machine leaves no time for is derived
     assert 0 <= found.measured <= 2
     assert found.threads == max(1, torch.multiprocessing.cpu_count())
+    assert found.trial is not None
     assert 0 < found.trial[0] <= found.trial[1] < 60
     assert found.memory > found.worker_memory > 50e6
     result = sweep(study, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)

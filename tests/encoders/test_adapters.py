@@ -24,6 +24,7 @@ from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.traits import describe_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
+from mtdlab.sweep.signals import StopRequest
 from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import check_encoder, load_inputs
@@ -207,7 +208,7 @@ def test_the_missing_package_is_named(
 def test_the_plan_counts_the_trained_weights(run_of: Settings, tmp_path: Path) -> None:
     """Checkpoints have the adapters, a saved model has all weights."""
     settings = run_of()
-    measured = measure([settings], take_sample([settings], tmp_path), 0.2)
+    measured = measure([settings], take_sample([settings], tmp_path), 0.2, StopRequest())
     parameters = list(load_inputs(settings).encoder.model.parameters())
     trained = [each for each in parameters if each.requires_grad]
     assert measured.weights == 4 * sum(each.numel() for each in parameters)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import nn
-from transformers import T5Config, T5EncoderModel
+from transformers import LxmertConfig, LxmertModel, T5Config, T5EncoderModel
 
 from mtdlab.encoders import hub
 from mtdlab.encoders.folders import PACKAGED, encoder_path
@@ -16,6 +16,7 @@ from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.pooling import encode, pool
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
+from tests.encoders.random_encoders import SIZE
 
 
 @pytest.fixture
@@ -89,15 +90,24 @@ def test_a_folder_without_a_tokenizer_is_refused(damaged: Path) -> None:
         load_encoder(str(damaged), 0.1)
 
 
-def test_an_encoder_of_an_unknown_family_is_refused(damaged: Path) -> None:
+def test_the_encoder_of_a_model_with_a_decoder_is_refused(damaged: Path) -> None:
+    """transformers would load it as the whole model, whose decoder would be drawn at random."""
     config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     T5EncoderModel(config).save_pretrained(damaged)
-    declare = r"family t5 are not known; .*: \[classifier_dropout, dropout_rate\], .* choose BERT"
+    with pytest.raises(MtdlabError, match="architecture 't5' is an encoder with a decoder"):
+        load_encoder(str(damaged), 0.1)
+
+
+def test_an_encoder_of_an_unknown_family_is_refused(damaged: Path) -> None:
+    config = LxmertConfig(vocab_size=40, l_layers=1, x_layers=1, r_layers=1, **SIZE)
+    LxmertModel(config).save_pretrained(damaged)
+    declare = r"family lxmert are not known; .*: \[attention_.*, hidden_.*\], .* choose BERT"
     with pytest.raises(MtdlabError, match=declare):
         load_encoder(str(damaged), 0.1)
-    # its decoder would need text too
-    with pytest.raises(MtdlabError, match="the family t5 gives no token vectors of text"):
-        load_encoder(str(damaged), 0.1, "dropout_rate")
+    # it needs an image too
+    fields = "attention_probs_dropout_prob,hidden_dropout_prob"
+    with pytest.raises(MtdlabError, match="the family lxmert gives no token vectors of text"):
+        load_encoder(str(damaged), 0.1, fields)
 
 
 def test_an_unreachable_hub_is_not_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

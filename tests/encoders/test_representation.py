@@ -17,7 +17,7 @@ from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import cut, encode
-from mtdlab.encoders.saved import saved_representation
+from mtdlab.encoders.saved import SavedRun, saved_run
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -178,15 +178,38 @@ def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encode
 
 
 def test_a_saved_model_is_read_with_its_representation(tiny_encoder: Path, tmp_path: Path) -> None:
-    assert saved_representation(str(tiny_encoder)) is None
-    assert saved_representation("builtin") is None
+    assert saved_run(str(tiny_encoder)) is None
+    assert saved_run("builtin") is None
     run = tmp_path / "mtdlab" / "run.json"
     run.parent.mkdir()
     run.write_text('{"settings": {"pooling": "mask", "prompt": "the {sentence} {mask}"}}')
-    assert saved_representation(str(tmp_path)) == Representation("mask", "the {sentence} {mask}")
+    read = Representation("mask", "the {sentence} {mask}")
+    assert saved_run(str(tmp_path)) == SavedRun(read, "float32")
+    run.write_text('{"settings": {"pooling": "mean"}, "precision": "bfloat16"}')
+    assert saved_run(str(tmp_path)) == SavedRun(Representation("mean"), "bfloat16")
     run.write_text('{"settings": {"pooling": "mask"}}')
     with pytest.raises(MtdlabError, match=r"run\.json: is damaged \(pooling mask needs a prompt"):
-        saved_representation(str(tmp_path))
+        saved_run(str(tmp_path))
+    run.write_text('{"settings": {"pooling": "mean"}, "precision": "float8"}')
+    with pytest.raises(MtdlabError, match=r"run\.json: is damaged \(unknown precision 'float8'"):
+        saved_run(str(tmp_path))
+
+
+@pytest.mark.parametrize("here", [torch.float32, torch.bfloat16])
+def test_the_precision_is_the_recorded_one_or_float32_on_every_machine(
+    tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch, here: torch.dtype
+) -> None:
+    """`auto` depends on the machine, published digits on the precision."""
+    monkeypatch.setattr("mtdlab.device._has_bfloat16", lambda _device: here is torch.bfloat16)
+
+    def loaded(**given: str) -> torch.dtype:
+        return mtdlab.load_encoder(str(tiny_encoder), device="cpu", **given).embedder.device.dtype
+
+    assert loaded() is torch.float32
+    assert loaded(precision="auto") is here
+    assert loaded(precision="bfloat16") is torch.bfloat16
+    with pytest.raises(MtdlabError, match="unknown precision 'half'; choose from auto, float32, b"):
+        loaded(precision="half")
 
 
 def test_encode_returns_a_vector_per_sentence_in_order(tiny_encoder: Path) -> None:

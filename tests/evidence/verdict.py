@@ -4,7 +4,8 @@ A study is S seeds by L levels, evenly spaced in log MTD from 5 to 200; score = 
 effect of the seed (standard deviation 5) + error (`errors.py`). Cells: 3 curves without a peak
 under every model of the errors, failed runs at high MTD, and peaks; 3 to 10 seeds, 5 to 20 levels.
 A verdict is false where the true scores contradict it: "peaked" where no inner level has a slope up
-to it and one down from it, "rising" or "falling" where the slope over all levels has not that sign,
+to it and one down from it, "rising" or "falling" where the slope over all levels or the last level
+less the first one has not that sign,
 "flat" where two levels differ by the margin or more.
 """
 
@@ -31,12 +32,24 @@ _PATTERNS = 5
 
 @dataclass(frozen=True)
 class Truth:
-    """True scores (L,), the model of the errors, and the share of runs that fail at high MTD."""
+    """True scores (L,), the model of the errors, and the share of runs that fail at high MTD.
+
+    `uneven`: all levels but the last are close together, from 5 to 8.
+    """
 
     name: str
     scores: Floats
     errors: str = "independent"
     failed: float = 0.0
+    uneven: bool = False
+
+    @property
+    def distance(self) -> Floats:
+        """The levels of MTD, (L,)."""
+        levels = len(self.scores)
+        if self.uneven:
+            return np.append(np.geomspace(5, 8, levels - 1), 200)
+        return np.geomspace(5, 200, levels)
 
     def draw(self, rng: np.random.Generator, tables: int, seeds: int) -> Floats:
         """Simulated studies, (B, S, L)."""
@@ -76,17 +89,23 @@ def list_truths(levels: int) -> Iterator[Truth]:
         yield Truth("peak of 5", 5 * tent, errors)
     for height in (1, 2):
         yield Truth(f"rise of {height}", height * place)
+    for best in ((5, 0, 3, 4.8, 0), (4.1, 0, 0, 2, 3, 4, 0)):
+        scores = np.interp(place, np.linspace(0, 1, len(best)), best)
+        yield Truth(f"best at the first level, {best}", scores)
+    for height in (2, 5):
+        yield Truth(f"peak of {height}, uneven levels", height * tent, uneven=True)
+        yield Truth(f"valley of {height}, uneven levels", -height * tent, uneven=True)
 
 
 def find_false(truth: Floats, distance: Floats) -> frozenset[str]:
     """The verdicts that these true scores contradict."""
     up, down = slope_contrasts(distance)
     centred = np.log(distance) - np.log(distance).mean()
-    slope = centred @ truth
+    slope, ends = centred @ truth, truth[-1] - truth[0]
     true = {
         "peaked": bool((np.minimum(up @ truth, down @ truth) > _ROUNDING).any()),
-        "rising": bool(slope > _ROUNDING),
-        "falling": bool(slope < -_ROUNDING),
+        "rising": bool(min(slope, ends) > _ROUNDING),
+        "falling": bool(max(slope, ends) < -_ROUNDING),
         "flat": bool(np.ptp(truth) < MARGIN),
     }
     return frozenset(name for name, holds in true.items() if not holds)
@@ -95,7 +114,7 @@ def find_false(truth: Floats, distance: Floats) -> frozenset[str]:
 def measure(truth: Truth, seeds: int, datasets: int, seed: int) -> dict[str, float | str]:
     """One cell of the table: shares of the verdicts, false ones, coverage."""
     levels = len(truth.scores)
-    distance = np.geomspace(5, 200, levels)
+    distance = truth.distance
     rng = np.random.default_rng([seed, seeds, levels])
     patterns = _PATTERNS if truth.failed else 1
     best = truth.scores >= truth.scores.max() - _ROUNDING

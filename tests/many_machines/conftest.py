@@ -48,6 +48,8 @@ def train(settings, *, seed, checkpoints, report):
         done.with_suffix(".new").replace(done)
         report(step, settings["rate"] * step)
     log(f"end {step}", settings, seed)
+    if settings.get("fails"):
+        raise ValueError("as the study asks")
     return {"accuracy": 50 + settings["rate"] + seed}
 '''
 TRIALS = 12
@@ -69,22 +71,20 @@ class Runs:
     started: list[Started] = field(default_factory=list)
     trials: int = TRIALS
 
-    def write(self, seconds: float = 0.02, seeds: int = 3) -> None:
-        """Write the study; seconds: of each of the 5 steps of a trial; seeds: of its 4 levels."""
+    def write(self, seconds: float = 0.02, seeds: int = 3, *, fails: bool = False) -> None:
+        """Write the study; seconds: of each of the 5 steps of a trial; seeds: of its 4 levels.
+
+        fails   whether every trial fails after its last step
+        """
         self.trials = 4 * seeds
         (self.folder / "own.yaml").write_text(
             "study: own\nmetric: accuracy\n"
-            f"trainer: {{steps: {STEPS}, seconds: {seconds}}}\n"
+            f"trainer: {{steps: {STEPS}, seconds: {seconds}, fails: {str(fails).lower()}}}\n"
             f"search: {{rate: [1.0, 2.0, 3.0, 4.0]}}\nseeds: {list(range(seeds))}\n"
         )
 
-    def start(self, *words: str) -> Started:
-        """Start a command of mtdlab, or another module of Python, in the folder."""
-        if words[0] == "mtdlab":
-            places = {"MTDLAB_STORAGE": self.url}
-            forked = ForkedCommand(words[1:], self.folder, places, merged=True, constants=INTERVALS)
-            self.started.append(forked)
-            return forked
+    def start(self, *words: str) -> "subprocess.Popen[str]":
+        """Start a module of Python in the folder."""
         path = os.pathsep.join(filter(None, [str(self.folder), *sys.path]))
         variables = {"PYTHONPATH": path, "MTDLAB_STORAGE": self.url, "OMP_NUM_THREADS": "1"}
         process = subprocess.Popen(
@@ -98,9 +98,16 @@ class Runs:
         self.started.append(process)
         return process
 
-    def mtdlab(self, *words: str) -> Started:
+    def mtdlab(self, *words: str) -> ForkedCommand:
         """Start a command of mtdlab with the program."""
-        return self.start("mtdlab", *words, "--objective", "own:train")
+        return self.command(*words, "--objective", "own:train")
+
+    def command(self, *words: str) -> ForkedCommand:
+        """Start a command of mtdlab."""
+        places = {"MTDLAB_STORAGE": self.url}
+        forked = ForkedCommand(words, self.folder, places, merged=True, constants=INTERVALS)
+        self.started.append(forked)
+        return forked
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run a command of mtdlab with the program to its end; what it prints."""

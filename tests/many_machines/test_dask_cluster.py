@@ -6,7 +6,10 @@ import signal
 from importlib.util import find_spec
 
 import pytest
+from forked_commands import ForkedCommand
 
+from mtdlab.store import Store
+from mtdlab.store.recorded import read_recorded
 from tests.many_machines.conftest import INTERVALS, TRIALS, Runs, Started, ended
 
 pytestmark = pytest.mark.skipif(
@@ -45,9 +48,9 @@ class DaskCluster:
             )
         )
 
-    def sweep(self) -> Started:
+    def sweep(self, *options: str) -> ForkedCommand:
         """Start the sweep of the study on the cluster."""
-        words = ("sweep", "own.yaml", "--backend", "dask", "--scheduler", self.address)
+        words = ("sweep", "own.yaml", "--backend", "dask", "--scheduler", self.address, *options)
         return self.runs.mtdlab(*words)
 
 
@@ -57,7 +60,8 @@ def test_a_sweep_runs_on_a_cluster_whose_workers_are_killed_and_join(runs: Runs)
     for _ in range(2):
         cluster.start_worker()
     sweep = cluster.sweep()
-    runs.wait_for(lambda: len(runs.events("end")) >= 1)
+    # both workers are in tasks that end with the study
+    runs.wait_for(lambda: "[1/12] trial " in sweep.printed())
     cluster.workers[0].send_signal(signal.SIGKILL)
     cluster.start_worker()
     # while the second worker is in a task that ends with the study
@@ -69,14 +73,26 @@ def test_a_sweep_runs_on_a_cluster_whose_workers_are_killed_and_join(runs: Runs)
     runs.assert_complete(killed=1)
     assert sum(runs.events("begin").values()) in (TRIALS, TRIALS + 1)
     assert runs.processes() == {str(worker.pid) for worker in cluster.workers}
+    assert_failures_end_the_sweep(runs, cluster)
 
 
-def test_ctrl_c_at_the_client_saves_the_trials_of_the_cluster(runs: Runs) -> None:
+def assert_failures_end_the_sweep(runs: Runs, cluster: DaskCluster) -> None:
+    """The tasks of the workers go on until they learn of the end of the sweep."""
+    (runs.folder / "hurry").unlink()
+    runs.write(seconds=0.2, fails=True)
+    failing = cluster.sweep("--max-failed", "2", "--set", "study=failing")
+    assert "ValueError: as the study asks" in ended(failing, 1)
+    counts = Store(runs.url, read_recorded(runs.url, "failing").id).counts()
+    assert 2 <= counts["FAIL"] < TRIALS
+
+
+def test_a_sweep_without_a_worker_says_so_and_ctrl_c_saves_the_trials(runs: Runs) -> None:
     # longer than the two seconds in which a task learns of it
     runs.write(seconds=1)
     cluster = DaskCluster(runs)
-    cluster.start_worker()
     sweep = cluster.sweep()
+    runs.wait_for(lambda: says_that_no_worker_is_there(sweep, cluster))
+    cluster.start_worker()
     runs.wait_for(lambda: runs.events("begin"))
     os.kill(sweep.pid, signal.SIGINT)
     assert "Interrupted. Rerun to resume." in ended(sweep, 130)
@@ -87,6 +103,18 @@ def test_ctrl_c_at_the_client_saves_the_trials_of_the_cluster(runs: Runs) -> Non
     assert begun_at(runs)[1] >= 1
     os.kill(again.pid, signal.SIGTERM)
     ended(again, 143)
+    cluster.workers[0].send_signal(signal.SIGKILL)
+    # another sweep runs what is left
+    left = cluster.sweep()
+    runs.wait_for(lambda: says_that_no_worker_is_there(left, cluster))
+    runs.hurry()
+    runs.run("sweep", "own.yaml", "--jobs", "1")
+    assert f"is complete: {TRIALS} of {TRIALS} trials done" in ended(left)
+
+
+def says_that_no_worker_is_there(sweep: ForkedCommand, cluster: DaskCluster) -> bool:
+    said = f"no worker is connected to the dask scheduler {cluster.address}; the sweep waits"
+    return said in sweep.printed().replace("\n", " ")
 
 
 @pytest.mark.slow

@@ -31,18 +31,18 @@ Engine = Callable[[Runs, ExitStack], tuple[Kill, Callable[[], bool]]]
 
 def sweeps(runs: Runs, _: ExitStack) -> tuple[Kill, Callable[[], bool]]:
     """Three sweeps that share the study."""
-    return processes(runs, ("mtdlab", "sweep", "mtd", "--jobs", "1"))
+    return processes(runs, ("sweep", "mtd", "--jobs", "1"))
 
 
 def workers(runs: Runs, _: ExitStack) -> tuple[Kill, Callable[[], bool]]:
     """Three workers, as on three machines."""
-    ended(runs.start("mtdlab", "sweep", "mtd", "--jobs", "0"))
-    return processes(runs, ("mtdlab", "worker", "--study", "mtd", "--wait"))
+    ended(runs.command("sweep", "mtd", "--jobs", "0"))
+    return processes(runs, ("worker", "--study", "mtd", "--wait"))
 
 
 def processes(runs: Runs, words: tuple[str, ...]) -> tuple[Kill, Callable[[], bool]]:
     """The same command three times. One may end while the other's last trial is running."""
-    killed, *others = (runs.start(*words) for _ in range(WORKERS))
+    killed, *others = (runs.command(*words) for _ in range(WORKERS))
 
     def complete() -> bool:
         if any(process.poll() is None for process in others):
@@ -59,8 +59,7 @@ def dask(runs: Runs, _: ExitStack) -> tuple[Kill, Callable[[], bool]]:
     cluster = DaskCluster(runs)
     for _ in range(WORKERS):
         cluster.start_worker()
-    words = ("mtdlab", "sweep", "mtd", "--backend", "dask", "--scheduler", cluster.address)
-    sweep = runs.start(*words)
+    sweep = runs.command("sweep", "mtd", "--backend", "dask", "--scheduler", cluster.address)
 
     def complete() -> bool:
         if sweep.poll() is None:
@@ -77,7 +76,7 @@ def slurm(runs: Runs, context: ExitStack) -> tuple[Kill, Callable[[], bool]]:
         pytest.skip(f"no Slurm cluster can be started: {', '.join(missing)} not installed")
     cluster = context.enter_context(running_cluster(user_signal=True))
     resources = ("--tasks", str(WORKERS), "--time", "120", "--sbatch", "mem=900M", "--no-measure")
-    ended(runs.start("mtdlab", "slurm", "mtd", *resources))
+    ended(runs.command("slurm", "mtd", *resources))
     environment = f"ALL,OMP_NUM_THREADS=1,MTDLAB_STORAGE={runs.url}"
     cluster.run("sbatch", f"--export={environment}", str(runs.folder / "mtd.sbatch"))
 

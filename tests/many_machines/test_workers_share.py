@@ -26,7 +26,7 @@ def test_a_worker_takes_the_profile_and_set_of_the_sweep(runs: Runs) -> None:
         "search: {rate: [1.0]}\nprofiles: {two: {seeds: [7, 8]}}\n"
     )
     runs.run("sweep", "own.yaml", "--profile", "two", "--set", "trainer.steps=2", "--jobs", "0")
-    ended(runs.start("mtdlab", "rename", "own-two", "renamed"))
+    ended(runs.command("rename", "own-two", "renamed"))
     printed = runs.run("worker", "--study", "renamed")
     assert "2 of 2 trials done" in printed
     assert runs.events("end 2").keys() == {"1.0-7", "1.0-8"}
@@ -50,10 +50,10 @@ def test_stop_reaches_every_worker_through_the_database(runs_on_server: Runs) ->
     runs = runs_on_server
     runs.write(seconds=0.2, seeds=1)
     runs.run("sweep", "own.yaml", "--jobs", "0")
-    assert "no sweep or worker runs study own" in ended(runs.start("mtdlab", "stop", "own"))
+    assert "no sweep or worker runs study own" in ended(runs.command("stop", "own"))
     workers = [runs.mtdlab("worker", "--study", "own") for _ in range(2)]
     runs.wait_for(lambda: len(runs.events("begin")) >= 2)
-    printed = ended(runs.start("mtdlab", "stop", "own"))
+    printed = ended(runs.command("stop", "own"))
     for worker in workers:
         assert f"requested to stop: process {worker.pid} on " in printed
     for worker in workers:

@@ -50,15 +50,17 @@ REFUSED = {
     "own:later": "it is asynchronous or a generator; expected a plain function",
     "own:generated": "it is asynchronous or a generator",
     "broken:train": "--objective broken:train: RuntimeError: no data",
+    "ended:train": "--objective ended:train: SystemExit: no data",
     "sys:exit": "sys is no module of Python files",
 }
 
 
 @pytest.fixture
 def modules(folder: Path) -> Path:
-    """The functions in own.py, and a module that cannot be imported."""
+    """The functions in own.py, and two modules that cannot be imported."""
     (folder / "own.py").write_text(FUNCTIONS)
     (folder / "broken.py").write_text("raise RuntimeError('no data')\n")
+    (folder / "ended.py").write_text("raise SystemExit('no data')\n")
     return folder
 
 

@@ -99,11 +99,110 @@ def test_a_program_that_ends_its_process_fails_after_three_deaths(
     folder: Path, start: Start
 ) -> None:
     text = "import os\ndef train(settings, *, seed, checkpoints, report):\n    report(1, 1.0)\n"
-    text += "    if settings['rate'] == 1.0: os._exit(9)\n    return {'accuracy': 1.0}\n"
+    # also with the exit code of success
+    text += "    if settings['rate'] == 1.0: os._exit(9 * seed)\n    return {'accuracy': 1.0}\n"
     (folder / "own.py").write_text(text)
     finish(start("--jobs", "2"), code=3)
     states = query(folder, "SELECT state, reason_code, deaths FROM mtdlab_trials ORDER BY position")
     assert states == [("FAIL", "interrupted", 3), ("COMPLETE", "", 0)] * 2
+
+
+def test_a_program_that_ends_its_sweep_as_if_it_were_done_fails_after_three_deaths(
+    folder: Path, start: Start
+) -> None:
+    """With one job its process is that of the sweep, whose exit code is then the program's."""
+    write_study(folder, steps=1, seconds=0, seeds=1)
+    text = "import os\ndef train(settings, *, seed, checkpoints, report):\n"
+    text += "    if settings['rate'] == 1.0: os._exit(0)\n    return {'accuracy': 1.0}\n"
+    (folder / "own.py").write_text(text)
+    for _ in range(3):
+        finish(start("--jobs", "1"))
+    assert "failed: trial 0: its process died 3 times" in finish(start("--jobs", "1"), code=3)
+    states = query(folder, "SELECT state, reason_code FROM mtdlab_trials ORDER BY position")
+    assert states == [("FAIL", "interrupted"), ("COMPLETE", "")]
+
+
+FORKING = """
+import os, sys
+def train(settings, *, seed, checkpoints, report):
+    child = os.fork()
+    if child:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        report(1, 5.0)
+        return {"accuracy": code}
+    if seed == 0:
+        return {"accuracy": 99.0}
+    if seed == 1:
+        raise ValueError("in the fork")
+    if seed == 2:
+        sys.exit(7)
+    report(2, 99.0)
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_process_that_a_program_forks_records_nothing(
+    folder: Path, start: Start, jobs: str
+) -> None:
+    (folder / "own.py").write_text(FORKING)
+    study = STUDY.replace("[1.0, 2.5]", "[1.0]").replace("[0, 1]", "[0, 1, 2, 3]")
+    (folder / "own.yaml").write_text(study)
+    printed = finish(start("--jobs", jobs))
+    scores = query(folder, "SELECT score FROM mtdlab_trials ORDER BY seed")
+    assert scores == [(0.0,), (1.0,), (7.0,), (1.0,)]
+    assert printed.count("which code of the user forked from process") == 3
+    assert "returned: only the latter records a result; end the forked one with os._exit" in printed
+    assert "raised ValueError: in the fork: only the latter" in printed
+
+
+CLOSING = """
+import os, sys
+def train(settings, *, seed, checkpoints, report):
+    if seed == 0:
+        sys.stdout.close()
+        sys.stderr.close()
+    elif seed == 1:
+        for number in range(3):
+            os.close(number)
+    elif seed == 2:
+        sys.stdout = sys.stderr = None
+    else:
+        print("seed 3 prints")
+        sys.stdin.close()
+    return {"accuracy": 50.0}
+"""
+
+
+def test_a_program_that_closes_the_standard_streams_hides_no_output(
+    folder: Path, start: Start
+) -> None:
+    (folder / "own.py").write_text(CLOSING)
+    study = STUDY.replace("[1.0, 2.5]", "[1.0]").replace("[0, 1]", "[0, 1, 2, 3]")
+    (folder / "own.yaml").write_text(study)
+    printed = finish(start("--jobs", "1"))
+    for line in ("[4/4] trial 3 seed 3", "seed 3 prints", "complete: 4 of 4 trials done"):
+        assert line in printed
+
+
+LEAVING = """
+import threading, time, mtdlab.user_code
+mtdlab.user_code.THREAD_SECONDS = 0.1
+threading.Thread(target=time.sleep, args=(600,), name="uploader").start()
+def train(settings, *, seed, checkpoints, report):
+    return {"accuracy": 50.0}
+"""
+
+
+def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path) -> None:
+    """Neither the sweep nor its workers: each of them imports the program."""
+    (folder / "own.py").write_text(LEAVING)
+    words = ["sweep", "own.yaml", "--objective", "own:train", "--jobs", "2"]
+    command = [sys.executable, "-m", "mtdlab", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "complete: 4 of 4 trials done" in done.stdout
+    ended = "ended while threads run that code of the user has left: uploader"
+    assert done.stderr.count(ended) > 1
 
 
 def test_a_worker_of_a_program_imports_none_of_the_trainer_s_packages() -> None:

@@ -111,6 +111,9 @@ FAILED = {
     "sys.exit(3)": "own:train called sys.exit(3)",
     "raise RuntimeError('out of memory')": "oom: out of memory",
     "raise ValueError('bad\\n rate')": "ValueError: bad rate",
+    "raise GeneratorExit": "GeneratorExit",
+    "raise type('Own', (BaseException,), {})('stop')": "Own: stop",
+    "raise type('Own', (Exception,), {'__str__': lambda _: 1 / 0})": "Own: (its message raises",
     "return {'accuracy': 1.0, 'per_item': [1]}": "own:train: the items of accuracy in per_item are",
     "return {'accuracy': 1.0, 'per_item': [0, 1]}": "own:train: the items of accuracy in",
     "return {'accuracy': math.nan}": "own:train returned accuracy nan; expected a finite number",
@@ -140,6 +143,39 @@ def test_a_wrong_result_fails_its_trial_with_a_sentence(
     if "raise" in body:
         assert "own.py" in query(folder, "SELECT traceback FROM mtdlab_trials")[0][0]
     assert not (folder / "models" / ".checkpoints").exists()
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_what_cannot_be_imported_is_not_recorded(folder: Path, run: Command) -> None:
+    """Numbers whose squares overflow, as scores, as reports and with a pruner that reads these."""
+    bodies = (
+        "return {'accuracy': 1e308}",
+        "return {'accuracy': 1.0, 'other': -1e200}",
+        "return {'accuracy': 10**5000}",
+        "report(1, 1e40)",
+        "report(1, 10**400)",
+        "return {'accuracy': 9e29, 'per_item': [2e30, -2e29]}",
+        "report(1, 9e29)",
+    )
+    cases = "".join(f"if settings['rate'] == {at}:\n    {body}\n" for at, body in enumerate(bodies))
+    rates = ", ".join(map(str, range(len(bodies))))
+    text = STUDY.replace("1.0, 2.5", rates).replace("[0, 1]", "[0]\npruner: median")
+    write(folder, f"{cases}return {{'accuracy': -9e29}}", text)
+    run(SWEEP, code=3)
+    assert trials()["state"].tolist() == ["FAIL"] * 6 + ["COMPLETE"]
+    assert set(trials()["reason_code"][:6]) == {"error"}
+    beyond = "numbers within 1e+30 of 0 are recorded"
+    assert trials()["reason"].tolist()[:-1] == [
+        f"accuracy is 1.000e+308; {beyond}",
+        f"other is -1.000e+200; {beyond}",
+        f"own:train returned 'accuracy', which is 1.000e+5000; {beyond}",
+        f"the score after step 1 is 1.000e+40; {beyond}",
+        f"the score after step 1 is 1.000e+400; {beyond}",
+        "own:train: item 1 of accuracy in per_item is 2e+30; expected a number within 1e+30 of 0",
+    ]
+    for line in ("show own", "show own 0", "report own", "doctor", "export-study own --out x.db"):
+        run(line)
+    run("import-study x.db --storage other.db")
 
 
 def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run: Command) -> None:

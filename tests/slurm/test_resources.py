@@ -85,6 +85,16 @@ def test_without_an_estimate_nothing_is_invented() -> None:
     assert found.lead == LEAD_SECONDS
 
 
+def test_an_estimate_without_a_time_gives_memory_and_cores() -> None:
+    found = derive(24, ESTIMATE | {"trial": None}, tasks=3)
+    assert found.seconds == 60 * resources.UNKNOWN_MINUTES
+    assert found.reasons["time"].startswith("without an estimate of the time;")
+    assert found.memory == derive(24, ESTIMATE, tasks=3).memory
+    assert found.cpus == 2
+    # an evaluation may be in progress when the signal arrives
+    assert found.lead == LEAD_SECONDS + 10
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("1", 60), ("90", 5400), ("01:30:00", 5400), ("2-00:00:30", 172830), ("0:01:00", 60)],

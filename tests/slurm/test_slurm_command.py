@@ -6,10 +6,17 @@ import re
 import shlex
 import stat
 import sys
+import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mtdlab.cost.measure import Measured, measure
+from mtdlab.cost.sample import Sample
+from mtdlab.sweep.signals import StopRequest
 from tests.commands.conftest import Command, command, folder, query
 
 PROGRAM = """
@@ -178,9 +185,25 @@ def test_a_folder_without_permission_is_named(command: Command, tmp_path: Path) 
     assert "the script cannot be written (permission denied)" in done.stderr
 
 
+def measure_here(
+    _server: object, _modules: object, kinds: Any, sample: Sample, seconds: float, _jobs: int
+) -> list[Measured]:
+    """In this process, with other durations: those of workers are tested with the estimate."""
+    found = measure(kinds, sample, seconds, StopRequest())
+    steps, token = [(0.01, 0.01)] * len(kinds), dict.fromkeys(found.token, (1e-5, 1e-5))
+    return [replace(found, imported=time.time(), steps=steps, token=token)]
+
+
 def test_the_estimate_gives_time_and_memory(
-    command: Command, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path
+    command: Command,
+    tiny_encoder: Path,
+    tiny_corpus: Path,
+    tiny_pairs: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mtdlab.cost.estimate.ForkServer", lambda *_: nullcontext())
+    monkeypatch.setattr("mtdlab.cost.estimate.closing", lambda server: server)
+    monkeypatch.setattr("mtdlab.cost.estimate.measure_in_workers", measure_here)
     tiny = (
         f"--set trainer.encoder={tiny_encoder} --set trainer.corpus={tiny_corpus} "
         f"--set trainer.evaluation={tiny_pairs} --set trainer.steps=3 "
@@ -195,7 +218,7 @@ def test_the_estimate_gives_time_and_memory(
     assert re.search(r"^  memory  \d+ M: 1.5 x \d+ M measured$", done.stdout, re.MULTILINE)
     text = Path("mtd.sbatch").read_text()
     assert re.search(r"^#SBATCH --mem=\d+00M$", text, re.MULTILINE)
-    assert re.search(r"^#SBATCH --time=00:[0-5][05]:00$", text, re.MULTILINE)
+    assert re.search(r"^#SBATCH --time=\d\d:[0-5][05]:00$", text, re.MULTILINE)
     without = command(f"slurm mtd {tiny} --no-measure").stdout
     assert "  memory  not set" in without
     assert "SBATCH --mem" not in Path("mtd.sbatch").read_text()

@@ -1,6 +1,7 @@
 """The password of a storage URL appears nowhere."""
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from stub_store import claim_trial, new_store
@@ -33,6 +34,18 @@ SECRET = "s3cr3t/x:y"
             f"mtdlab sweep a --storage 'postgresql://h/db?user=u&password={SECRET}&sslmode=allow'",
             "mtdlab sweep a --storage 'postgresql://h/db?user=u&password=***&sslmode=allow'",
         ),
+        (
+            f"mtdlab sweep a --storage 'postgresql://h/db?PASSWORD={SECRET} 2&SSLPassword=x'",
+            "mtdlab sweep a --storage 'postgresql://h/db?PASSWORD=***&SSLPassword=***'",
+        ),
+        (
+            f"mtdlab sweep a --storage 'postgresql://h/db?p%61ssword={SECRET}&passfile=/a/b'",
+            "mtdlab sweep a --storage 'postgresql://h/db?p%61ssword=***&passfile=/a/b'",
+        ),
+        (
+            "mtdlab sweep a.yaml --storage 'a?b&password=1.db'",
+            "mtdlab sweep a.yaml --storage 'a?b&password=1.db'",
+        ),
         ("mtdlab sweep a.yaml --storage x.db", "mtdlab sweep a.yaml --storage x.db"),
         ("mtdlab  sweep 'a b'", "mtdlab  sweep 'a b'"),
         (f"not closed ' x://u:{SECRET}@h", "not closed ' x://u:***@h"),
@@ -48,6 +61,7 @@ def test_a_command_is_recorded_without_the_password(command: str, expected: str)
         "postgresql+psycopg://u:pa@ss/w0rd@h/db",
         "postgresql+psycopg://u:pa@ss/w0rd%40x@h/db",
         "postgresql+psycopg://u:pa@h/db?options=ss/w0rd@x",
+        "postgresql+psycopg://u:pa?x=ss/w0rd@h/db",
     ],
 )
 def test_nothing_is_printed_of_a_url_that_cannot_be_parsed_for_certain(
@@ -69,8 +83,14 @@ def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     assert sqlite_file(f"sqlite:///{tmp_path}/a@b@c.db") == tmp_path / "a@b@c.db"
 
 
-def test_a_password_in_a_query_is_not_shown() -> None:
-    assert mask(f"postgresql://u@h/db?password={SECRET}") == "postgresql://u@h/db?password=***"
+@pytest.mark.parametrize("key", ["password", "PASSWORD", "p%61ssword", "%50ASSWORD", "sslpassword"])
+def test_a_password_in_a_query_is_not_shown(key: str) -> None:
+    url = f"postgresql://u@h/db?{key}={SECRET}&user=passfile"
+    assert mask(url) == f"postgresql://u@h/db?{unquote(key)}=***&user=passfile"
+
+
+def test_the_name_of_a_file_of_passwords_is_shown() -> None:
+    assert mask("postgresql://u@h/db?passfile=a") == "postgresql://u@h/db?passfile=a"
 
 
 def test_neither_the_recorded_command_nor_a_message_has_the_password(
@@ -91,6 +111,9 @@ def test_neither_the_recorded_command_nor_a_message_has_the_password(
     [
         f"postgresql+psycopg://u:{SECRET}@127.0.0.1:1/db",
         "postgresql+psycopg://u:s3cr3t@127.0.0.1:port/db",
+        f"postgresql+psycopg://u@127.0.0.1:1/db?PASSWORD={SECRET}",
+        f"postgresql+psycopg://u@127.0.0.1:1/db?p%61ssword={SECRET}",
+        f"postgresql+psycopg:/u:{SECRET}@h/db",
         f"nosuchdatabase://u:{SECRET}@h/db",
         f"postgresql+nosuchdriver://u:{SECRET}@h/db",
         f"postgresql+psycopg:/u:{SECRET}@h://db",

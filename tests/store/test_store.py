@@ -1,5 +1,6 @@
 """Reading of stored studies as frames: values, order, missing values, 10,000 trials."""
 
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from analysis.data.frames import (
 from analysis.report import write_report
 from mtdlab import load_study
 from mtdlab.config import Unit
-from mtdlab.errors import NothingToReport, StorageError
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError
+from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.database import translate_errors
 from mtdlab.store.owner import this_process
@@ -75,6 +77,41 @@ def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
     assert dict(zip(study.scores["task"], study.scores["score"], strict=True)) == scores
 
 
+FAR = np.array([np.nan, 1, -2e30], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        (Result("COMPLETE", values={"score": 1.0, "alignment": 1e31}), r"alignment is 1\.000e\+31"),
+        (Result("COMPLETE", scores={"sts_test": -1e308}), r"sts_test is -1\.000e\+308"),
+        (Result("COMPLETE", arrays={"curve/loss": FAR}), r"a number of curve/loss is -2\.000e\+30"),
+        (Result("PRUNED", arrays={"spectrum/after": FAR * np.inf}), "spectrum/after is infinite"),
+        (
+            Result("COMPLETE", items={"x": values_in_points(FAR, "d")}),
+            "a number of items of x is -2",
+        ),
+        (
+            Result("COMPLETE", items={"x": similarities([0, 1], [1, 1e31], "d")}),
+            r"a number of gold scores of x is 1\.000e\+31",
+        ),
+    ],
+)
+def test_a_result_that_could_not_be_imported_fails_its_trial(
+    store: Store, url: str, result: Result, reason: str
+) -> None:
+    finish(store, result)
+    trial = load_study("small", url).trials.iloc[0]
+    assert (trial["state"], trial["reason_code"]) == ("FAIL", "error")
+    assert re.fullmatch(f".*{reason}.*; numbers within 1e\\+30 of 0 are recorded", trial["reason"])
+
+
+def test_the_furthest_number_is_recorded(store: Store, url: str) -> None:
+    far = np.array([-1e30, np.nan, 1e30], np.float32)
+    finish(store, Result("COMPLETE", values={"score": -1e30}, arrays={"spectrum/after": far}))
+    assert load_study("small", url).trials["score"].tolist() == [-1e30]
+
+
 def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> None:
     for lowest in (0.5, 0.25):
         arrays = {
@@ -121,6 +158,22 @@ def test_a_missing_or_infinite_score_is_missing(store: Store, url: str) -> None:
     trials = load_study("small", url).trials
     assert trials["score"].isna().all()
     assert trials["reason"].tolist() == ["", "the loss is nan at step 1", "collapsed"]
+
+
+def test_a_sweep_on_a_clock_that_no_import_takes_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtdlab.store.store.LATEST", 1e9)
+    with pytest.raises(MtdlabError, match=r"seconds since 1970, .*; set the clock of its machine$"):
+        store.begin_sweep(this_process())
+    assert store.live_sweeps() == []
+
+
+def test_a_file_that_was_removed_meanwhile_is_named(tmp_path: Path) -> None:
+    store = new_store(f"sqlite:///{tmp_path / 'own.db'}", Unit("a", 0, {}))
+    (tmp_path / "own.db").unlink()
+    with pytest.raises(StorageError, match=r"own.db: .*; the file was moved or removed while it"):
+        store.begin_sweep(this_process())
 
 
 def test_only_the_owner_writes(store: Store) -> None:

@@ -85,6 +85,10 @@ class ForkedCommand:
                 path.unlink()
         return self._printed
 
+    def printed(self) -> str:
+        """What it has printed on standard output so far."""
+        return self._output[0].read_text(encoding="utf-8")
+
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:

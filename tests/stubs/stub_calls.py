@@ -55,6 +55,11 @@ def fail(_stop: StopRequest) -> FinishedTrial:
     raise StorageError("the database is gone")
 
 
+def interrupt(_stop: StopRequest) -> FinishedTrial:
+    """As code of the user that raises the exception of Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def break_down(_stop: StopRequest) -> FinishedTrial:
     """An error of the program."""
     raise ZeroDivisionError("division by zero")

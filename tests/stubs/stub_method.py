@@ -11,6 +11,8 @@ with the right state. What the file `stub.json` of the working folder holds happ
     die             points (`stub_sweep.POINTS`) at each of which a process ends, once
     always_die      a configuration's seed whose trials end their process at step 3
     fail            a configuration's seed whose trials fail
+    fork            whether a process forks itself at step 3, and waits for its fork's exit code,
+                    which it writes to `forked.txt`
     host            the name of this machine for its owners
     silent_seconds  after which an owner on another machine counts as dead
 
@@ -116,6 +118,9 @@ def train(monitor: Any) -> tuple[Result, Trained | None]:
                     os.kill(os.getpid(), KILLED)
                 if settings.seed == chosen.get("fail") and state.step == 3:
                     raise TrialError("the loss is nan at step 3", "nan_loss")
+                if chosen.get("fork") and state.step == 3 and (child := os.fork()):
+                    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+                    Path("forked.txt").write_text(f"{code}")
                 monitor(state.step, None)
                 if state.step % chosen.get("checkpoint_every", 2) == 0:
                     monitor._save()

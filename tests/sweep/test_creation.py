@@ -7,9 +7,13 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from optuna.storages._rdb.models import BaseModel
+from sqlalchemy import create_engine
 from stub_sweep import StubSweep
 
 from mtdlab.store import list_studies
+from mtdlab.store.database import writing_engine
+from mtdlab.store.names import refuse_foreign
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written
 from tests.store.make_database import GRID
@@ -40,6 +44,14 @@ def test_sweeps_that_begin_at_once_create_one_study(
         assert counts == [{"WAITING": 8}] * SWEEPS
         [listed] = list_studies(url)
         assert (listed.name, listed.planned) == ("grid", 8)
+
+
+def test_a_study_is_looked_for_while_another_process_creates_optunas_tables(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    writing_engine(url)
+    for table in BaseModel.metadata.sorted_tables:
+        table.create(create_engine(url))
+        refuse_foreign(url, "grid")
 
 
 @pytest.mark.slow

@@ -36,6 +36,15 @@ def test_a_model_whose_saving_kills_the_process_does_not_cost_the_result(tmp_pat
     assert any("model not saved: the trial's process has died 2 times" in note for note in notes)
 
 
+def test_a_fork_that_a_method_leaves_ends_at_the_next_step(tmp_path: Path) -> None:
+    """It would record the trial, and go on as a second sweep that prints its own end."""
+    study = StubSweep(tmp_path, configurations=1, seeds=1, steps=6, options={"fork": True})
+    printed = study.run("--jobs", "1")
+    study.assert_complete()
+    assert (tmp_path / "forked.txt").read_text() == "1"
+    assert "raised ClaimLost: only the process that claimed a trial may report" in printed
+
+
 @pytest.mark.slow
 def test_a_trial_that_kills_its_sweep_three_times_fails(tmp_path: Path) -> None:
     """With one worker the sweep dies itself: the next one finds its trial and counts the death."""

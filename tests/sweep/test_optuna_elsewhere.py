@@ -1,14 +1,19 @@
 """What another program does in Optuna's tables while a sweep runs or afterwards."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import optuna
 import pytest
 from stub_sweep import StubSweep
 
+from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.store.invariants import Problem
+from mtdlab.store.plans import record_plan
 from mtdlab.sweep.doctor import examine
+from mtdlab.sweep.exchange import delete_study, export_study, rename_study
 
 
 def make(folder: Path, **options: object) -> StubSweep:
@@ -60,3 +65,64 @@ def disagreements(study: StubSweep) -> list[Problem]:
     """Of the two records."""
     found = examine(f"sqlite:///{study.database}", study.folder / "models", "stubs")
     return [each for each in found.studies["stubs"] if "Optuna" in each.invariant]
+
+
+def snapshot(database: Path) -> str:
+    with closing(sqlite3.connect(database)) as connection:
+        return "\n".join(connection.iterdump())
+
+
+@pytest.mark.parametrize(("direction", "trials"), [("minimize", 3), ("maximize", 0)])
+def test_a_study_of_another_program_is_not_taken_over(
+    tmp_path: Path, direction: str, trials: int
+) -> None:
+    study = make(tmp_path)
+    url = f"sqlite:///{study.database}"
+    optuna.create_study(study_name="stubs", storage=url, direction=direction).optimize(
+        lambda trial: trial.suggest_float("x", 0, 1), n_trials=trials
+    )
+    before = snapshot(study.database)
+    printed = study.run(code=4)
+    assert "has a study stubs in Optuna's tables that mtdlab did not write" in printed
+    with pytest.raises(StorageError, match=r"optuna delete-study --study-name stubs$"):
+        record_plan(url, "stubs", {}, "0" * 64)
+    assert snapshot(study.database) == before
+
+
+def test_what_mtdlab_did_not_record_is_neither_deleted_nor_renamed(tmp_path: Path) -> None:
+    study = make(tmp_path)
+    study.run()
+    url, models = f"sqlite:///{study.database}", study.folder / "models"
+    optuna.create_study(study_name="other", storage=url)
+    for act in (
+        lambda: delete_study("other", url, models),
+        lambda: rename_study("other", "new", url, models),
+        lambda: export_study("other", url, tmp_path / "out.db"),
+    ):
+        with pytest.raises(NothingToReport, match=r"study other of .* is in Optuna's tables alone"):
+            act()
+    # another program's takes the place of the copy
+    optuna.delete_study(study_name="stubs", storage=url)
+    theirs = optuna.create_study(study_name="stubs", storage=url)
+    theirs.tell(theirs.ask(), 7.0)
+    [problem] = disagreements(study)
+    assert problem.found == "Optuna's tables have a study of this name that mtdlab did not write"
+    assert "stubs in Optuna's tables that mtdlab did not write" in study.run(code=4)
+    rename_study("stubs", "new", url, models)
+    delete_study("new", url, models)
+    assert theirs.trials[0].value == 7.0
+    assert set(optuna.get_all_study_names(url)) == {"other", "stubs"}
+
+
+def test_a_copy_that_is_minimised_is_not_written_to(tmp_path: Path) -> None:
+    """TPE would minimise the score."""
+    study = make(tmp_path)
+    study.run()
+    with closing(sqlite3.connect(study.database)) as connection, connection:
+        connection.execute("UPDATE study_directions SET direction = 'MINIMIZE'")
+    [problem] = disagreements(study)
+    assert problem.repair.startswith("optuna delete-study --study-name stubs, then rerun")
+    assert "stubs in Optuna's tables that mtdlab did not write" in study.run(code=4)
+    optuna.delete_study(study_name="stubs", storage=f"sqlite:///{study.database}")
+    study.run()
+    assert disagreements(study) == []

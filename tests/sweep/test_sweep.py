@@ -166,10 +166,12 @@ def test_a_failed_trial_is_recorded_with_its_reason_and_the_sweep_goes_on(
         (MemoryError(), "oom: out of memory"),
         (RuntimeError("CUDA out of memory. Tried"), "oom: out of memory"),
         (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+        (SystemExit(3), "SystemExit: 3"),
+        (GeneratorExit(), "GeneratorExit"),
     ],
 )
 def test_what_breaks_in_training_is_a_failed_trial(
-    sweep, url, monkeypatch, error: Exception, reason: str
+    sweep, url, monkeypatch, error: BaseException, reason: str
 ) -> None:
     def broken(*_: object) -> None:
         raise error

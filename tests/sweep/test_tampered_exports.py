@@ -40,7 +40,7 @@ sampler: random
 trials: 2
 seeds: [0]
 """
-QUICK = 24
+QUICK = 12
 SLOW = int(os.environ.get("MTDLAB_TAMPERED", "2000"))
 AT_ONCE = 100
 """Variants of one test."""
@@ -245,7 +245,7 @@ def test_an_export_that_was_not_changed_is_imported(
 def test_a_few_changed_exports(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seeds = range(0, 7 * QUICK, 7)
+    seeds = range(0, 14 * QUICK, 14)
     assert {try_variant(folder, tmp_path, seed, monkeypatch) for seed in seeds} == {True, False}
 
 

@@ -182,6 +182,13 @@ def test_a_signal_to_a_worker_stops_all_of_them(
     assert started() == []
 
 
+def test_an_interrupt_that_a_worker_s_code_raises_stops_the_sweep() -> None:
+    stop, call = StopRequest(), (stub_calls.interrupt, ())
+    with closing(Workers(2, 1, call, stop, lambda *_: False)) as running:
+        assert list(running.run(3)) == []
+    assert stop.number == signal.SIGINT
+
+
 SCRIPT = """
 from contextlib import closing
 from pathlib import Path

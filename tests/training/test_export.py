@@ -145,7 +145,15 @@ def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -
         ),
         (
             {"method": "simcse"},
-            ["the other sentences of a batch of 8", "SimCSE (Gao", "on the dev pairs"],
+            [
+                "the other sentences of a batch of 8",
+                "SimCSE (Gao",
+                "the best of 6 on the dev pairs",
+            ],
+        ),
+        (
+            {"method": "simcse", "select_on": "last"},
+            ["checkpoint is that of step 6, the last: none was selected."],
         ),
     ],
     ids=str,

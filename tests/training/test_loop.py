@@ -25,7 +25,7 @@ from mtdlab.methods.queue import KeyQueue
 from mtdlab.settings import Representation
 from mtdlab.testing import _assert_same_run
 from mtdlab.training.inputs import RunInputs, check_inputs, load_inputs
-from mtdlab.training.loop import train
+from mtdlab.training.loop import start, train
 from tests.conftest import CPU, Settings, branch_of
 from tests.training.conftest import run
 
@@ -210,6 +210,32 @@ def test_the_best_checkpoint_has_the_best_score_of_its_pairs(
     model.load_state_dict(outcome.weights)
     again = inputs.test.evaluate(inputs.test.embed(Embedder(model, Representation("cls"), CPU)))
     assert again == outcome.after.test
+
+
+def test_the_last_checkpoint_is_scored_where_none_is_selected(settings_of: Settings) -> None:
+    """The same run, whose best score on dev is an earlier one; resumed before its end."""
+    given = {"steps": 24, "evaluate_every": 2, "learning_rate": 5e-3}
+    settings = settings_of(**given, select_on="last")
+    inputs = load_inputs(settings)
+    dev, last = (train(each, inputs) for each in (settings_of(**given), settings))
+    assert dev.best_step < last.best_step == 24
+    np.testing.assert_array_equal(dev.curve["score"], last.curve["score"])
+    assert last.after.dev.score == pytest.approx(float(last.curve["score"][-1]), abs=1e-4)
+    assert last.after.dev.score < dev.after.dev.score
+
+    def stop(step: int, _evaluation: Evaluation | None) -> None:
+        if step == 13:
+            raise InterruptedError("after step 13")
+
+    state = start(settings, inputs)
+    with pytest.raises(InterruptedError, match="after step 13"):
+        train(settings, inputs, stop, state)
+    saved = copy.deepcopy(state.state_dict())
+    resumed = start(settings, inputs)
+    resumed.load_state_dict(saved)
+    again = train(settings, inputs, state=resumed)
+    assert again.best_step == 24
+    assert all(torch.equal(again.weights[name], value) for name, value in last.weights.items())
 
 
 def test_the_test_pairs_are_scored_once_and_do_not_affect_training(settings_of: Settings) -> None:

@@ -21,19 +21,20 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "precision"), [("sncse", "bfloat16"), ("hicl", "float32"), ("hicl-sncse", "float32")]
+)
 def test_a_saved_model_gives_the_vectors_that_were_evaluated(
-    case: str, settings_of: Settings, tmp_path: Path
+    case: str, precision: str, settings_of: Settings, tmp_path: Path
 ) -> None:
-    settings = settings_of(**CASES[case], steps=2)
+    settings = settings_of(**CASES[case], steps=2, precision=precision)
     inputs = load_inputs(settings)
     state = start(settings, inputs)
     outcome = train(settings, inputs, state=state)
     folder = tmp_path / "model"
     save_model(folder, settings, inputs, outcome, {})
 
-    # as load_encoder chooses it
-    device = choose_device(settings.model_copy(update={"precision": "auto"}))
+    device = choose_device(settings)
     sentences = ["the dog runs", "a cat sleeps in the garden again today", "the"]
     own = Sentences(sentences, inputs.encoder.tokenizer, MAX_LENGTH, settings.prompt)
     evaluated = own.embed(Embedder(state.method.encoder, settings.representation, device))

@@ -107,7 +107,7 @@ def show(info: Configurations) -> tuple[Table, ...]:
     effects = make_table(
         _tabulate_effects(info),
         caption="Effect of each setting: its best value less its worst, averaged over the other "
-        f"settings, with a {PERCENT} CI that is simultaneous for all pairs of its values.",
+        f"settings, with a {PERCENT} CI that is simultaneous for all values of all settings.",
         csv="effects",
     )
     return configurations, effects

@@ -8,7 +8,7 @@ from analysis.statistics.curves import compute_correlations
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """None where no seed has three levels of MTD."""
+    """None where no seed has enough levels of MTD."""
     table = compute_correlations(context.curve_trials)
     return table if len(table) else None
 

@@ -10,7 +10,7 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
-from analysis.report.cells import PERCENT, clean, make_table
+from analysis.report.cells import PERCENT, clean, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.methods import compute_method_properties, with_methods
 
@@ -107,6 +107,20 @@ def _describe_presets(info: Methods) -> Iterator[str]:
         yield f"Presets: {', '.join(each)}."
 
 
+def _describe_rate(info: Methods) -> str:
+    """That all methods ran with one learning rate; empty where they differ, or it is not known."""
+    if "learning_rate" not in info.runs:
+        return ""
+    rates = pd.to_numeric(info.runs["learning_rate"], errors="coerce").unique()
+    if len(rates) != 1 or not np.isfinite(rates[0]):
+        return ""
+    rate = number(float(rates[0]))
+    return (
+        f" One learning rate, {rate}, served all methods; the study tuned it for none of them, so "
+        "that the means do not rank the methods at their best."
+    )
+
+
 def show(info: Methods) -> tuple[Table, ...]:
     """A row for each method and level of MTD; then the published rows, for reference."""
     frames = {"methods": info.table, "method_properties": info.properties}
@@ -152,6 +166,7 @@ def draw(info: Methods) -> Drawing:
     caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
     if traced and not has_distance.all():
         caption += " Methods without an MTD are horizontal lines."
+    caption += _describe_rate(info)
     return Drawing(
         "Score by method",
         [("", panel)],

@@ -7,7 +7,9 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_runs
 from analysis.data.runs import has_mtd
+from analysis.data.tasks import LAST
 from analysis.report.cells import clean, count
+from analysis.report.context import list_selection
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Topic
 from analysis.statistics.methods import with_methods
 from analysis.statistics.training import (
@@ -75,7 +77,7 @@ def draw(info: Training) -> Drawing:
             ("training loss", _panel(info, "loss", "loss")),
         ]
         caption = (
-            f"A line per trial. Scores: {label}, which choose the checkpoint; a point of the loss "
+            f"A line per trial. Scores: {label}{_choice(context)}; a point of the loss "
             f"is the mean over a part of the steps, at most {MOST_POINTS} per trial."
         )
     if info.chosen:
@@ -88,6 +90,15 @@ def draw(info: Training) -> Drawing:
         caption=caption,
         alt=describe(info)[0],
     )
+
+
+def _choice(context: StudyContext) -> str:
+    """What the scores during training choose."""
+    used = list_selection(context.trials)
+    if used == [LAST]:
+        return "; the checkpoint is that of the last step"
+    unless = ", unless it is that of the last step" if LAST in used else ""
+    return f", which choose the checkpoint{unless}"
 
 
 def _panel(info: Training, value: str, label: str) -> Draw:

@@ -164,6 +164,33 @@ def test_a_run_without_a_score_failed_and_one_without_an_mtd_has_none(tmp_path: 
     assert trials["mtd"].isna().tolist() == [False] * 3 + [True] * 2
 
 
+STATES = {
+    **dict.fromkeys(("COMPLETE", "FINISHED", "finished"), "COMPLETE"),
+    **dict.fromkeys(("FAIL", "FAILED", "KILLED", "failed", "crashed", "preempted"), "FAIL"),
+    **dict.fromkeys(("RUNNING", " running "), "RUNNING"),
+    **dict.fromkeys(("WAITING", "SCHEDULED"), "WAITING"),
+    "PRUNED": "PRUNED",
+}
+
+
+@pytest.mark.parametrize("column", ["state", "State", "status", "Status"])
+def test_the_states_of_optuna_wandb_and_mlflow_are_read(tmp_path: Path, column: str) -> None:
+    """A score that a run had reported before it ended does not make it complete."""
+    rows = [f"31,{seed},12,{state}" for seed, state in enumerate(STATES)]
+    study = read_run_table(write(tmp_path / "t.csv", f"score,seed,mtd,{column}", *rows))
+    assert study.trials["state"].tolist() == list(STATES.values())
+    assert list(study.settings) == []
+
+
+def test_two_columns_of_states_agree_or_one_is_chosen(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "score,seed,mtd,status,state", "31,0,12,KILLED,failed")
+    assert read_run_table(path).trials["state"].tolist() == ["FAIL"]
+    write(path, "score,seed,mtd,status,state", "31,0,12,fine,complete")
+    study = read_run_table(path, columns={"state": "state"})
+    assert study.trials["state"].tolist() == ["COMPLETE"]
+    assert study.facts["columns not read"] == "status"
+
+
 REFUSED = [
     (["score,seed,mtd", "31,0"], r"row 1 has 2 cells; it must have 3, as the header"),
     (["score,seed,mtd", "31,0,12", "x,1,12"], r"row 2, column score: 'x'; a score must be from"),
@@ -178,6 +205,14 @@ REFUSED = [
     ([HEADER, "31,0,1,512,64"], r"row 1, column ema_decay: '1'; it must be at least 0 and below 1"),
     ([HEADER, "31,0,.5,-1,64"], r"column queue_size: '-1'; it must be a whole number of at least"),
     ([HEADER, "31,0,.5,512,0"], r"column batch_size: '0'; it must be a whole number of at least 1"),
+    (
+        ["score,seed,mtd,Status", "31,0,12,FINISHED", "31,0,12,OK"],
+        r"row 2, column Status: 'OK'; a state must be one of complete,.* rename the column if",
+    ),
+    (
+        ["score,seed,mtd,status,State", "1,0,12,FAILED,failed", "1,1,12,FINISHED,running"],
+        r"row 2, column status, State: 'FINISHED, running'; these are different states of one run",
+    ),
     (["score,seed,mtd,state", "31,0,12,done"], r"column state: 'done'; a state must be one of com"),
     (["sts,seed,mtd", "31,0,12"], r"no column score among sts, seed, mtd; name .* with --score"),
     (["score,mtd", "31,12"], r"no column seed among score, mtd; every run needs its seed"),

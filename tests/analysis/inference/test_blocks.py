@@ -117,6 +117,29 @@ def test_with_few_levels_it_is_the_paired_t_test(levels: int) -> None:
     assert found.freedoms[2, 0] == pytest.approx(4)
 
 
+def test_without_an_order_it_is_the_paired_t_test_of_every_contrast() -> None:
+    scores = draw_table()
+    blocks = Blocks(np.ones((5, 6), dtype=bool))
+    rows = np.array([[1.0, 0, 0, -1, 0, 0], [1, 1, 1, -1, -1, -1]])
+    found = blocks.compare(blocks.fit(scores), blocks.weigh(rows))
+    expected = stats.ttest_1samp(scores @ rows.T, 0)
+    np.testing.assert_allclose(found.estimate / found.errors[2], expected.statistic)
+    np.testing.assert_allclose(found.freedoms[2], 4)
+
+
+def test_without_an_order_it_is_unbiased_with_missing_runs() -> None:
+    present = np.isfinite(draw_table(8))
+    blocks = Blocks(present)
+    contrasts = blocks.weigh(np.array([[1.0, 0, 0, -1, 0, 0], [1, 1, 1, -1, -1, -1]]))
+    tables = np.random.default_rng(3).normal(size=(20_000, *present.shape))
+    found = blocks.compare(blocks.fit(tables), contrasts)
+    variances = (found.errors[2] ** 2).mean(axis=0)
+    np.testing.assert_allclose(variances, found.estimate.var(axis=0), rtol=0.04)
+    # degrees of freedom of the variance by its first two moments
+    moments = 2 * variances**2 / (found.errors[2] ** 2).var(axis=0)
+    np.testing.assert_allclose(found.freedoms[2, 0], moments, rtol=0.05)
+
+
 def test_the_variance_by_seed_is_not_too_small_with_missing_runs() -> None:
     rng = np.random.default_rng(2)
     present = np.ones((6, 7), dtype=bool)

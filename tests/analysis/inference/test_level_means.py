@@ -74,12 +74,15 @@ def test_a_critical_value_of_independent_contrasts_is_known() -> None:
     assert found == pytest.approx(stats.norm.ppf((1 + 0.95 ** (1 / 3)) / 2), abs=0.03)
 
 
-def test_a_slope_has_the_p_value_of_a_z_test() -> None:
-    values, errors = np.array([40.0, 41, 41.5, 41, 42, 43, 42]), np.full(7, 0.9)
+@pytest.mark.parametrize("last", [42.0, 45.0])
+def test_a_trend_has_the_larger_p_value_of_two_z_tests(last: float) -> None:
+    values, errors = np.array([40.0, 41, 41.5, 41, 42, 43, last]), np.full(7, 0.9)
     found = judge_means(means_of(values, errors)).verdict
     place = np.log(LEVELS) - np.log(LEVELS).mean()
-    z = place @ values / (0.9 * np.linalg.norm(place))
-    assert found.p_trend == pytest.approx(2 * stats.norm.sf(z), abs=0.002)
+    slope = place @ values / (0.9 * np.linalg.norm(place))
+    ends = (last - 40) / (0.9 * np.sqrt(2))
+    expected = 2 * stats.norm.sf(min(slope, ends))
+    assert found.p_trend == pytest.approx(expected, abs=0.002)
 
 
 def test_equal_means_give_the_chi_square_test() -> None:

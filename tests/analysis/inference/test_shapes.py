@@ -136,7 +136,7 @@ def test_bounds_of_the_lines_agree_with_the_test_of_a_peak() -> None:
         rise, fall = FULL.estimate_peak(fit, judged.turn, 0.05)
         assert (min(rise.low, fall.low) > 0) == (judged.p_peak <= 0.05)
         trend = FULL.estimate_trend(fit, 0.05)
-        assert (trend.low * trend.high > 0) == (judged.p_trend <= 0.05)
+        assert trend.low * trend.high > 0 or judged.p_trend > 0.05
 
 
 @pytest.mark.parametrize("curves", [0.0, 1.0, 3.0])
@@ -229,6 +229,42 @@ def test_the_interval_of_a_chosen_pair_holds() -> None:
         assert found[0] == pytest.approx(means.max() - means.min())
         missed += found[1] > 0
     assert missed <= 28
+
+
+@pytest.mark.parametrize("own", [1.0, 2.0, 3.0])
+def test_pairs_of_two_correlated_families_are_seldom_significant(own: float) -> None:
+    rng = np.random.default_rng(6)
+    tables = rng.normal(size=(1000, 3, 8))
+    tables += own * np.repeat(rng.normal(size=(1000, 3, 2)), 4, axis=2)
+    tests = design_tests(np.ones((3, 8), dtype=bool), None)
+    estimates, widths = tests.all_pairs.intervals(tests.fit(tables), 0.05)
+    # 1,000 tables at a rate of 0.05: more than 73 has a probability below 0.001
+    assert (np.abs(estimates) > widths).any(axis=1).sum() <= 73
+
+
+@pytest.mark.parametrize("truth", [(5, 0, 3, 4.8, 0), (4.1, 0, 0, 2, 3, 4, 0)])
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+def test_a_best_level_at_an_end_stays_in_the_range_of_a_peak(
+    truth: tuple[float, ...], noise: float
+) -> None:
+    tables = truth + noise * np.random.default_rng(7).normal(size=(1000, 8, len(truth)))
+    tests = design_tests(np.ones((8, len(truth)), bool), np.geomspace(5, 200, len(truth)))
+    found = tests.classify(tests.fit(tables), 0.05, 0.5)
+    assert (found.shape == "peaked").sum() >= 100
+    # 1,000 tables at a rate of 0.05: more than 73 has a probability below 0.001
+    assert (~found.optimal[:, 0]).sum() <= 73
+
+
+@pytest.mark.parametrize("height", [5, -5, 2, -2])
+@pytest.mark.parametrize("distance", [(10, 18, 208), (5, 6, 7, 8, 200)])
+def test_a_symmetric_peak_or_valley_over_uneven_levels_is_seldom_a_trend(
+    height: float, distance: tuple[float, ...]
+) -> None:
+    tent = height * (1 - np.abs(np.linspace(-1, 1, len(distance))))
+    tables = tent + np.random.default_rng(8).normal(size=(1000, 8, len(distance)))
+    tests = design_tests(np.ones((8, len(distance)), bool), np.array(distance, float))
+    shapes = tests.classify(tests.fit(tables), 0.05, 0.5).shape
+    assert np.isin(shapes, ("rising", "falling")).sum() <= 73
 
 
 def test_a_peak_needs_its_best_level_inside_the_range() -> None:

@@ -43,6 +43,18 @@ def test_a_peak_has_the_rise_and_the_fall_that_were_tested() -> None:
     assert answer_shape(replace(peaked, optimal_range=(28,))) == "The score peaks at MTD 28"
 
 
+def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
+    first = replace(BASE, verdict="peaked", optimal_range=(10, 28, 41))
+    sentence = write_sentence(first)
+    assert sentence.startswith("The score rises and falls inside the tested range, with the high")
+    assert "MTD 10, at the end of the range, may be as good. 3 of 7 levels" in sentence
+    assert answer_shape(first) == (
+        "The score rises and falls inside the range; it is best between MTD 10 and 41"
+    )
+    both = write_sentence(replace(first, optimal_range=(10, 28, 208)))
+    assert "MTD 10 and MTD 208, the ends of the range, may be as good." in both
+
+
 def test_the_confidence_at_a_look_is_rounded() -> None:
     assert "(98 % confidence)" in write_sentence(replace(BASE, verdict="peaked", level=0.980061))
 

@@ -159,7 +159,7 @@ print(found, "matplotlib" in sys.modules, "seaborn" in sys.modules)
 
 
 def test_nothing_but_drawing_imports_matplotlib() -> None:
-    study = build_study(make_trials(batches=(64, 128), times=(1, 8)))
+    study = build_study(make_trials(batches=(64, 128), times=(1, 2, 4, 8)))
     ran = subprocess.run(
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )

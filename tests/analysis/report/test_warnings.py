@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.report.context import StudyContext, describe_selection
+from analysis.report.context import StudyContext, describe_checkpoints, describe_selection
 from analysis.report.topics import score
 from analysis.report.warnings import (
     list_warnings,
@@ -15,6 +15,7 @@ from analysis.report.warnings import (
     warn_of_failures,
     warn_of_queue,
 )
+from analysis.statistics.training import count_best_at_end
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -194,6 +195,24 @@ def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
     assert "Python" not in text
     assert "threads" not in text
     assert warnings_of(trials, environment=environment) == [text]
+
+
+@pytest.mark.parametrize(
+    ("used", "text"),
+    [
+        (["dev"], "selected on the dev pairs"),
+        (["last"], "taken at the last step"),
+        (["last", "test"], "selected on test or taken at the last step"),
+    ],
+)
+def test_how_checkpoints_were_chosen(used: list[str], text: str) -> None:
+    assert describe_checkpoints(used, {"dev": "the dev pairs"}) == text
+
+
+def test_checkpoints_of_the_last_step_say_nothing_of_short_training() -> None:
+    trials = make_trials(times=(1, 8)).assign(steps=160, best_step=160)
+    assert count_best_at_end(trials)[0] == len(trials)
+    assert count_best_at_end(trials.assign(select_on="last")) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -79,16 +79,21 @@ def test_xi_detects_an_inverted_u_and_spearman_does_not() -> None:
 
 
 def test_runs_of_one_level_count_once() -> None:
-    trials = trials_of({0: [1.0, 2, 3, 4]})
+    trials = trials_of({0: [1.0, 2, 3, 4, 6, 5]})
     twice = pd.concat([trials, trials.assign(score=trials["score"] + 0.1)])
     pd.testing.assert_frame_equal(compute_correlations(trials), compute_correlations(twice))
 
 
 def test_one_seed_has_no_interval_and_no_seed_no_rows() -> None:
-    alone = compute_correlations(trials_of({0: [1.0, 2, 3]}))
+    alone = compute_correlations(trials_of({0: [1.0, 2, 3, 4, 5, 6]}))
     assert alone[["mean", "low"]].isna().to_numpy().tolist() == [[False, True]] * 3
-    assert compute_correlations(trials_of({0: [1.0, 2]})).empty
-    assert compute_correlations(trials_of({0: [5.0, 5, 5]})).empty
+    assert compute_correlations(trials_of({0: [5.0] * 6})).empty
+
+
+def test_few_levels_have_no_rank_correlation() -> None:
+    """Of three, xi is the same number for a peak and a valley."""
+    assert slow_xi([1.0, 3, 2]) == slow_xi([2.0, 1, 3]) == -0.125
+    assert compute_correlations(trials_of({0: [1.0, 2, 5, 4, 3]})).empty
 
 
 def test_the_topic_states_n_and_the_limit_of_xi() -> None:
