@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
@@ -17,12 +16,12 @@ from analysis.figures.spots import add_run_spots, add_spots, can_state
 from analysis.figures.style import (
     ACCENT,
     BAND,
-    COLOURS,
     INK,
     LINES,
     MARKERS,
     OTHER,
     RUN,
+    LevelLooks,
     add_legend,
     is_heavy,
     keep_span,
@@ -45,7 +44,7 @@ _MOST_STRETCH = 1.5
 
 
 _ONE_TRIAL: dict[str, Any] = {"s": 14, "color": RUN, "alpha": 0.55, "linewidths": 0}
-_BY_MTD: dict[str, Any] = {"cmap": COLOURS, "s": 28, "linewidths": 0.4, "edgecolors": "white"}
+_BY_MTD: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
 
 
 def scatter_runs(
@@ -62,15 +61,21 @@ def scatter_by_mtd(
     ax: Axes,
     x: str,
     y: str,
-    norm: Normalize,
+    looks: LevelLooks,
     *,
     value: str,
-    marker: str = "o",
-    label: str | None = None,
+    marker: str = "",
 ) -> None:
-    """A point per run at its columns x and y, coloured by MTD, which states the run's `value`."""
-    look = {"marker": marker, "label": label, "rasterized": is_heavy(len(runs)), **_BY_MTD}
-    ax.scatter(runs[x], runs[y], c=runs["mtd"], norm=norm, **look)
+    """A point per run at its columns x and y, in the look of its MTD, which states its `value`.
+
+    `marker` stands in place of those of the levels.
+    """
+    colours = [looks.look_of(float(mtd))[0] for mtd in runs["mtd"]]
+    groups = runs["mtd"] if looks.few else pd.Series(0.0, index=runs.index)
+    style = {"rasterized": is_heavy(len(runs)), **_BY_MTD}
+    for mtd, at in groups.groupby(groups).indices.items():
+        rows, (_, own) = runs.iloc[at], looks.look_of(float(str(mtd)))
+        ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **style)
     add_run_spots(ax, runs, runs[x], runs[y], value=value)
 
 

@@ -5,16 +5,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from analysis.data.runs import format_mtd
 from analysis.figures.distance import scatter_by_mtd
 from analysis.figures.style import (
-    COLOURS,
+    ACCENT,
     INK,
-    OTHER,
+    LevelLooks,
     add_legend,
-    add_mtd_colours,
     look_of,
     make_log_y,
-    mtd_norm,
+    name_ends,
 )
 from analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
@@ -28,19 +28,16 @@ _MOST_POINTS = 256
 
 
 def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
-    """Alignment and uniformity of each run, coloured by MTD, with the ideal point.
+    """Alignment and uniformity of each run, in the look of its MTD.
 
-    `distances` is `compute_distances`; no rows draw the ideal point alone.
+    The axes show the runs alone: the ideal point, which their names state, is far from most.
+    `distances` is `compute_distances`, at least one row.
     """
-    if len(distances):
-        norm = mtd_norm(distances["mtd"].to_numpy())
-        scatter_by_mtd(distances, ax, "uniformity", "alignment", norm, value="alignment")
-        add_mtd_colours(ax, norm)
-    ideal = ([IDEAL_UNIFORMITY], [IDEAL_ALIGNMENT])
-    ax.plot(*ideal, marker="*", color=OTHER, markersize=12, linestyle="", label="ideal point")
-    add_legend(ax)
-    ax.set_xlabel("uniformity (lower: more spread out)")
-    ax.set_ylabel("alignment (lower: pairs closer)")
+    looks = LevelLooks(distances["mtd"])
+    scatter_by_mtd(distances, ax, "uniformity", "alignment", looks, value="alignment")
+    ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
+    ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
+    looks.explain(ax)
 
 
 def spectrum_points(size: int) -> NDArray[np.intp]:
@@ -57,12 +54,20 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
     index = spectrum_points(after.shape[1])
     values = after.where(after > ROUNDING).to_numpy(dtype=np.float64)
     ratios = values / np.exp(np.log(values).mean(axis=0))
-    norm = mtd_norm(after.index.get_level_values("mtd").to_numpy(dtype=np.float64))
-    for mtd, row in zip(after.index.get_level_values("mtd"), ratios, strict=True):
-        ax.plot(index + 1, row[index], color=COLOURS(norm(float(mtd))), linewidth=1.2)
-    add_mtd_colours(ax, norm)
+    levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
+    looks = LevelLooks(levels)
+    for mtd, row in zip(levels, ratios, strict=True):
+        ax.plot(index + 1, row[index], color=looks.look_of(mtd)[0], linewidth=1.2)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("ratio to the mean")
+    if not looks.few:
+        looks.explain(ax)
+        return
+    # the very last values are those of rounding errors
+    last = np.nanmedian(ratios[:, index[-1] * 3 // 4 : index[-1]], axis=1)
+    names = [f"MTD {format_mtd(mtd)}" for mtd in levels]
+    colours = [looks.look_of(mtd)[0] for mtd in levels]
+    name_ends(ax, list(zip(last, names, colours, strict=True)))
 
 
 def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
@@ -73,20 +78,23 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """
     index = spectrum_points(before.shape[1])
     before, after = (each.where(each > ROUNDING).iloc[:, index] for each in (before, after))
-    if len(after):
-        levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
-        norm = mtd_norm(levels)
-        for mtd, row in zip(levels, after.to_numpy(dtype=np.float64), strict=True):
-            ax.plot(index + 1, row, color=COLOURS(norm(mtd)), linewidth=1.2)
-        if len(after) == 1:
-            add_mtd_colours(ax, norm)
-    for row in before.to_numpy(dtype=np.float64):
-        ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label="before training")
+    for place, row in enumerate(after.to_numpy(dtype=np.float64)):
+        # one name for lines that nearly coincide: `draw_spectrum_ratios` tells them apart
+        label = None if place else f"after training, {_name_levels(after)}"
+        ax.plot(index + 1, row, color=ACCENT, linewidth=1, alpha=0.8, label=label)
+    for place, row in enumerate(before.to_numpy(dtype=np.float64)):
+        label = None if place else "before training"
+        ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label=label)
     make_log_y(ax)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
-    if len(before):
-        add_legend(ax)
+    add_legend(ax)
+
+
+def _name_levels(spectra: pd.DataFrame) -> str:
+    levels = spectra.index.get_level_values("mtd").to_numpy(dtype=np.float64)
+    ends = [format_mtd(each) for each in (levels.min(), levels.max())]
+    return f"MTD {ends[0]}" if len(levels) == 1 else f"MTD {ends[0]} to {ends[1]}"
 
 
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:

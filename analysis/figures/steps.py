@@ -5,24 +5,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from analysis.data.points import MOST_LOOKS
 from analysis.figures.distance import draw_curve, draw_runs, keep_points_in_view, scatter_by_mtd
 from analysis.figures.spots import add_run_spots, add_spots
 from analysis.figures.style import (
     BAND,
-    COLOURS,
     INK,
     OTHER,
     RUN,
+    LevelLooks,
     add_legend,
-    add_mtd_colours,
     label_mtd_axis,
     label_score,
     look_of,
-    mtd_norm,
+    name_ends,
 )
 
 # Not seaborn: intervals are not its own, and its `lineplot` has no open markers of another size
@@ -68,26 +66,26 @@ def _tick_steps(ax: Axes, steps: pd.Series, *, most: int) -> None:
     ax.set_xticks(evaluated[::-every][::-1])
 
 
-def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
-    """A line for each trial over its steps, coloured by MTD where that varies, else by method.
+def draw_training(
+    curves: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str, label: str
+) -> None:
+    """The mean of each group of trials over the steps with its band, and faint lines of trials.
 
-    `curves` has number, step, `value`, mtd, method, text and trial, a row per trial and step.
+    Of more than six groups, a line for each trial, coloured by MTD where that varies.
+
+    Args:
+        curves: number, step, `value`, mtd (0 for none), group, text and trial, a row per trial and
+            step.
+        means: `compute_training_means` of the value.
     """
     known = curves[curves[value].notna()]
-    levels = known["mtd"][known["mtd"] > 0]
-    norm = mtd_norm(levels.to_numpy()) if levels.nunique() > 1 else None
-    methods = sorted(curves["method"].unique())
-    few = known.groupby("number").size().max() <= _MOST_MARKERS // 2 if len(known) else False
-    for _, curve in known.groupby("number"):
-        mtd, method = curve["mtd"].iloc[0], curve["method"].iloc[0]
-        colour, marker = look_of(methods.index(method))
-        if norm is not None:
-            colour = COLOURS(norm(mtd)) if mtd > 0 else RUN
-        look: dict[str, Any] = {"color": colour, "marker": marker if few else ""}
-        ax.plot(curve["step"], curve[value], linewidth=1, alpha=0.8, markersize=3.5, **look)
+    few = means["group"].nunique() <= MOST_LOOKS
+    if few:
+        _draw_training_means(known, means, ax, value=value)
+    else:
+        _draw_training_lines(known, ax, value=value)
     ends = known.groupby("number").tail(1)
     add_spots(ax, ends["step"], ends[value], ends)
-    _name_colours(ax, methods, norm, untraced=bool((known["mtd"] <= 0).any()))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
     if value == "score":
@@ -95,43 +93,56 @@ def draw_training(curves: pd.DataFrame, ax: Axes, *, value: str, label: str) -> 
         label_score(ax, label)
     else:
         ax.set_ylabel(label)
+    if few:
+        last = means.groupby("group", sort=False).tail(1)
+        names = last["group"] if len(last) > 1 else [""] * len(last)
+        colours = [look_of(place)[0] for place in range(len(last))]
+        name_ends(ax, list(zip(last["mean"], names, colours, strict=True)))
 
 
-def _name_colours(ax: Axes, methods: list[str], norm: Normalize | None, *, untraced: bool) -> None:
-    """The colour scale of MTD or the colours of the methods, where there are several."""
-    if norm is not None:
-        add_mtd_colours(ax, norm)
-    looks = {name: look_of(place) for place, name in enumerate(methods)}
-    if norm is not None:
-        looks = {name: (INK, marker) for name, (_, marker) in looks.items()}
-    if len(methods) < 2:
-        looks = {"no MTD": (RUN, "")} if norm is not None and untraced else {}
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=name)
-        for name, (colour, marker) in looks.items()
-    ]
-    if handles:
-        add_legend(ax, handles=handles)
+def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str) -> None:
+    marked = known.groupby("number").size().max() <= _MOST_MARKERS // 2 if len(known) else False
+    for place, (group, rows) in enumerate(means.groupby("group", sort=False)):
+        colour, marker = look_of(place)
+        for _, curve in known[known["group"] == group].groupby("number"):
+            ax.plot(curve["step"], curve[value], color=colour, linewidth=0.7, alpha=0.3)
+        look: dict[str, Any] = {"color": colour, "marker": marker if marked else "", "zorder": 4}
+        ax.plot(rows["step"], rows["mean"], linewidth=1.6, markersize=4.5, **look)
+        band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0}
+        ax.fill_between(rows["step"], rows["low"], rows["high"], **band)
 
 
-# Not seaborn: the colours are those of a continuous scale of MTD, and runs beyond the longest lag
-# have a marker of their own.
+def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
+    looks = LevelLooks(known.loc[known["mtd"] > 0, "mtd"]) if (known["mtd"] > 0).any() else None
+    for _, curve in known.groupby("number"):
+        mtd = float(curve["mtd"].iloc[0])
+        colour = looks.look_of(mtd)[0] if looks and mtd > 0 else RUN
+        ax.plot(curve["step"], curve[value], linewidth=1, alpha=0.8, color=colour)
+    if looks and (known["mtd"] <= 0).any():
+        ax.plot([], [], color=RUN, label="no MTD")
+    if looks:
+        looks.explain(ax)
+
+
+# Not seaborn: the looks of MTD are those of all figures, and runs beyond the longest lag have a
+# marker of their own.
 
 
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     """What is retained of the keys, `compute_retained_curves`: a line per level of MTD."""
-    norm = mtd_norm(curves["mtd"].to_numpy())
-    for _, curve in curves.groupby("mtd"):
-        colour = COLOURS(norm(float(curve["mtd"].iloc[0])))
+    looks = LevelLooks(curves["mtd"])
+    for mtd, curve in curves.groupby("mtd"):
+        colour, marker = looks.look_of(float(str(mtd)))
         # no bands: those of many levels would cover each other
-        ax.plot(curve["lag"], curve["mean"], color=colour, marker="o", markersize=4, linewidth=1.4)
-    add_mtd_colours(ax, norm)
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
+        ax.plot(curve["lag"], curve["mean"], linewidth=1.4, **look)
     ax.axhline(0.5, color=INK, linestyle="--", linewidth=1)
     lags = sorted(curves["lag"].unique())
     ax.set_xscale("log", base=2)
     ax.set_xticks(lags, [f"{lag:g}" for lag in lags])
     ax.set_xlabel("lag (steps)")
     ax.set_ylabel("retained, (c − b)/(1 − b)")
+    looks.explain(ax)
 
 
 def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
@@ -156,15 +167,15 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
 
 def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The score of each of `compute_history_runs` against its half-life, coloured by MTD."""
-    norm = mtd_norm(runs["mtd"].to_numpy())
-    for part, marker, column in zip(_split(runs), "o^", ("half_life", "longest_lag"), strict=True):
-        label = _BEYOND if marker == "^" and len(part) else None
-        scatter_by_mtd(part, ax, column, "score", norm, value=column, marker=marker, label=label)
-    add_mtd_colours(ax, norm)
-    if np.isinf(runs["half_life"]).any():
-        add_legend(ax)
+    looks = LevelLooks(runs["mtd"])
+    reached, beyond = _split(runs)
+    scatter_by_mtd(reached, ax, "half_life", "score", looks, value="half_life")
+    if len(beyond):
+        scatter_by_mtd(beyond, ax, "longest_lag", "score", looks, value="longest_lag", marker="^")
+        ax.plot([], [], "^", color=INK, label=_BEYOND)
     ax.set_xlabel("half-life (steps)")
     label_score(ax, name)
+    looks.explain(ax)
 
 
 _BEYOND = "longer than the longest lag"

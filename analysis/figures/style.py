@@ -6,6 +6,7 @@ Logarithms for MTD, at least one point for scores, plain numbers.
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -16,10 +17,14 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
+
+from analysis.data.points import MOST_LOOKS
+from analysis.data.runs import MTD_DECIMALS, format_mtd
 
 INK = "#22303c"
 GRID = "#dfe3e6"
@@ -271,10 +276,82 @@ def mtd_norm(levels: ArrayLike) -> Normalize:
     return LogNorm(low / 2, high * 2) if low == high else LogNorm(low, high)
 
 
-def add_mtd_colours(ax: Axes, norm: Normalize) -> None:
-    """The colour scale of MTD beside the axes."""
-    bar = figure_of(ax).colorbar(ScalarMappable(norm=norm, cmap=COLOURS), ax=ax, pad=0.02)
-    bar.ax.yaxis.set_minor_locator(NullLocator())
-    ticks = mtd_ticks(float(norm.vmin or 1), float(norm.vmax or 1))
-    bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    bar.set_label("MTD (steps)")
+class LevelLooks:
+    """How levels of MTD look: up to six have a colour and a marker each, more a scale of colours.
+
+    Attributes:
+        few: whether each level has a look of its own.
+    """
+
+    def __init__(self, levels: ArrayLike) -> None:
+        """Levels: all that the figure shows, in any order, (n,), n at least 1."""
+        self._levels = np.unique(np.asarray(levels, dtype=np.float64).round(MTD_DECIMALS))
+        self._norm = mtd_norm(self._levels)
+        self.few = len(self._levels) <= MOST_LOOKS
+
+    def look_of(self, mtd: float) -> tuple[Any, str]:
+        """Colour and marker of a level; all have the same marker where there are many."""
+        if self.few:
+            return look_of(int(np.abs(self._levels - mtd).argmin()))
+        return COLOURS(self._norm(mtd)), MARKERS[0]
+
+    def explain(self, ax: Axes) -> None:
+        """Name the levels in a legend, or show their scale beside the axes.
+
+        Legend entries of other artists stand first.
+        """
+        if self.few:
+            looks = [(f"MTD {format_mtd(level)}", *self.look_of(level)) for level in self._levels]
+            add_legend(
+                ax,
+                more=[
+                    Line2D([], [], color=colour, marker=marker, linestyle="", label=text)
+                    for text, colour, marker in looks
+                ],
+            )
+            return
+        bar = figure_of(ax).colorbar(ScalarMappable(norm=self._norm, cmap=COLOURS), ax=ax, pad=0.02)
+        bar.ax.yaxis.set_minor_locator(NullLocator())
+        ticks = mtd_ticks(float(self._levels[0]), float(self._levels[-1]))
+        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+        bar.set_label("MTD (steps)")
+        add_legend(ax)
+
+
+_LABEL_HEIGHT = 1.3 * LEGEND_SIZE
+"""From the middle of a line's name to that of the next, in points."""
+
+
+def name_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]]) -> None:
+    """Write the names of lines at the right of the axes, at the height of their ends, apart.
+
+    Call it once the vertical axis has its scale and limits.
+
+    Args:
+        ends: the value at the end of each line, its name and its colour.
+    """
+    spec, height = ax.get_subplotspec(), figure_of(ax).get_size_inches()[1] * 72
+    rows = spec.get_gridspec().nrows if spec is not None else 1
+    gap = _LABEL_HEIGHT / (height / rows - 2 * _AXIS_HEIGHT)
+    to_axes = ax.transScale + ax.transLimits
+    known = [(to_axes.transform((1, value))[1], *rest) for value, *rest in ends]
+    lowest = -np.inf
+    places = []
+    for place, *_ in (known := sorted(known, key=lambda end: end[0])):
+        lowest = max(place, lowest + gap)
+        places.append(lowest)
+    # the topmost at the upper end at most: those below it make room
+    for at in reversed(range(len(places))):
+        highest = places[at + 1] - gap if at + 1 < len(places) else 1.0
+        places[at] = min(places[at], highest)
+    for place, (_, name, colour) in zip(places, known, strict=True):
+        ax.annotate(
+            name,
+            (1, place),
+            xycoords="axes fraction",
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+            fontsize=LEGEND_SIZE,
+        )

@@ -99,6 +99,7 @@ class Section:
 
     Attributes:
         group: the heading in the contents under which it stands.
+        folded: whether the page shows its heading alone until a reader opens it.
     """
 
     anchor: str
@@ -108,6 +109,7 @@ class Section:
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     group: str = "Results"
+    folded: bool = False
 
 
 @dataclass(frozen=True)

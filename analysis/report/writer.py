@@ -127,6 +127,7 @@ def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> S
         ),
         tables=tuple(table for table in topic.tables(info) if table.rows),
         group=topic.group,
+        folded=topic.folded(info),
     )
 
 

@@ -68,6 +68,27 @@ def compute_training(study: StudyFrames) -> pd.DataFrame:
     return merged.sort_values(["number", "step"], ignore_index=True)[columns]
 
 
+def compute_training_means(curves: pd.DataFrame, *, value: str) -> pd.DataFrame:
+    """The mean of a column of `compute_training` over the seeds of each group, at each step.
+
+    Of the trials that reached the last step of their group, so that no mean changes because a trial
+    failed or was pruned.
+
+    Args:
+        curves: number, step, `value`, seed and group, in the order in which the groups are shown.
+
+    Returns:
+        group, step, n, seeds, mean, low, high; the interval covers seeds, for these items.
+    """
+    known = curves[curves[value].notna()]
+    last = known.groupby("number")["step"].transform("max")
+    whole = known[last == known.groupby("group")["step"].transform("max")]
+    means = summarise(whole, by=["group", "step"], value=value)
+    order = {group: place for place, group in enumerate(curves["group"].unique())}
+    placed = means.assign(place=means["group"].map(order))
+    return placed.sort_values(["place", "step"], ignore_index=True).drop(columns="place")
+
+
 STRUCTURE = ["ema_decay", "prediction_layers"]
 _OF_STRUCTURE = ["state", "number", "seed", "score_before", *STRUCTURE]
 COLLAPSE_SHARE = 0.5

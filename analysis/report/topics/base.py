@@ -39,6 +39,7 @@ class Topic(Generic[Context, Info]):
         figures: name of the file and of the figure -> what is drawn, or None for no figure.
         tables: the tables shown on the page, but for those without rows.
         group: the heading in the contents under which its section stands.
+        folded: whether its section shows its heading alone until a reader opens it.
         csv: name of the file -> the table written; one without rows is not written, unless
             keep_empty.
     """
@@ -54,6 +55,7 @@ class Topic(Generic[Context, Info]):
     tables: Callable[[Info], Iterable[Table]] = lambda _: ()
     keep_empty: bool = False
     group: str = "Results"
+    folded: Callable[[Info], bool] = lambda _: False
 
 
 MAIN_FIGURE = "main"

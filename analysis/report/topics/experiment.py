@@ -411,6 +411,8 @@ def make_topic(experiment: Experiment) -> Topic[StudyContext, ExperimentInfo]:
         text=lambda info: describe_comparison(info.comparison),
         warnings=lambda info: warn_mixed(info.comparison),
         tables=show,
+        # its means are those of the section on MTD
+        folded=lambda info: info.is_curve,
     )
 
 

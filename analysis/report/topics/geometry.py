@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis import figures
+from analysis.data.points import MOST_LOOKS
 from analysis.data.runs import format_mtd
 from analysis.report.cells import BAND, describe_curve, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
@@ -58,7 +59,10 @@ def draw_measures(info: Geometry) -> Drawing:
     )
 
 
-def draw_distance(info: Geometry) -> Drawing:
+def draw_distance(info: Geometry) -> Drawing | None:
+    """None for a few levels, whose means the table states."""
+    if info.curves["mtd"].nunique() <= MOST_LOOKS:
+        return None
     return _draw_curves(
         info,
         "Distance from the ideal point against maximum traceable distance",
@@ -105,9 +109,7 @@ def draw_plane(info: Geometry) -> Drawing:
         "Alignment and uniformity of each trial",
         [("", lambda ax: figures.draw_plane(info.described, ax))],
         height=4.2,
-        caption=(
-            "A point per trial, coloured by MTD. The star is the ideal: alignment 0, uniformity −4."
-        ),
+        caption="A point per trial. The ideal point, alignment 0 and uniformity −4, lies outside.",
         alt=(
             f"The trial nearest the ideal has MTD {format_mtd(nearest['mtd'])}, alignment "
             f"{nearest['alignment']:.3f} and uniformity {nearest['uniformity']:.3f}."

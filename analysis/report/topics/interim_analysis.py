@@ -110,4 +110,5 @@ TOPIC = Topic(
     text=describe,
     warnings=warn,
     tables=show,
+    folded=lambda _: True,
 )

@@ -72,7 +72,7 @@ def draw(info: Spectra) -> Drawing:
 
     panels: list[tuple[str, Draw]] = [("spectra" if drawn > 1 else "", panel)]
     if drawn > 1:
-        title = "after training, to the mean over levels"
+        title = "after training, divided by the mean over levels"
         panels.append((title, lambda ax: figures.draw_spectrum_ratios(_drawn(info), ax)))
     return Drawing(
         "Singular values before and after training",

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis import figures
-from analysis.data.points import describe_runs
-from analysis.data.runs import has_mtd
+from analysis.data.points import MOST_LOOKS, describe_runs
+from analysis.data.runs import format_mtd, mtd_or_0
 from analysis.data.tasks import LAST
-from analysis.report.cells import clean, count
+from analysis.report.cells import PERCENT, clean, count
 from analysis.report.context import list_selection
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Topic
 from analysis.statistics.methods import with_methods
@@ -17,15 +17,17 @@ from analysis.statistics.training import (
     MOST_TRIALS,
     choose_curves,
     compute_training,
+    compute_training_means,
     count_best_at_end,
 )
 
 
 @dataclass(frozen=True)
 class Training:
-    """curves: `compute_training` with mtd (0 where there is none), method, text and trial.
+    """`compute_training` with seed, mtd (0 where there is none), text, trial and group.
 
     Attributes:
+        curves: in the order of their groups, which are methods and levels of MTD.
         chosen: whether trials were left out.
     """
 
@@ -44,11 +46,27 @@ def compute(context: StudyContext) -> Training | None:
     methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
     known = describe_runs(trials).assign(
         number=trials["number"],
-        mtd=trials["mtd"].astype("float64").where(has_mtd(trials), 0.0),
+        seed=trials["seed"],
+        mtd=mtd_or_0(trials),
         method=[clean(context.name_method(name)) for name in methods],
     )
+    known = known[known["number"].isin(curves["number"])]
+    names_method, names_mtd = known["method"].nunique() > 1, known["mtd"].nunique() > 1
+    known["group"] = [
+        " ".join(
+            [
+                *([method] if names_method else []),
+                *([f"MTD {format_mtd(mtd)}"] if names_mtd and mtd > 0 else []),
+            ]
+        )
+        or ("no MTD" if names_mtd else "all trials")
+        for method, mtd in zip(known["method"], known["mtd"], strict=True)
+    ]
     ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
-    return Training(context, curves.merge(known, on="number"), ended > len(choose_curves(trials)))
+    merged = curves.merge(known, on="number").sort_values(
+        ["method", "mtd", "number", "step"], ignore_index=True
+    )
+    return Training(context, merged, ended > len(choose_curves(trials)))
 
 
 def describe(info: Training) -> tuple[str, ...]:
@@ -69,7 +87,13 @@ def describe(info: Training) -> tuple[str, ...]:
 def draw(info: Training) -> Drawing:
     context, study = info.context, info.context.study
     panels = [("score at each evaluation", _panel(info, "score", context.score_label))]
-    caption = "A line per trial. Scores are those that the program reported."
+    lines = (
+        f"The mean over seeds of the trials that reached the last step, with its {PERCENT} "
+        "interval for these evaluation items, and a faint line per trial"
+        if info.curves["group"].nunique() <= MOST_LOOKS
+        else "A line per trial"
+    )
+    caption = f"{lines}. Scores are those that the program reported."
     if not study.program:
         label = context.selection_label
         panels = [
@@ -77,7 +101,7 @@ def draw(info: Training) -> Drawing:
             ("training loss", _panel(info, "loss", "loss")),
         ]
         caption = (
-            f"A line per trial. Scores: {label}{_choice(context)}; a point of the loss "
+            f"{lines}. Scores: {label}{_choice(context)}; a point of the loss "
             f"is the mean over a part of the steps, at most {MOST_POINTS} per trial."
         )
     if info.chosen:
@@ -102,7 +126,8 @@ def _choice(context: StudyContext) -> str:
 
 
 def _panel(info: Training, value: str, label: str) -> Draw:
-    return lambda ax: figures.draw_training(info.curves, ax, value=value, label=label)
+    means = compute_training_means(info.curves, value=value)
+    return lambda ax: figures.draw_training(info.curves, means, ax, value=value, label=label)
 
 
 TOPIC = Topic(
@@ -110,7 +135,11 @@ TOPIC = Topic(
     title="Training curves",
     group="Training",
     compute=compute,
-    csv={"training_curves": lambda info: info.curves[["number", "step", "loss", "score"]]},
+    csv={
+        "training_curves": lambda info: info.curves[
+            ["number", "step", "loss", "score"]
+        ].sort_values(["number", "step"], ignore_index=True)
+    },
     figures={"training_curves": draw},
     text=describe,
 )

@@ -125,4 +125,5 @@ TOPIC = Topic(
     text=lambda info: () if len(info.table) else ("No trial has been started.",),
     tables=show,
     keep_empty=True,
+    folded=lambda _: True,
 )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.data.points import describe_means, describe_runs
+from analysis.data.points import MOST_LOOKS, describe_means, describe_runs
 from analysis.data.tasks import label_score
 from analysis.figures.spots import Spots
 from analysis.figures.style import (
@@ -139,7 +139,7 @@ def test_the_colours_of_series_can_be_told_apart(mode: str, vision: str) -> None
 
 
 def test_series_differ_in_marker_too() -> None:
-    assert len(set(MARKERS)) == len(BATCHES) == len(MARKERS)
+    assert len(set(MARKERS)) == len(BATCHES) == len(MARKERS) == MOST_LOOKS
     assert [look_of(place) for place in range(6)] == list(zip(BATCHES, MARKERS, strict=True))
     assert len({look_of(place) for place in range(36)}) == 36
 

@@ -11,7 +11,7 @@ from matplotlib.collections import PathCollection
 from numpy.typing import NDArray
 
 from analysis import figures
-from analysis.data.runs import choose_evenly, traced_runs
+from analysis.data.runs import choose_evenly, format_mtd, traced_runs
 from analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
 from analysis.report.context import StudyContext
 from analysis.report.topics import score as score_topic
@@ -20,6 +20,7 @@ from analysis.statistics.curves import (
     compute_distances,
     compute_mtd_curve,
 )
+from analysis.statistics.training import compute_training_means
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -32,7 +33,7 @@ def ax() -> Axes:
 
 def points_of(ax: Axes) -> NDArray[np.float64]:
     clouds = [artist for artist in ax.collections if isinstance(artist, PathCollection)]
-    return np.asarray(clouds[0].get_offsets(), dtype=np.float64)
+    return np.concatenate([np.asarray(each.get_offsets(), dtype=np.float64) for each in clouds])
 
 
 def labelled_line(ax: Axes, label: str) -> NDArray[np.float64]:
@@ -167,10 +168,51 @@ def test_a_legend_stands_below_the_axes(ax: Axes) -> None:
     assert legend.get_window_extent().y0 >= 0
 
 
-def test_the_plane_shows_every_run(ax: Axes) -> None:
-    table = compute_distances(make_trials())
+@pytest.mark.parametrize("times", [(1, 2), (1, 2, 3, 4, 5, 6, 7)])
+def test_the_plane_shows_every_run_in_the_look_of_its_level(
+    ax: Axes, times: tuple[int, ...]
+) -> None:
+    table = compute_distances(make_trials(decays=(0.85,), times=times))
     figures.draw_plane(table, ax)
-    np.testing.assert_array_equal(points_of(ax), table[["uniformity", "alignment"]])
+    drawn, expected = points_of(ax), table[["uniformity", "alignment"]].to_numpy()
+    assert sorted(map(tuple, drawn)) == sorted(map(tuple, expected))
+    legend, scales = ax.get_legend(), len(ax.get_figure(root=True).axes) - 1
+    named = [text.get_text() for text in legend.get_texts()] if legend else []
+    levels = sorted(table["mtd"].unique())
+    few = len(levels) <= 6
+    assert named == ([f"MTD {format_mtd(level)}" for level in levels] if few else [])
+    assert scales == (not few)
+
+
+def test_names_at_the_ends_of_lines_do_not_overlap_and_keep_their_order(ax: Axes) -> None:
+    ax.set_ylim(0, 10)
+    figures.name_ends(ax, [(9.9, "top", "k"), (9.8, "next", "k"), (5.0, "low", "k")])
+    figure = ax.get_figure(root=True)
+    figure.draw_without_rendering()
+    boxes = {text.get_text(): text.get_window_extent() for text in ax.texts}
+    assert boxes["low"].y1 < boxes["next"].y0 < boxes["next"].y1 <= boxes["top"].y0 + 0.5
+    middle = ax.transData.transform((0, 5.0))[1]
+    assert abs((boxes["low"].y0 + boxes["low"].y1) / 2 - middle) < 2
+
+
+def test_training_curves_of_few_groups_are_means_with_bands_behind_them_the_trials(
+    ax: Axes,
+) -> None:
+    scores = {(0, 10): 1.0, (0, 20): 3.0, (1, 10): 3.0, (1, 20): 9.0, (2, 10): 4.0}
+    rows = [
+        {"number": number, "step": step, "score": score, "seed": number, "mtd": 5.0}
+        for (number, step), score in scores.items()
+    ]
+    curves = pd.DataFrame(rows).assign(group="MTD 5", text="", trial=0)
+    means = compute_training_means(curves, value="score")
+    # trial 2 ended early; t(1) = 12.7062, standard deviations of 1 and 3, and of 3 and 9
+    assert means["step"].tolist() == [10, 20]
+    assert means["mean"].tolist() == pytest.approx([2, 6])
+    expected = [2 + 12.7062 * 2**0.5 / 2**0.5, 6 + 12.7062 * 18**0.5 / 2**0.5]
+    assert means["high"].tolist() == pytest.approx(expected, rel=1e-4)
+    figures.draw_training(curves, means, ax, value="score", label="score")
+    widths = sorted(line.get_linewidth() for line in ax.get_lines())
+    assert widths == [0.7] * 3 + [1.6]
 
 
 def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
@@ -179,6 +221,8 @@ def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
     spectra = pd.DataFrame([[1.0, 0.5, 0.0]] * len(pairs), index=index)
     figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
     assert len(ax.get_lines()) == 3 + 1
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["after training, MTD 1 to 3", "before training"]
     line = labelled_line(ax, "before training")
     np.testing.assert_array_equal(line, [[1, 1], [2, 0.5], [3, np.nan]])
 
@@ -283,7 +327,7 @@ def test_svg_has_real_text_its_own_ids_and_no_address() -> None:
     assert root.find("title") is not None
     assert root.findtext("title") == "A <b>"
     assert root.findtext("desc") == "5 & 6"
-    assert "uniformity (lower: more spread out)" in svg
+    assert "uniformity (lower: more spread out; ideal −4)" in svg
     assert "http" not in svg
     identifiers = re.findall(r'\bid="([^"]+)"', svg)
     assert len(identifiers) == len(set(identifiers))

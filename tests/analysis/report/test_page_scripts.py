@@ -30,7 +30,14 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def page(open_page: OpenPage, address: str) -> "Page":
-    return open_page(address, permissions=["clipboard-read", "clipboard-write"])
+    found = open_page(address, permissions=["clipboard-read", "clipboard-write"])
+    unfold(found)
+    return found
+
+
+def unfold(page: "Page") -> None:
+    """Open the trials, or close them again."""
+    page.get_by_role("heading", name="All trials").click()
 
 
 def shown(page: "Page") -> "Locator":
@@ -71,6 +78,19 @@ def test_rows_are_filtered_by_words_and_conditions(page: "Page") -> None:
     assert field.input_value() == ""
 
 
+def test_a_link_to_a_row_opens_the_section_that_is_folded(
+    open_page: OpenPage, address: str
+) -> None:
+    page = open_page(address)
+    assert shown(page).count() == 0
+    page.evaluate("location.hash = '#trial-7'")
+    page.locator("#trial-7").wait_for()
+    assert shown(page).count() == 24
+    page = open_page(f"{address}#methods")
+    page.locator("#methods ~ *, details[open] p").first.wait_for()
+    assert shown(page).count() == 0
+
+
 def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
     button = page.get_by_role("button", name="Copy: Next command")
     button.focus()
@@ -82,6 +102,8 @@ def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
 
 def test_the_printed_page_is_whole(page: "Page") -> None:
     page.get_by_label("Filter rows").fill("no row has this")
+    unfold(page)
+    assert page.locator("details[open]").count() == 0
     page.emulate_media(media="print")
     # the width of A4 less its margins
     page.set_viewport_size({"width": 680, "height": 960})
@@ -101,6 +123,7 @@ def test_more_trials_than_are_shown_are_filtered(open_page: OpenPage, tmp_path: 
     frame = make_trials(seeds=range(1_100), decays=(0.85,), times=(1,))
     page = open_page(write_trials(build_study(frame), tmp_path))
     assert len(frame) == 1_100
+    unfold(page)
     assert shown(page).count() == 1_000
     best = frame.loc[frame["score"].idxmax(), "seed"]
     page.get_by_label("Filter rows").fill(f"seed={best}")

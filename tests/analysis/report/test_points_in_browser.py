@@ -49,7 +49,7 @@ def test_a_point_states_its_values_on_hover_and_focus_and_leads_to_its_trial(
     # the browser changes the address after the key press returns
     page.wait_for_url(f"**{target}")
     row = page.locator(f"tr{target}")
-    assert row.count() == 1
+    row.wait_for()
     assert messages == [address]
 
 

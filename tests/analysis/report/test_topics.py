@@ -122,7 +122,7 @@ def test_a_question_is_printed_once_and_the_rest_of_the_description_in_what_was_
     assert "Does K" not in write(study, tmp_path)
     page = write(dataclasses.replace(study, description="Does K < N? A grid."), tmp_path)
     assert '<p class="question" id="question">Does K &lt; N?</p>' in page
-    assert '<h2 id="run">What was run</h2>\n<p>A grid.</p>' in page
+    assert '<h2 id="run">What was run</h2></summary>\n<p>A grid.</p>' in page
 
 
 def test_no_two_topics_write_the_same_file_or_heading() -> None:
