@@ -1,9 +1,10 @@
 """The shape of scores over levels of MTD.
 
 Letters: S seeds, L levels of MTD in rising order, K contrasts, B tables. A table of scores is
-(S, L) with NaN where a run is missing, as required by `Blocks`; `distance` is (L,). Tests and the
-intervals beside them are of one family: an interval excludes 0 exactly where its test is
-significant. Every test uses the largest p value of several variances (`analysis.inference.blocks`),
+(S, L) with NaN where a run is missing, as required by `Blocks`; `distance` is (L,). A difference
+of two levels has one interval, simultaneous over all pairs of levels, whichever two are stated: it
+may contain 0 where the test of a peak or a trend, which is of another family, is significant. Every
+test uses the largest p value of several variances (`analysis.inference.blocks`),
 and a critical value that is also valid for unequal variances and for seeds with curves of their own
 (`analysis.inference.simultaneous`).
 
@@ -14,7 +15,6 @@ score only rises, no slope has a negative expectation, so a false peak needs a s
 negative slope on the falling side.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.intervals import Estimate
 from analysis.inference.simultaneous import Families, Null, null_for, null_of
 from analysis.measures import Floats
 
@@ -204,31 +203,6 @@ class ShapeTests:
         estimate, width = self._inner_above_ends.intervals(fit, alpha / 2)
         above_first, above_last = np.split(estimate + width, 2, axis=-1)
         return np.asarray((np.minimum(above_first, above_last) < margin).all(axis=-1))
-
-    def estimate_peak(self, fit: Fit, turn: int, alpha: float) -> tuple[Estimate, Estimate]:
-        """Rise of the least-squares line up to an inner level, and fall of the one from it.
-
-        In points of one table, with lower bounds (no upper ones) that hold for all inner levels at
-        confidence 1 - alpha: both are above 0 at some level exactly where the test of a peak is
-        significant.
-        """
-        estimate, width = self.lines.intervals(fit, alpha)
-        low, place = estimate - width, np.log(self.distance)
-        up, down = place[turn] - place[0], place[-1] - place[turn]
-        rise, fall = turn - 1, self.levels - 3 + turn
-        return (
-            Estimate(up * estimate[rise], up * low[rise], math.inf),
-            Estimate(down * estimate[fall], down * low[fall], math.inf),
-        )
-
-    def estimate_trend(self, fit: Fit, alpha: float) -> Estimate:
-        """Rise of the least-squares line over all levels of one table, in points.
-
-        Its interval of confidence 1 - alpha excludes 0 where the trend is significant.
-        """
-        [slope], [width] = self.trend.intervals(fit, alpha)
-        span = math.log(self.distance[-1] / self.distance[0])
-        return Estimate(span * slope, span * (slope - width), span * (slope + width))
 
     def compare_with(self, fit: Fit, reference: int, alpha: float) -> Floats:
         """Each level less the level `reference` in one table, (L, 3): mean, low, high.

@@ -1,9 +1,10 @@
 """The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from analysis.data.defaults import LEVEL, MARGIN
@@ -11,7 +12,7 @@ from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.items import ItemScores
 from analysis.data.runs import format_mtd, traced_runs
 from analysis.inference.blocks import Fit
-from analysis.inference.intervals import UNKNOWN, Estimate
+from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import LevelScores, level_scores, merge_levels
 from analysis.inference.shapes import Shape, ShapeTests
 from analysis.measures.trace import PARTS
@@ -19,6 +20,14 @@ from analysis.measures.trace import PARTS
 # Settings among the fixed columns of `StudyFrames.trials`.
 _FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
 _NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
+
+
+@dataclass(frozen=True)
+class Lead:
+    """The level with the highest estimate less another one, `mtd`, in points."""
+
+    mtd: float
+    size: Estimate
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,6 @@ class Verdict:
         p_value: of the test of a peak; p_trend: two-sided, of the slope over all levels and of the
             difference of the ends, the larger.
         peak_mtd: the level with the highest estimate, whatever the verdict, in steps.
-        turn: the inner level of the test of a peak, in steps; NaN below 3 levels.
         peak_interval: lowest and highest level of the optimal range; None unless peaked.
         optimal_range: levels that are statistically indistinguishable from the best: a confidence
             set that contains the best level with probability `level`.
@@ -40,10 +48,9 @@ class Verdict:
         seeds, levels: how many are compared.
         levels_run: how many levels have a score.
         first, last: lowest and highest level compared, in steps.
-        rise, fall: of the least-squares lines up to `turn` and down from it, in points, with lower
-            bounds only: both are above 0 at some level if and only if a peak is significant.
-        change: of the least-squares line over all levels, in points; its interval excludes 0 where
-            a trend is significant.
+        leads: the level with the highest estimate less each other one, from the runner-up to the
+            lowest, in points; the intervals are simultaneous over all pairs of levels, so that
+            they hold for levels that are chosen by the same scores.
         level, margin: confidence of tests and intervals; differences below the margin (points) are
             treated as no difference.
         known_errors: whether means with standard errors were compared, without seeds.
@@ -65,10 +72,7 @@ class Verdict:
     levels_run: int = 0
     first: float = math.nan
     last: float = math.nan
-    turn: float = math.nan
-    rise: Estimate = UNKNOWN
-    fall: Estimate = UNKNOWN
-    change: Estimate = UNKNOWN
+    leads: tuple[Lead, ...] = ()
     known_errors: bool = False
     items: int = 0
     for_these: "Verdict | None" = None
@@ -158,21 +162,24 @@ def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
     """A verdict with the results of all tests on one fitted table."""
     alpha, distance = 1 - found.level, tests.distance
     result = tests.classify(fit.part(None), alpha, found.margin)
-    shape, turn = result.shape[0], int(result.turn[0])
+    shape, best = result.shape[0], int(result.best[0])
     optimal = tuple(float(each) for each in distance[result.optimal[0]])
-    if tests.levels > 2:
-        rise, fall = tests.estimate_peak(fit, turn, alpha)
-        found = replace(found, turn=float(distance[turn]), rise=rise, fall=fall)
+    differences = -tests.compare_with(fit, best, alpha)
+    ranked = [level for level in np.argsort(differences[:, 0], kind="stable") if level != best]
+    leads = (
+        Lead(float(distance[level]), Estimate(*differences[level, [0, 2, 1]].tolist()))
+        for level in ranked
+    )
     return replace(
         found,
         verdict=shape,
         p_value=float(result.p_peak[0]),
         p_trend=float(result.p_trend[0]),
-        peak_mtd=float(distance[result.best[0]]),
+        peak_mtd=float(distance[best]),
         peak_interval=(optimal[0], optimal[-1]) if shape == "peaked" else None,
         optimal_range=optimal,
         peak_excluded=bool(result.peak_excluded[0]),
-        change=tests.estimate_trend(fit, alpha),
+        leads=tuple(leads),
     )
 
 
@@ -182,7 +189,6 @@ def write_sentence(verdict: Verdict) -> str:
         return _nothing_compared(verdict)
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     if verdict.verdict == "peaked":
-        turn, rise, fall = format_mtd(verdict.turn), verdict.rise, verdict.fall
         shape, ends = "peaks", ""
         if verdict.good_ends:
             shape = "rises and falls"
@@ -191,10 +197,8 @@ def write_sentence(verdict: Verdict) -> str:
             if len(verdict.good_ends) > 1:
                 ends = f" {named}, the ends of the range, may be as good."
         return (
-            f"The score {shape} inside the tested range, with the highest mean at MTD "
-            f"{format_mtd(verdict.peak_mtd)}: fitted lines rise by {_at_least(rise)} from MTD "
-            f"{first} to {turn} and fall by {_at_least(fall)} from there to {last}, both "
-            f"statistically significant ({format_p(verdict.p_value)}).{ends} {_optimal(verdict)}"
+            f"The score {shape} inside the tested range, from MTD {first} to {last} "
+            f"({format_p(verdict.p_value)}). {describe_leads(verdict)}{ends} {_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
         return _trend(verdict)
@@ -203,13 +207,13 @@ def write_sentence(verdict: Verdict) -> str:
         return (
             f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
             f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
-            f"α = {1 - verdict.level:.2g})."
+            f"α = {1 - verdict.level:.2g}). {describe_leads(verdict)}"
         )
     none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
         f"{none} shape of the curve is statistically significant ({format_p(verdict.p_value)} for "
-        f"a peak, {format_p(verdict.p_trend)} for a trend). The highest mean is at MTD "
-        f"{format_mtd(verdict.peak_mtd)}. {_optimal(verdict)}"
+        f"a peak, {format_p(verdict.p_trend)} for a trend). {describe_leads(verdict)} "
+        f"{_optimal(verdict)}"
     )
 
 
@@ -230,13 +234,11 @@ def _trend(verdict: Verdict) -> str:
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     rising = verdict.verdict == "rising"
     near = last if rising else first
-    inside = ", inside the range" if verdict.best_is_inside else ""
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
     return (
-        f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last}: the "
-        f"fitted line changes by {describe_points(verdict.change, verdict.level)} "
-        f"({format_p(verdict.p_trend)}). The highest mean is at MTD "
-        f"{format_mtd(verdict.peak_mtd)}{inside}. {_optimal(verdict)} A peak of at least "
+        f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last} "
+        f"({format_p(verdict.p_trend)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
+        f"at least "
         f"{verdict.margin:g} points inside the range {excluded}; MTDs "
         f"{'above' if rising else 'below'} {near} were not tested."
     )
@@ -255,8 +257,33 @@ def _optimal(verdict: Verdict) -> str:
     )
 
 
-def _at_least(value: Estimate) -> str:
-    return f"{value.mean:.2f} points (at least {value.low:.2f})"
+def describe_leads(verdict: Verdict, default: float = math.nan) -> str:
+    """How much the highest mean is above the runner-up and the lowest; empty without any.
+
+    Also above the level `default`, where that is another one.
+    """
+    if not verdict.leads:
+        return ""
+    best = f"The highest mean, at MTD {format_mtd(verdict.peak_mtd)},"
+    if verdict.verdict in ("rising", "falling") and verdict.best_is_inside:
+        best += " inside the range,"
+    last = len(verdict.leads) - 1
+    above = {}
+    for place, lead in enumerate(verdict.leads):
+        roles = {
+            "the runner-up": place == 0 < last,
+            "the lowest": place == last,
+            "the default": lead.mtd == default,
+        }
+        if named := [role for role, holds in roles.items() if holds]:
+            above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
+    return f"{best} is {list_leads(above, verdict.level)}."
+
+
+def list_leads(above: Mapping[str, Estimate], level: float) -> str:
+    """Differences in points with their intervals, by the names of what is exceeded."""
+    texts = [f"{describe_points(size, level)} above {name}" for name, size in above.items()]
+    return ", and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def describe_points(difference: Estimate, level: float) -> str:

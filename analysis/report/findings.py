@@ -4,6 +4,7 @@ What a study is about follows from what varied: methods, conditions of an optimu
 history, the maximum traceable distance (MTD), or other settings.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,16 +13,17 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.points import format_component
-from analysis.data.runs import completed_runs, format_mtd
+from analysis.data.runs import completed_runs, format_mtd, varied_settings
 from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, describe_points, format_p
+from analysis.inference.verdict import Verdict, describe_leads, format_p, list_leads
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
+from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
 
@@ -54,21 +56,17 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def describe_certainty(verdict: Verdict) -> str:
-    """How sure the shape is: the p value or the margin, the differences, and what they cover."""
-    found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a slope"
+def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
+    """How sure the shape is: the differences, the p value or the margin, and what they cover.
+
+    Args:
+        default: the level of the default settings, in steps; NaN where it was not run.
+    """
+    found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        rise, fall = (
-            f"{each.mean:.2f} points (at least {each.low:.2f})"
-            for each in (verdict.rise, verdict.fall)
-        )
-        found = (
-            f"{format_p(verdict.p_value)} (multiplicity-adjusted); fitted lines rise by {rise} up "
-            f"to MTD {format_mtd(verdict.turn)} and fall by {fall} from there"
-        )
+        found = f"{format_p(verdict.p_value)} (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
-        change = describe_points(verdict.change, verdict.level)
-        found = f"{format_p(verdict.p_trend)} for the slope; change over the range {change}"
+        found = f"{format_p(verdict.p_trend)} for a trend"
     elif verdict.verdict == "flat":
         found = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
@@ -77,9 +75,10 @@ def describe_certainty(verdict: Verdict) -> str:
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
     levels = count(verdict.levels, "level")
+    leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
     if verdict.known_errors:
-        return f"{found}; {levels}, standard errors as given."
-    return f"{found}; {count(verdict.seeds, 'seed')}, {levels}."
+        return f"{leads}{found}; {levels}, standard errors as given."
+    return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}."
 
 
 Infos = Mapping[str, Any]
@@ -151,13 +150,23 @@ def _methods(runs: pd.DataFrame, info: Methods) -> Finding:
 
 def _configurations(info: Configurations) -> Finding:
     best = int(info.table["number"].iloc[0])
-    found = _contest(info.names, info.table, "configurations", best)
+    found = _contest(info.names, info.table, "configurations", best, _default_row(info))
     if info.effects is None:
         return found
     return replace(found, certainty=f"{found.certainty} {describe_effect(info.effects)}")
 
 
-def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) -> Finding:
+def _default_row(info: Configurations) -> int | None:
+    """The row of the default values of the settings that varied; None where it was not run."""
+    varied = [str(name) for name in info.table if name not in COLUMNS]
+    defaults = {name: info.context.study.settings[name].default for name in varied}
+    same = (info.table[varied] == pd.Series(defaults)).all(axis=1).to_numpy()
+    return int(same.argmax()) if same.any() else None
+
+
+def _contest(
+    names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int, default: int | None = None
+) -> Finding:
     """The best of several rows against the others, by their paired differences, best first."""
     others, first = ranked.iloc[1:], names[0]
     tested = np.isfinite(others["difference_low"].to_numpy())
@@ -167,10 +176,16 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
-    difference = Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
+    named = {f"{second}, the runner-up": at + 1, f"{names[-1]}, the lowest": len(others)}
+    if len(others) == at + 1:
+        named = {second: at + 1}
+    if default and default not in named.values():
+        named[f"{names[default]}, the default"] = default
+    above = {name: _lead(ranked.iloc[place]) for name, place in named.items()}
+    difference, seeds = next(iter(above.values())), min(ranked["seeds"].iloc[0], row["seeds"])
     certainty = (
-        f"Paired difference to {second}: {describe_points(difference, LEVEL)}, "
-        f"multiplicity-adjusted; {count(int(min(ranked['seeds'].iloc[0], row['seeds'])), 'seed')}."
+        f"It is {list_leads(above, LEVEL)}; paired, multiplicity-adjusted; "
+        f"{count(int(seeds), 'seed')}."
     )
     equal = int(others["may_be_best"].sum())
     if not equal:
@@ -187,6 +202,11 @@ def _contest(names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int) 
         rest = "all others are"
     answer = f"{first} has the highest mean score; {rest} not significantly worse"
     return Finding(answer, certainty, "inconclusive", topic, best)
+
+
+def _lead(row: pd.Series) -> Estimate:
+    """The best row less this one."""
+    return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
@@ -234,7 +254,8 @@ def _history(runs: pd.DataFrame, info: History) -> Finding:
 def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
-    answer, certainty = answer_shape(verdict, _name_settings(context)), describe_certainty(verdict)
+    answer = answer_shape(verdict, _name_settings(context))
+    certainty = describe_certainty(verdict, _default_level(context))
     topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
@@ -253,6 +274,15 @@ def _distance(context: StudyContext) -> Finding:
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
     )
+
+
+def _default_level(context: StudyContext) -> float:
+    """The level of the default values of the settings that varied; NaN where it was not run."""
+    runs, settings = context.traced, context.study.settings
+    varied = [name for name in varied_settings(runs, settings) if name in settings]
+    defaults = pd.Series({name: settings[name].default for name in varied})
+    same = runs.loc[(runs[varied] == defaults).all(axis=1), "mtd"]
+    return float(same.iloc[0]) if varied and len(same) else math.nan
 
 
 def _name_settings(context: StudyContext) -> str:

@@ -3,19 +3,16 @@
 import re
 
 import numpy as np
-import pandas as pd
 
 from analysis.data.runs import (
     chosen_settings,
     completed_runs,
     format_mtd,
     is_missing,
-    varied_settings,
 )
-from analysis.data.settings import format_value, with_defaults
-from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import describe_points, join_words
-from analysis.report.cells import LEVEL, PERCENT, clean, count
+from analysis.data.settings import format_value
+from analysis.inference.verdict import join_words
+from analysis.report.cells import PERCENT, clean, count
 from analysis.report.context import StudyContext, describe_checkpoints, list_selection
 from analysis.report.findings import Finding
 from analysis.report.page import Headline, NextStep, Recommendation, Status
@@ -31,11 +28,7 @@ from analysis.report.study_facts import (
     runs,
 )
 from analysis.report.topics.sufficiency import name_cell
-from analysis.statistics.configurations import (
-    compute_configurations,
-    estimate_configuration,
-    name_configuration,
-)
+from analysis.statistics.configurations import estimate_configuration
 
 
 def find_no_gain(context: StudyContext, number: int) -> Finding | None:
@@ -60,33 +53,6 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
         f"({interval}{count(seeds, 'seed')}).",
         "inconclusive",
     )
-
-
-def describe_gain(context: StudyContext, number: int) -> str:
-    """The paired differences of a configuration to the default one and to the lowest mean.
-
-    Args:
-        number: of the first trial of the configuration with the highest mean; empty for another.
-            The default is that of the settings that varied, where it was run. The intervals are
-            simultaneous for all configurations, which covers the choice of the best.
-    """
-    study = context.study
-    trials = with_defaults(context.trials, study.settings)
-    table = compute_configurations(trials, study.settings, items=study.items)
-    if len(table) < 2 or table["number"].iloc[0] != number:
-        return ""
-    varied = varied_settings(completed_runs(trials), study.settings)
-    defaults = {name: study.settings[name].default for name in varied}
-    same = (table[varied] == pd.Series(defaults)).all(axis=1)
-    texts = []
-    for what, rows in (("the default", table[same]), ("the lowest mean", table.tail(1))):
-        for _, row in rows.head(1).iterrows():
-            names = ("difference", "difference_high", "difference_low")
-            gain = Estimate(*(-float(row[name]) for name in names))
-            if np.isfinite(gain.mean):
-                over = f"over {what} ({name_configuration(row[varied])})"
-                texts.append(f"+{describe_points(gain, LEVEL)} {over}")
-    return f"{'; '.join(texts)}." if texts else ""
 
 
 _MOST_QUESTION = 320
@@ -155,7 +121,6 @@ def recommend(
         label = "Highest mean; all tested are equivalent"
     texts = (
         _describe_score(context, finding.best),
-        describe_gain(context, finding.best),
         _describe_equals(context, finding),
     )
     return Recommendation(

@@ -23,7 +23,7 @@ from mtdlab.terminal import print_text
 if TYPE_CHECKING:
     from analysis.data.frames import StudyFrames
     from analysis.data.level_means import LevelMeans
-    from analysis.inference.verdict import Verdict
+    from analysis.inference.verdict import Lead, Verdict
     from analysis.report import MultiStudyReport, Report
     from analysis.statistics.agreement import Agreement
 
@@ -319,10 +319,25 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "peak_mtd": mtd_value(verdict.peak_mtd),
         "peak_interval": None if interval is None else [*map(mtd_value, interval)],
         "optimal_range": [*map(mtd_value, verdict.optimal_range)],
+        "runner_up": _lead_fields(verdict.leads[:1]),
+        "lowest": _lead_fields(verdict.leads[-1:]),
         "p_value": verdict.p_value,
         "p_trend": verdict.p_trend,
         "items": verdict.items,
     }
+
+
+def _lead_fields(leads: "Sequence[Lead]") -> dict[str, float | None] | None:
+    """The best level less another one, in points; None where nothing is compared."""
+    for lead in leads:
+        size = lead.size
+        return {
+            "mtd": mtd_value(lead.mtd),
+            "difference": size.mean,
+            "low": size.low,
+            "high": size.high,
+        }
+    return None
 
 
 def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> None:

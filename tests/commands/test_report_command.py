@@ -15,7 +15,7 @@ from tests.commands.conftest import Command
 
 FIELDS = {
     *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
-    *("p_value", "p_trend", "mtd_sufficient", "seeds_for_power", "items"),
+    *("runner_up", "lowest", "p_value", "p_trend", "mtd_sufficient", "seeds_for_power", "items"),
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -40,6 +40,13 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Pa
     assert written["best"]["score"] == written["best"]["select_by_score"]
     assert (written["verdict"], written["mtd_sufficient"]) == ("peaked", "cannot be tested")
     assert written["peak_mtd"] == 12
+    # the scores of seed 0 to 4 differ by 0.03 (7 seed mod 7) between levels at most
+    assert (written["runner_up"]["mtd"], written["lowest"]["mtd"]) == (8, 40)
+    lowest = written["lowest"]
+    assert lowest["low"] < lowest["difference"] < lowest["high"]
+    for name in ("runner_up", "lowest"):
+        numbers = "{difference:.2f} points (95 % CI {low:.2f} to {high:.2f})"
+        assert numbers.format(**written[name]) in written["sentence"]
     assert written["page"] == "reports/runs/index.html"
     page = (tmp_path / written["page"]).read_text(encoding="utf-8")
     assert "Runs read from runs.csv, not made by mtdlab." in page

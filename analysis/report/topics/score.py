@@ -12,6 +12,7 @@ from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import BAND, LEVEL, PERCENT, count, describe_curve, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from analysis.statistics.configurations import DIFFERENCE
 from analysis.statistics.curves import CONFIGURATION
 
 _MOST_MARKED = 6
@@ -27,7 +28,13 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
     )
+    leads = [
+        (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
+        for lead in context.verdict.leads
+    ]
+    less = pd.DataFrame(leads, columns=["paired_mtd", *DIFFERENCE], dtype="float64")
     table = merged.merge(paired, on="paired_mtd", how="left").assign(level=LEVEL)
+    table = table.merge(less, on="paired_mtd", how="left")
     if (table["paired_mtd"] == table["mtd"]).all():
         table = table.drop(columns="paired_mtd")
     first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
@@ -47,7 +54,8 @@ def show(context: StudyContext) -> tuple[Table, ...]:
     caption = (
         f"Mean score at each MTD with its {PERCENT} interval over seeds, the median of the trials "
         "and the share that collapsed; then the deviation from the mean over levels, seeds as "
-        f"blocks, with a {PERCENT} interval that holds for all levels at once."
+        f"blocks, with a {PERCENT} interval that holds for all levels at once; last, the "
+        "difference to the best level, with an interval that holds for all pairs of levels."
     )
     return (make_table(shown, caption=caption, csv="mtd_curve", many="levels"),)
 

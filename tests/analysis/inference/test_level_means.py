@@ -14,9 +14,9 @@ from analysis.report import write_level_means
 
 LEVELS = np.array([5.0, 6, 8, 12, 20, 36, 68])
 SENTENCES = {
-    "peaked": "The score peaks inside the tested range, with the highest mean at MTD 12: ",
-    "rising": "The score rises overall with MTD from 5 to 68: ",
-    "falling": "The score falls overall with MTD from 5 to 68: ",
+    "peaked": "The score peaks inside the tested range, from MTD 5 to 68 (p",
+    "rising": "The score rises overall with MTD from 5 to 68 (p",
+    "falling": "The score falls overall with MTD from 5 to 68 (p",
     "flat": "The score is flat from MTD 5 to 68: any two levels differ by less than 0.5 points",
     "inconclusive": "No shape of the curve is statistically significant ",
 }
@@ -51,7 +51,7 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
         "<bdi>MoCoSE, figure 2</bdi>",
         "<h1>The score falls overall with MTD; it is best between MTD 5 and 14.7</h1>",
         "9 levels, standard errors as given",
-        "change over the range −0.35 points",
+        "The highest mean, at MTD 14.7, inside the range, is ",
         "mtdlab report --published figure2",
         "A flat curve is rejected (p = 0.0072), but without MTD 21 it is not (p = 0.15)",
         "Assumption: each band is a 95 % interval of its mean.",

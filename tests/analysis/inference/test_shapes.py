@@ -129,16 +129,6 @@ def test_differences_from_a_level_are_valid_for_chosen_levels() -> None:
     assert missed <= 28
 
 
-def test_bounds_of_the_lines_agree_with_the_test_of_a_peak() -> None:
-    for table in draw(1.2 * (1 - np.abs(PLACE)), tables=100):
-        fit = FULL.fit(table)
-        judged = classify(table)
-        rise, fall = FULL.estimate_peak(fit, judged.turn, 0.05)
-        assert (min(rise.low, fall.low) > 0) == (judged.p_peak <= 0.05)
-        trend = FULL.estimate_trend(fit, 0.05)
-        assert trend.low * trend.high > 0 or judged.p_trend > 0.05
-
-
 @pytest.mark.parametrize("curves", [0.0, 1.0, 3.0])
 def test_seeds_with_slopes_of_their_own_seldom_show_a_trend(curves: float) -> None:
     own = np.random.default_rng(5).normal(size=(1000, 5, 1))

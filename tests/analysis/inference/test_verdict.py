@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.inference.verdict import compute_verdict
 from tests.analysis.conftest import SETTINGS, make_trials
@@ -48,7 +49,8 @@ def test_one_seed_is_inconclusive() -> None:
     assert (verdict.verdict, verdict.seeds, verdict.levels) == ("inconclusive", 1, 8)
     assert verdict.peak_mtd == 8.667
     assert verdict.optimal_range == ()
-    assert np.isnan([verdict.rise.low, verdict.p_value]).all()
+    assert verdict.leads == ()
+    assert np.isnan(verdict.p_value)
     assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
 
 
@@ -73,8 +75,36 @@ def test_the_fields_of_a_verdict_by_hand() -> None:
     verdict = compute_verdict(trials, SETTINGS)
     assert (verdict.first, verdict.last, verdict.peak_mtd) == (5, 12, 8)
     assert (verdict.seeds, verdict.levels, verdict.levels_run) == (3, 3, 3)
-    assert verdict.rise.mean == pytest.approx((table[8] - table[5]).mean())
-    assert verdict.fall.mean == pytest.approx((table[8] - table[12]).mean())
+    differences = {mtd: (table[8] - table[mtd]).mean() for mtd in (5, 12)}
+    assert [lead.mtd for lead in verdict.leads] == sorted(differences, key=differences.__getitem__)
+    for lead in verdict.leads:
+        assert lead.size.mean == pytest.approx(differences[lead.mtd])
+
+
+def test_the_difference_of_two_levels_has_the_paired_t_interval() -> None:
+    trials = make_trials(seeds=range(8), decays=(0.75,), times=(1, 4), noise=0.5)
+    table = trials.pivot_table(index="seed", columns="mtd", values="score")
+    found = stats.ttest_rel(table[8], table[5])
+    low, high = found.confidence_interval(0.95)
+    [lead] = compute_verdict(trials, SETTINGS).leads
+    # critical values are simulated: each is the upper end of its 99 % interval
+    assert lead.size.mean == pytest.approx((low + high) / 2)
+    assert low - 0.15 * (high - low) <= lead.size.low <= low
+
+
+def test_the_interval_of_the_lowest_level_is_no_narrower_than_that_of_tukey() -> None:
+    trials = make_trials(seeds=range(12), decays=(0.75,), noise=0.5)
+    table = trials.pivot_table(index="seed", columns="mtd", values="score").to_numpy()
+    lowest = compute_verdict(trials, SETTINGS).leads[-1].size
+    seeds, levels = table.shape
+    residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    freedom = (seeds - 1) * (levels - 1)
+    error = np.sqrt((residuals**2).sum() / freedom / seeds)
+    width = stats.studentized_range.ppf(0.95, levels, freedom) * error
+    means = table.mean(axis=0)
+    assert lowest.mean == pytest.approx(np.ptp(means))
+    assert 0.9 * width <= lowest.mean - lowest.low <= 2 * width
+    assert lowest.high - lowest.mean == pytest.approx(lowest.mean - lowest.low)
 
 
 def test_a_verdict_needs_only_four_columns() -> None:
@@ -90,7 +120,8 @@ def test_relabelled_seeds_and_seed_effects_change_nothing() -> None:
     moved = trials.assign(seed=100 - trials["seed"], score=trials["score"] + trials["seed"])
     found, again = compute_verdict(trials, SETTINGS), compute_verdict(moved, SETTINGS)
     assert (found.verdict, found.optimal_range) == (again.verdict, again.optimal_range)
-    assert found.rise.low == pytest.approx(again.rise.low)
+    for one, other in zip(found.leads, again.leads, strict=True):
+        assert one.size.low == pytest.approx(other.size.low)
 
 
 def test_many_distinct_levels_are_merged() -> None:

@@ -4,7 +4,14 @@ import math
 from dataclasses import replace
 
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, format_p, join_words, write_sentence
+from analysis.inference.verdict import (
+    Lead,
+    Verdict,
+    describe_leads,
+    format_p,
+    join_words,
+    write_sentence,
+)
 from analysis.report.findings import answer_shape, describe_certainty
 
 BASE = Verdict(
@@ -18,24 +25,28 @@ BASE = Verdict(
     levels_run=7,
     first=10,
     last=208,
-    turn=41,
-    rise=Estimate(5.98, 3.5, math.inf),
-    fall=Estimate(4.512, 2.5, math.inf),
-    change=Estimate(3.25, 1.5, 5.0),
+    leads=(
+        Lead(41, Estimate(0.5, -0.75, 1.754)),
+        Lead(208, Estimate(4.512, 2.5, 6.524)),
+        Lead(10, Estimate(5.98, 3.5, 8.46)),
+    ),
+)
+_LEADS = (
+    "is 0.50 points (95 % CI -0.75 to 1.75) above MTD 41, the runner-up, and 5.98 points (95 % CI "
+    "3.50 to 8.46) above MTD 10, the lowest."
 )
 
 
-def test_a_peak_has_the_rise_and_the_fall_that_were_tested() -> None:
+def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> None:
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
     assert write_sentence(peaked) == (
-        "The score peaks inside the tested range, with the highest mean at MTD 28: fitted lines "
-        "rise by 5.98 points (at least 3.50) from MTD 10 to 41 and fall by 4.51 points (at least "
-        "2.50) from there to 208, both statistically significant (p < 0.001). 3 of 7 levels, from "
-        "MTD 18 to 41, are statistically indistinguishable from the best level (95 % confidence)."
+        "The score peaks inside the tested range, from MTD 10 to 208 (p < 0.001). The highest "
+        f"mean, at MTD 28, {_LEADS} 3 of 7 levels, from MTD 18 to 41, are "
+        "statistically indistinguishable from the best level (95 % confidence)."
     )
     assert describe_certainty(peaked) == (
-        "p < 0.001 (multiplicity-adjusted); fitted lines rise by 5.98 points (at least 3.50) up to "
-        "MTD 41 and fall by 4.51 points (at least 2.50) from there; 8 seeds, 7 levels."
+        f"The highest mean, at MTD 28, {_LEADS} p < 0.001 "
+        "(multiplicity-adjusted); 8 seeds, 7 levels."
     )
     assert answer_shape(peaked, "η 0.9 to 0.97") == (
         "The score peaks between MTD 18 and 41 (η 0.9 to 0.97)"
@@ -46,7 +57,7 @@ def test_a_peak_has_the_rise_and_the_fall_that_were_tested() -> None:
 def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     first = replace(BASE, verdict="peaked", optimal_range=(10, 28, 41))
     sentence = write_sentence(first)
-    assert sentence.startswith("The score rises and falls inside the tested range, with the high")
+    assert sentence.startswith("The score rises and falls inside the tested range, from MTD 10")
     assert "MTD 10, at the end of the range, may be as good. 3 of 7 levels" in sentence
     assert answer_shape(first) == (
         "The score rises and falls inside the range; it is best between MTD 10 and 41"
@@ -59,30 +70,28 @@ def test_the_confidence_at_a_look_is_rounded() -> None:
     assert "(98 % confidence)" in write_sentence(replace(BASE, verdict="peaked", level=0.980061))
 
 
-def test_a_trend_states_its_change_and_what_was_not_tested() -> None:
+def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (
-        "The score rises overall with MTD from 10 to 208: the fitted line changes by 3.25 points "
-        "(95 % CI 1.50 to 5.00) (p = 0.012). The highest mean is at MTD 208. Every other level is "
-        "significantly worse than MTD 208. A peak of at least 0.5 points inside the range is "
-        "excluded; MTDs above 208 were not tested."
+        "The score rises overall with MTD from 10 to 208 (p = 0.012). The highest mean, at MTD "
+        f"208, {_LEADS} Every other level is significantly worse than MTD 208. A peak of at least "
+        "0.5 points inside the range is excluded; MTDs above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
-    assert falling.startswith("The score falls overall with MTD from 10 to 208: ")
+    assert falling.startswith("The score falls overall with MTD from 10 to 208 (")
     assert falling.endswith("is not excluded; MTDs below 10 were not tested.")
 
 
 def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     """The slope of a curve that rises steeply at its low end is significant beyond its peak."""
     rising = replace(BASE, verdict="rising", p_trend=0.012, optimal_range=(18, 28, 208))
-    assert "The highest mean is at MTD 28, inside the range. 3 of 7 levels" in (
-        write_sentence(rising)
-    )
+    sentence = f"The highest mean, at MTD 28, inside the range, {_LEADS} 3 of 7 levels"
+    assert sentence in write_sentence(rising)
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
     )
-    assert describe_certainty(rising).startswith(
-        "p = 0.012 for the slope; change over the range 3.25 points (95 % CI 1.50 to 5.00); 8 seeds"
+    assert describe_certainty(rising).endswith(
+        f"{_LEADS} p = 0.012 for a trend; 8 seeds, 7 levels."
     )
     falling = replace(rising, verdict="falling")
     assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
@@ -94,7 +103,8 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
     assert write_sentence(replace(BASE, verdict="flat")) == (
         "The score is flat from MTD 10 to 208: any two levels differ by less than 0.5 points "
-        "(8 seeds, two one-sided tests for each pair at α = 0.05)."
+        "(8 seeds, two one-sided tests for each pair at α = 0.05). The highest mean, at MTD 28, "
+        f"{_LEADS}"
     )
 
 
@@ -102,8 +112,8 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
         "no shape of the curve is statistically significant (p = 0.2 for a peak, p = 0.34 for a "
-        "trend). The highest mean is at MTD 28. All levels are statistically indistinguishable "
-        "from the best (95 % confidence)."
+        f"trend). The highest mean, at MTD 28, {_LEADS} All levels are statistically "
+        "indistinguishable from the best (95 % confidence)."
     )
     seeds = replace(BASE, optimal_range=every)
     assert write_sentence(seeds) == f"With 8 seeds {text}"
@@ -119,3 +129,8 @@ def test_a_p_value_has_a_sign() -> None:
 def test_words_are_joined_with_commas_and_a_last_and() -> None:
     texts = [join_words(list(words)) for words in ("", "a", "ab", "abc")]
     assert texts == ["", "a", "a and b", "a, b and c"]
+
+
+def test_a_level_that_is_the_default_is_compared_too() -> None:
+    assert "above MTD 208, the default, and 5.98" in describe_leads(BASE, 208)
+    assert "above MTD 10, the lowest and the default." in describe_leads(BASE, 10)
