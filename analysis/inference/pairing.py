@@ -49,6 +49,36 @@ def select_configuration(
 
 
 @dataclass(frozen=True)
+class Mean:
+    """The mean score of runs over their seeds, in points.
+
+    Attributes:
+        runs, seeds: how many it is of.
+        items: how many evaluation items its interval covers; 0: it covers seeds alone.
+        estimate: interval over seeds and items; NaN bounds with one seed.
+    """
+
+    runs: int
+    seeds: int
+    items: int
+    estimate: Estimate
+
+
+def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
+    """The mean of the means of seeds, of at least one run with number, seed and score.
+
+    Where all runs have `items`, the interval covers their sampling too.
+    """
+    per_seed = runs.groupby("seed")["score"].mean()
+    values, amount = per_seed.to_numpy(dtype=np.float64), len(runs)
+    found = _seed_influences(runs, per_seed.index, items)
+    if found is None:
+        return Mean(amount, len(values), 0, estimate(values))
+    covered = found.shape[1]
+    return Mean(amount, len(values), covered, estimate_over_items(values, found))
+
+
+@dataclass(frozen=True)
 class Difference:
     """The mean score of runs less that of others, paired by seed, in points.
 

@@ -13,12 +13,17 @@ from analysis.report.page import Column, Table
 
 LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"
-BAND = f"The band is the {PERCENT} t interval over seeds."
+BAND = f"The band is the {PERCENT} t interval over seeds, for these items."
 
 
 def count(amount: int, noun: str) -> str:
     """An amount with its noun in the right number."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def describe_items(items: int) -> str:
+    """What an interval over seeds covers beside them, to be written after them."""
+    return f" and {items:,} evaluation items" if items else ", for these items"
 
 
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:

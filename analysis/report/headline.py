@@ -11,8 +11,9 @@ from analysis.data.runs import (
     is_missing,
 )
 from analysis.data.settings import format_value
+from analysis.inference.design import MOST_SEEDS
 from analysis.inference.verdict import join_words
-from analysis.report.cells import PERCENT, clean, count
+from analysis.report.cells import PERCENT, clean, count, describe_items
 from analysis.report.context import StudyContext, describe_checkpoints, list_selection
 from analysis.report.findings import Finding
 from analysis.report.page import Headline, NextStep, Recommendation, Status
@@ -41,11 +42,14 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
     known = completed_runs(trials.assign(score=trials["score"].astype("float64") - before))
     if number not in set(known["number"]):
         return None
-    change, seeds = estimate_configuration(known, settings, number)
+    gain = estimate_configuration(known, settings, number)
+    change, seeds = gain.estimate, gain.seeds
     if change.mean > 0:
         return None
-    untrained, _ = estimate_configuration(known.assign(score=before[known.index]), settings, number)
-    interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f}, " if seeds > 1 else ""
+    start = estimate_configuration(known.assign(score=before[known.index]), settings, number)
+    untrained, interval = start.estimate, ""
+    if seeds > 1:
+        interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f} for these items, "
     return Finding(
         "Training lowered the score" if change.high < 0 else "Training did not raise the score",
         f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
@@ -158,12 +162,13 @@ def _describe_score(context: StudyContext, number: int) -> str:
     if used := list_selection(trials):
         checkpoints = clean(describe_checkpoints(used, {}))
         selection = f"; checkpoints {checkpoints}, the configuration by this mean"
-    found, seeds = estimate_configuration(trials, study.settings, number)
+    mean = estimate_configuration(trials, study.settings, number, study.items)
+    found, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):
         return f"{metric} {found.mean:.2f} (one seed){selection}."
     interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
-    return f"Mean {metric} {found.mean:.2f} ({interval}, {seeds} seeds){selection}."
+    return f"Mean {metric} {found.mean:.2f} ({interval}, {covered}){selection}."
 
 
 def _describe_equals(context: StudyContext, finding: Finding) -> str:
@@ -258,7 +263,8 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
         settling = context.seeds_for_verdict
         if min(context.verdict.levels, used) > 1 and not settling:
             return _step(
-                "Test a wider range of MTD: over 1,000 seeds would be needed to decide here"
+                f"Test a wider range of MTD: more than {MOST_SEEDS} seeds would be needed to "
+                "decide here"
             )
     wanted = settling or max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"

@@ -70,6 +70,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "median": "median over the trials",
     "moment": "`before` or `after` training",
     "mtd": "maximum traceable distance, in steps; empty for a method without one",
+    "items": "evaluation items whose sampling the interval covers; 0: it covers seeds alone",
     "n": "trials",
     "number": "number of the trial, as in Optuna",
     "optimism": "expected excess of the best of n over its own mean",

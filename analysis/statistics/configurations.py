@@ -20,8 +20,13 @@ from analysis.data.items import ItemScores
 from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.inference.blocks import connected_table
-from analysis.inference.intervals import Estimate, estimate, summarise
-from analysis.inference.pairing import cell_covariance, select_configuration
+from analysis.inference.intervals import summarise
+from analysis.inference.pairing import (
+    Mean,
+    cell_covariance,
+    estimate_mean,
+    select_configuration,
+)
 from analysis.inference.shapes import compare_columns
 from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
@@ -100,15 +105,13 @@ def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | No
 
 
 def estimate_configuration(
-    trials: pd.DataFrame, settings: Collection[str], number: int
-) -> tuple[Estimate, int]:
-    """Mean score of a trial's configuration with its t interval over seeds, and how many seeds.
+    trials: pd.DataFrame, settings: Collection[str], number: int, items: ItemScores | None = None
+) -> Mean:
+    """Mean score of a trial's configuration, `estimate_mean`.
 
     Raises KeyError where `number` is no completed trial with a score.
     """
-    same = select_configuration(completed_runs(trials), settings, number)
-    per_seed = same.groupby("seed")["score"].mean().to_numpy(dtype=np.float64)
-    return estimate(per_seed), len(per_seed)
+    return estimate_mean(select_configuration(completed_runs(trials), settings, number), items)
 
 
 FEWEST_RUNS = 20

@@ -66,7 +66,7 @@ def confirm(
         rows += [{"": planned.spec.name} | _fields(again)] if again else []
         print_text(
             f"MTD {format_mtd(planned.best)} less MTD {format_mtd(planned.runner_up)}, points, "
-            "with 95 % intervals over seeds"
+            "with 95 % intervals over seeds, and evaluation items where they were recorded"
         )
         print_table(rows)
         if again:

@@ -10,7 +10,7 @@ from analysis.data.published import SOURCE, load_curve
 from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
-from analysis.report.cells import BAND, LEVEL, PERCENT, count, describe_curve, make_table
+from analysis.report.cells import LEVEL, PERCENT, count, describe_curve, describe_items, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import DIFFERENCE
 from analysis.statistics.curves import CONFIGURATION
@@ -43,7 +43,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
 
 def show(context: StudyContext) -> tuple[Table, ...]:
     """The table, with the components of MTD that vary where each level is one configuration."""
-    hidden = ["level", "seeds", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
+    hidden = ["level", "seeds", "items", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
     shown, cells = tabulate(context).drop(columns=hidden, errors="ignore"), context.cells
     if shown["collapsed_share"].isna().all():
         shown = shown.drop(columns="collapsed_share")
@@ -52,12 +52,18 @@ def show(context: StudyContext) -> tuple[Table, ...]:
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
     caption = (
-        f"Mean score at each MTD with its {PERCENT} interval over seeds, the median of the trials "
-        "and the share that collapsed; then the deviation from the mean over levels, seeds as "
-        f"blocks, with a {PERCENT} interval that holds for all levels at once; last, the "
-        "difference to the best level, with an interval that holds for all pairs of levels."
+        f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}, the median "
+        "of the trials and the share that collapsed; then the deviation from the mean over "
+        f"levels, seeds as blocks, with a {PERCENT} interval that holds for all levels at once; "
+        "last, the difference to the best level, with an interval that holds for all pairs of "
+        "levels."
     )
     return (make_table(shown, caption=caption, csv="mtd_curve", many="levels"),)
+
+
+def _covered(context: StudyContext) -> str:
+    """What the intervals of the means cover."""
+    return f"seeds{describe_items(int(context.curve['items'].min()))}"
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
@@ -113,7 +119,7 @@ def draw(context: StudyContext) -> Drawing | None:
         panels,
         height=4.4 if marked else 3.9,
         columns=len(panels),
-        caption=" ".join([*parts, BAND]),
+        caption=" ".join([*parts, f"The band is the {PERCENT} interval over {_covered(context)}."]),
         alt=f"{describe_curve(curve, 'The mean score is')} {verdict.sentence}",
     )
 

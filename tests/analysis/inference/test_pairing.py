@@ -1,10 +1,13 @@
 """Paired comparison of scores."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from analysis.data.items import ItemScores
 from analysis.inference.pairing import (
     compute_paired_curve,
+    estimate_mean,
     level_scores,
 )
 from analysis.statistics.curves import compute_mtd_curve
@@ -59,3 +62,30 @@ def test_no_runs_give_no_rows_with_their_columns() -> None:
     none = make_trials().iloc[:0]
     columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
     assert list(compute_paired_curve(level_scores(none, SETTINGS))) == columns
+
+
+def test_the_interval_of_a_mean_covers_seeds_and_items() -> None:
+    """The true mean is 0; the items' standard error is 0.7, that of the seeds 0.2."""
+    draws, covers = np.random.default_rng(5), {"seeds": 0, "items": 0}
+    count = 400
+    for _ in range(count):
+        common = draws.normal(0, 10, size=200)
+        values = common + draws.normal(0, 0.4, size=(4, 1)) + draws.normal(0, 4, size=(4, 200))
+        numbers = np.arange(4)
+        runs = pd.DataFrame({"number": numbers, "seed": numbers, "score": values.mean(axis=1)})
+        items = ItemScores(numbers, values, "mean", None, {"own": 200}, "digest")
+        for name, known in (("seeds", None), ("items", items)):
+            mean = estimate_mean(runs, known)
+            assert mean.items == (200 if known else 0)
+            covers[name] += mean.estimate.low < 0 < mean.estimate.high
+    assert covers["items"] >= 0.92 * count
+    assert covers["seeds"] < 0.8 * count
+
+
+def test_the_mean_of_a_run_without_items_is_for_these_items() -> None:
+    runs = pd.DataFrame({"number": [0, 1], "seed": [0, 1], "score": [1.0, 3.0]})
+    items = ItemScores(np.array([0]), np.zeros((1, 5)), "mean", None, {"own": 5}, "digest")
+    mean = estimate_mean(runs, items)
+    assert (mean.items, mean.seeds, mean.estimate.mean) == (0, 2, 2.0)
+    # t(1) = 12.7062, standard deviation 1.4142
+    assert mean.estimate.high == pytest.approx(2 + 12.7062, abs=1e-3)

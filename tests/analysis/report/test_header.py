@@ -16,7 +16,8 @@ def test_the_summary_is_three_sentences_with_their_numbers() -> None:
     trials = make_trials()
     verdict, runs, training = summarise_study(StudyContext(build_study(trials)))
     assert verdict.startswith(
-        "The score peaks inside the tested range, with the highest mean at MTD 8.67"
+        "The score peaks inside the tested range, from MTD 5 to 14.7 (p < 0.001). The highest "
+        "mean, at MTD 8.67, is "
     )
     assert runs == (
         "24 trials completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
