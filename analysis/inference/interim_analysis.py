@@ -92,36 +92,50 @@ def compute_boundaries(
 
 
 def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
-    """Critical values (K,) whose first crossing at look k, on one side, has probability spent[k].
-
-    The density of S = Z sqrt(t) of the paths that have not crossed is integrated from look to look
-    on G Gauss-Legendre nodes.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    critical = np.full(len(t), np.inf)
-    points, mass = np.zeros(1), np.ones(1)
-    before = 0.0
+    """Critical values (K,), first crossed at look k, on one side, with probability spent[k]."""
+    critical, paths = np.full(len(t), np.inf), _Paths()
     for look, (now, share) in enumerate(zip(t, spent, strict=True)):
-        step = np.sqrt(now - before)
         if share > _LEAST:
-            critical[look] = _solve(points, mass, step, np.sqrt(now), share)
-        scale = np.sqrt(now)
-        high = min(critical[look], _WIDEST) * scale
-        low = -high if two_sided else -_WIDEST * scale
-        middle, half = (high + low) / 2, (high - low) / 2
-        reached = middle + half * nodes
-        density = np.exp(-0.5 * ((reached[:, None] - points) / step) ** 2) @ mass
-        points, mass = reached, half * weights * density / (step * np.sqrt(2 * np.pi))
-        before = now
+            critical[look] = _solve(paths, now, share)
+        paths.go_on(now, critical[look], two_sided=two_sided)
     return critical
 
 
-def _solve(points: Floats, mass: Floats, step: float, scale: float, share: float) -> float:
-    """The critical value of z that paths at `points` exceed with probability `share`."""
+class _Paths:
+    """The paths of S = Z sqrt(t) that have not crossed a critical value at the looks so far.
+
+    Their density is integrated from look to look on G Gauss-Legendre nodes.
+    """
+
+    _nodes, _weights = np.polynomial.legendre.leggauss(_NODES)
+
+    def __init__(self) -> None:
+        self._fraction = 0.0
+        self._points, self._mass = np.zeros(1), np.ones(1)
+
+    def exceed(self, z: float, fraction: float) -> float:
+        """The probability that a path gets here, and is above z at the next look."""
+        step = np.sqrt(fraction - self._fraction)
+        tail = special.ndtr((self._points - z * np.sqrt(fraction)) / step)
+        return float(self._mass @ tail)
+
+    def go_on(self, fraction: float, critical: float, *, two_sided: bool = False) -> None:
+        """Leave out the paths that cross at the next look."""
+        step, scale = np.sqrt(fraction - self._fraction), np.sqrt(fraction)
+        high = min(critical, _WIDEST) * scale
+        low = -high if two_sided else -_WIDEST * scale
+        middle, half = (high + low) / 2, (high - low) / 2
+        reached = middle + half * self._nodes
+        density = np.exp(-0.5 * ((reached[:, None] - self._points) / step) ** 2) @ self._mass
+        self._mass = half * self._weights * density / (step * np.sqrt(2 * np.pi))
+        self._points, self._fraction = reached, fraction
+
+
+def _solve(paths: _Paths, fraction: float, share: float) -> float:
+    """The critical value of z that paths exceed at the next look with probability `share`."""
 
     def excess(z: float) -> float:
-        tail = special.ndtr((points - z * scale) / step)
-        return float(np.log(max(float(mass @ tail), 1e-300)) - np.log(share))
+        return float(np.log(max(paths.exceed(z, fraction), 1e-300)) - np.log(share))
 
     return float(scipy.optimize.brentq(excess, -_WIDEST, 40.0, xtol=1e-10))
 
@@ -155,6 +169,39 @@ class LookResult:
 def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
     """The boundaries of looks after these numbers of seeds, in rising order."""
     return compute_boundaries(np.array(seeds) / seeds[-1], alpha, spending=SPENDING)
+
+
+def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: float) -> float:
+    """The p value of a look over all looks up to it, by stage-wise ordering.
+
+    The probability, where nothing differs, that the test is significant at an earlier look, or is
+    not and has a smaller p value at this one (Jennison and Turnbull, Group Sequential Methods,
+    2000, section 8.4). Exact for normal statistics, as the boundaries are.
+
+    Args:
+        p_value: of the look alone.
+        seeds: of all planned looks, in rising order.
+        look: its number, from 1.
+        alpha: error rate of all looks together.
+    """
+    fractions, paths = np.array(seeds) / seeds[-1], _Paths()
+    bounds = boundaries_at(seeds, alpha)
+    for earlier in range(look - 1):
+        paths.go_on(fractions[earlier], bounds.critical[earlier])
+    spent = bounds.cumulative[look - 2] if look > 1 else 0.0
+    return float(spent) + paths.exceed(float(-special.ndtri(p_value)), fractions[look - 1])
+
+
+def p_over_looks(study: StudyFrames) -> float:
+    """`find_p_over_looks` of a study's last look; NaN without one, or where nothing was tested."""
+    planned = list(study.plans[-1].values["looks"]) if study.plans else []
+    if not len(study.looks) or len(study.looks) > len(planned):
+        return math.nan
+    last = study.looks.iloc[-1]
+    if not last["p_value"] > 0:
+        return math.nan
+    alpha = float(study.plans[-1].values["alpha"])
+    return find_p_over_looks(float(last["p_value"]), planned, int(last["look"]), alpha)
 
 
 def judge_look(

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.interim_analysis import judged_trials, p_over_looks
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import Verdict, describe_leads, format_p, list_leads
 from analysis.measures.trace import PARTS
@@ -56,11 +56,14 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
+def describe_certainty(
+    verdict: Verdict, default: float = math.nan, over_looks: float = math.nan
+) -> str:
     """How sure the shape is: the differences, the p value or the margin, and what they cover.
 
     Args:
         default: the level of the default settings, in steps; NaN where it was not run.
+        over_looks: p of the verdict over several looks; NaN where there was one.
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
@@ -74,6 +77,8 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
+    if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
+        found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
     leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
     if verdict.known_errors:
@@ -255,7 +260,8 @@ def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
-    certainty = describe_certainty(verdict, _default_level(context))
+    over_looks = p_over_looks(context.study) if len(context.study.looks) > 1 else math.nan
+    certainty = describe_certainty(verdict, _default_level(context), over_looks)
     topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"

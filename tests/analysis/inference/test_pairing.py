@@ -86,6 +86,7 @@ def test_the_mean_of_a_run_without_items_is_for_these_items() -> None:
     runs = pd.DataFrame({"number": [0, 1], "seed": [0, 1], "score": [1.0, 3.0]})
     items = ItemScores(np.array([0]), np.zeros((1, 5)), "mean", None, {"own": 5}, "digest")
     mean = estimate_mean(runs, items)
-    assert (mean.items, mean.seeds, mean.estimate.mean) == (0, 2, 2.0)
+    assert (mean.items, mean.seeds) == (0, 2)
+    assert mean.estimate.mean == pytest.approx(2)
     # t(1) = 12.7062, standard deviation 1.4142
     assert mean.estimate.high == pytest.approx(2 + 12.7062, abs=1e-3)

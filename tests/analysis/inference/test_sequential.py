@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.inference.interim_analysis import compute_boundaries, spend
+from analysis.inference.interim_analysis import (
+    boundaries_at,
+    compute_boundaries,
+    find_p_over_looks,
+    spend,
+)
 
 FIVE = np.arange(1, 6) / 5
 REFERENCE = Path(__file__).parents[1] / "reference" / "sequential.json"
@@ -78,3 +83,25 @@ def test_fractions_that_do_not_rise_to_at_most_1_are_refused(fractions) -> None:
     for alpha in (0.0, 0.6):
         with pytest.raises(ValueError, match="it must be above 0 and at most"):
             compute_boundaries([1.0], alpha)
+
+
+def test_p_over_looks_is_how_often_paths_get_as_far() -> None:
+    """The third of looks after 5, 7, 9 and 13 seeds: an error earlier counts, at this z too."""
+    seeds, p_value = [5, 7, 9, 13], 0.013
+    nominal = boundaries_at(seeds, 0.05).nominal
+    draws = np.random.default_rng(3).normal(size=(200_000, 9))
+    sums = draws.cumsum(axis=1)
+    tails = [special.ndtr(-sums[:, n - 1] / np.sqrt(n)) for n in seeds[:3]]
+    further = (tails[0] <= nominal[0]) | (tails[1] <= nominal[1]) | (tails[2] <= p_value)
+    found = find_p_over_looks(p_value, seeds, 3, 0.05)
+    assert found == pytest.approx(further.mean(), abs=0.0015)
+    assert found == pytest.approx(0.031, abs=0.001)
+
+
+def test_p_over_looks_is_p_at_the_first_look_and_alpha_at_the_last_boundary() -> None:
+    seeds = [5, 7, 9, 13]
+    bounds = boundaries_at(seeds, 0.05)
+    assert find_p_over_looks(0.02, seeds, 1, 0.05) == pytest.approx(0.02)
+    for look in (2, 3, 4):
+        found = find_p_over_looks(float(bounds.nominal[look - 1]), seeds, look, 0.05)
+        assert found == pytest.approx(float(bounds.cumulative[look - 1]), rel=1e-6)

@@ -62,7 +62,7 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
         "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Trials are added up to the next" in text
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
-    assert "at the confidence 99 %" in text
+    assert "at the confidence 99 % of that look alone, which is 95 % over all looks" in text
     assert interim_analysis.compute(StudyContext(study)) is study
     [table] = interim_analysis.show(study)
     assert len(table.rows) == 1
