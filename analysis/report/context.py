@@ -16,7 +16,7 @@ from analysis.data.runs import (
 )
 from analysis.data.tasks import LAST, is_own, label_score
 from analysis.inference.design import seeds_for_verdict
-from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.interim_analysis import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
@@ -133,7 +133,9 @@ class StudyContext:
     @cached_property
     def verdict(self) -> Verdict:
         levels, alpha = self._judged
-        return judge_levels(levels, level=1 - alpha, margin=self.study.margin)
+        over_looks = over_looks_of(self.study)
+        margin = self.study.margin
+        return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
 
     @cached_property
     def seeds_for_verdict(self) -> int | None:

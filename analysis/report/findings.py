@@ -14,9 +14,17 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.interim_analysis import judged_trials, p_over_looks
+from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, describe_leads, format_p, list_leads
+from analysis.inference.verdict import (
+    Verdict,
+    describe_leads,
+    describe_over_looks,
+    format_p,
+    list_leads,
+    over_all_looks,
+    state_p,
+)
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
@@ -56,34 +64,29 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def describe_certainty(
-    verdict: Verdict, default: float = math.nan, over_looks: float = math.nan
-) -> str:
+def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     """How sure the shape is: the differences, the p value or the margin, and what they cover.
 
-    Args:
-        default: the level of the default settings, in steps; NaN where it was not run.
-        over_looks: p of the verdict over several looks; NaN where there was one.
+    `default`: the level of the default settings, in steps; NaN where it was not run.
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{format_p(verdict.p_value)} (multiplicity-adjusted)"
+        found = f"{state_p(verdict)} (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
-        found = f"{format_p(verdict.p_trend)} for a trend"
+        found = f"{state_p(verdict)} for a trend"
     elif verdict.verdict == "flat":
         found = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.level):.3g} %)"
+            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
-    if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
-        found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
     leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
     if verdict.known_errors:
         return f"{leads}{found}; {levels}, standard errors as given."
-    return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+    over = describe_over_looks(verdict)
+    return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
 Infos = Mapping[str, Any]
@@ -260,8 +263,7 @@ def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
-    over_looks = p_over_looks(context.study) if len(context.study.looks) > 1 else math.nan
-    certainty = describe_certainty(verdict, _default_level(context), over_looks)
+    certainty = describe_certainty(verdict, _default_level(context))
     topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"

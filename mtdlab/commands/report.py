@@ -309,9 +309,10 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
 def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
     """The verdict as it is printed with --json; null where a value is not known.
 
-    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps; confidence is
+    that of intervals, over all looks where there are several.
     """
-    interval = verdict.peak_interval
+    interval, over = verdict.peak_interval, verdict.over_looks
     return {
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
@@ -323,6 +324,8 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "lowest": _lead_fields(verdict.leads[-1:]),
         "p_value": verdict.p_value,
         "p_trend": verdict.p_trend,
+        "p_over_looks": over and over.p_value,
+        "confidence": verdict.confidence,
         "items": verdict.items,
     }
 
