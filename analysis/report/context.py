@@ -15,7 +15,6 @@ from analysis.data.runs import (
     untraced_runs,
 )
 from analysis.data.tasks import LAST, is_own, label_score
-from analysis.inference.design import seeds_for_verdict
 from analysis.inference.interim_analysis import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
@@ -23,6 +22,7 @@ from analysis.inference.pairing import (
     compute_smooth,
     level_scores,
 )
+from analysis.inference.power import Needed, need_for_verdict
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
 from analysis.statistics.curves import compute_cells, compute_score_curve, find_width
@@ -138,11 +138,11 @@ class StudyContext:
         return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
 
     @cached_property
-    def seeds_for_verdict(self) -> int | None:
-        """Seeds in all for a verdict with 80 % power; None where there is one, or not known."""
+    def need_for_verdict(self) -> Needed | None:
+        """What a verdict takes with 80 % power; None where there is one, or nothing is known."""
         if self.verdict.verdict != "inconclusive":
             return None
-        return seeds_for_verdict(self._judged[0], self.verdict)
+        return need_for_verdict(self._judged[0], self.verdict)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:

@@ -270,7 +270,8 @@ def _page_fields(written: "Report") -> dict[str, Any]:
         **_files(written),
         **verdict_fields(written.verdict),
         "mtd_sufficient": written.mtd_sufficient,
-        "seeds_for_power": written.seeds_for_verdict,
+        "seeds_for_power": written.needed and written.needed.seeds,
+        "items_for_power": written.needed and written.needed.items,
     }
 
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from analysis import compute_verdict
-from analysis.inference.verdict import OverLooks, Verdict
 from analysis.data.frames import StudyFrames
+from analysis.inference.verdict import OverLooks, Verdict
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.report import PAUSE, verdict_fields, write_on_changes
 from tests.commands.conftest import Command
@@ -17,7 +17,7 @@ from tests.commands.conftest import Command
 FIELDS = {
     *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
     *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
-    *("mtd_sufficient", "seeds_for_power", "items"),
+    *("mtd_sufficient", "seeds_for_power", "items_for_power", "items"),
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -151,7 +151,7 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
     print_json(verdict_fields(compute_verdict(empty, ())))
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power"}
+    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power", "items_for_power"}
     assert fields["verdict"] == "inconclusive"
     assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
     # level is that of the look
