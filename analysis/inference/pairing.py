@@ -17,7 +17,13 @@ from analysis.data.defaults import LEVEL
 from analysis.data.items import ItemScores, influences
 from analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
 from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.intervals import UNKNOWN, Estimate, estimate, estimate_over_items
+from analysis.inference.intervals import (
+    UNKNOWN,
+    Estimate,
+    estimate,
+    estimate_over_items,
+    summarise,
+)
 from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.measures import Floats
 
@@ -76,6 +82,25 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
         return Mean(amount, len(values), 0, estimate(values))
     covered = found.shape[1]
     return Mean(amount, len(values), covered, estimate_over_items(values, found))
+
+
+def summarise_scores(
+    runs: pd.DataFrame, *, by: Sequence[str], items: ItemScores | None
+) -> pd.DataFrame:
+    """`summarise` of the score, with the intervals of `estimate_mean`.
+
+    A row of `runs` has number, seed, score and the columns of `by`. After the columns of
+    `summarise` comes items: how many evaluation items the interval covers; 0: seeds alone.
+    """
+    table = summarise(runs, by=by)
+    if items is None or not len(table):
+        return table.assign(items=0)
+    means = [estimate_mean(group, items) for _, group in runs.groupby(list(by))]
+    return table.assign(
+        low=[mean.estimate.low for mean in means],
+        high=[mean.estimate.high for mean in means],
+        items=[mean.items for mean in means],
+    )
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,11 @@ from analysis.inference.pairing import (
     compute_paired_curve,
     compute_smooth,
     level_scores,
+    summarise_scores,
 )
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
-from analysis.statistics.curves import compute_cells, compute_score_curve, find_width
+from analysis.statistics.curves import compute_cells, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from analysis.statistics.training import assess_collapse
@@ -43,7 +44,7 @@ class StudyContext:
         traced: completed runs of these with an MTD.
         untraced: all completed runs without one.
         levels: `level_scores` of the curve's trials.
-        curve, cells: `compute_score_curve`, `compute_cells`.
+        curve, cells: `summarise_scores` by MTD, `compute_cells`.
         paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
             blocks, and `compute_smooth`.
         verdict: on its shape, at the error rate and the margin that the study specifies.
@@ -74,7 +75,7 @@ class StudyContext:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return compute_score_curve(self.curve_trials, self.study.items)
+        return summarise_scores(self.traced, by=["mtd"], items=self.study.items)
 
     @cached_property
     def collapsed(self) -> pd.DataFrame:

@@ -227,7 +227,8 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     return Finding(
         answer,
-        f"Verdicts by condition: {listed}; "
+        f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, all "
+        f"together at {PERCENT}; "
         f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
         "inconclusive" if "inconclusive" in kinds else "decided",
         "robustness",

@@ -46,6 +46,8 @@ def test_every_condition_has_its_own_verdict() -> None:
     assert best == [28, 18, 18, 12]
     assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
     assert all(np.isnan(each.half_life) for each in found)
+    assert [each.verdict.level for each in found] == pytest.approx([0.9875] * 4)
+    assert compute_conditions(conditioned(FOUR[:2]), SETTINGS)[0].verdict.level == 0.975
     assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
@@ -72,7 +74,11 @@ def test_the_section_names_each_condition() -> None:
     trials = conditioned(FOUR)
     info = topic.compute(StudyContext(build_study(trials)))
     text = topic.describe(info)
-    assert len(text) == 5
+    assert text[4] == (
+        "The 4 verdicts share the error rate of 5 %: each is at 98.75 % confidence (Bonferroni)."
+    )
+    assert len(text) == 6
+    assert "indistinguishable from it with 98.75 % confidence" in text[0]
     assert text[0].startswith(
         "At learning rate 0.0003, 160 steps, queue size 512 and batch size 64, the mean score is "
         "highest at MTD 28"
