@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from analysis.data.defaults import LEVEL
 from analysis.data.frames import Settings
@@ -19,7 +18,7 @@ from analysis.data.runs import completed_runs, varied_settings
 from analysis.data.settings import with_defaults
 from analysis.data.tasks import STS
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.inference.intervals import Estimate, summarise
+from analysis.inference.intervals import Estimate, estimate, summarise
 from analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
 from analysis.inference.shapes import compare_columns
 from analysis.measures import Floats
@@ -201,9 +200,9 @@ def estimate_slope(scores: Floats, published: Floats, items: Floats | None = Non
 
     Errors in the published scores, of standard deviation `PUBLISHED_ERROR`, make the slope of least
     squares too small; it is divided by the share of their scatter that is not error, at least 0.2
-    (Fuller 1987, section 1.2). The t interval counts seeds, these errors and the evaluation items,
-    with degrees of freedom after Satterthwaite. `items` is the covariance of the rows' effects due
-    to the items, (R, R) in points squared; None: not counted.
+    (Fuller 1987, section 1.2). The t interval counts seeds, these errors and the evaluation items.
+    `items` is the covariance of the rows' effects due to the items, (R, R) in points squared; None:
+    not counted.
     """
     centred = published - published.mean()
     squares, rows = float(centred @ centred), len(centred)
@@ -211,13 +210,9 @@ def estimate_slope(scores: Floats, published: Floats, items: Floats | None = Non
     kept = max(1 - (rows - 1) * error / squares, 0.2)
     weights = centred / squares / kept
     slopes = scores @ weights
-    mean, of_seeds = float(slopes.mean()), float(slopes.var(ddof=1)) / len(slopes)
-    of_published = mean**2 * error / squares * (2 - kept) / kept**2
+    of_published = float(slopes.mean()) ** 2 * error / squares * (2 - kept) / kept**2
     of_items = 0.0 if items is None else float(weights @ items @ weights)
-    total = of_seeds + of_published + of_items
-    freedom = total**2 / max(of_seeds**2 / (len(slopes) - 1), 1e-24)
-    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
-    return Estimate.around(mean, float(quantile * np.sqrt(total)))
+    return estimate(slopes, of_items=of_published + of_items)
 
 
 def compare(

@@ -147,7 +147,8 @@ class StudyContext:
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.curve_trials, self.study.settings)
+        study = self.study
+        return compute_sufficiency(self.curve_trials, study.settings, items=study.items)
 
     @cached_property
     def methods(self) -> pd.DataFrame:

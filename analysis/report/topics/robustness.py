@@ -62,8 +62,8 @@ def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
         *(f"{_place(info, each)}." for each in info.conditions),
-        f"The {len(info.conditions)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each "
-        f"is at {_confidence(info)} confidence (Bonferroni).",
+        f"The {len(info.conditions)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: "
+        f"each is at {_confidence(info)} confidence (Bonferroni).",
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",

@@ -11,7 +11,7 @@ from analysis.data.runs import format_mtd
 from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
 from analysis.inference.verdict import format_p
-from analysis.report.cells import PERCENT, count, make_table
+from analysis.report.cells import PERCENT, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.sufficiency import NEAR, Sufficiency
 
@@ -51,9 +51,11 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
     if info.answer == "cannot be tested":
         return (f"Whether MTD alone determines the score cannot be tested here: {info.reason}.",)
+    these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
     basis = (
-        f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
-        f"{count(info.seeds, 'seed')}, {count(info.trials, 'trial')}"
+        f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
+        f"{count(len(info.cells), 'configuration')}, {count(info.seeds, 'seed')}, "
+        f"{count(info.trials, 'trial')}"
     )
     found = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
@@ -139,7 +141,8 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
     caption = (
         "Nested models of the configuration means, with seeds as blocks and one error variance "
         "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
-        "for the number of rows; the first row is the test of whether MTD suffices."
+        "for the number of rows; the first row is the test of whether MTD suffices. Tests cover "
+        f"seeds{describe_items(info.items)}."
     )
     return (make_table(shown, caption=caption, csv="sufficiency"),)
 
