@@ -27,6 +27,16 @@ from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
 
+_OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
+_FAMILIES = {
+    "score": _OF_MTD,
+    "sufficiency": _OF_MTD,
+    "methods": "all differences of methods together",
+    "configurations": "all differences of configurations together",
+    "robustness": "the verdicts of all conditions together",
+}
+"""What has the error rate of a page, by the topic of its finding."""
+
 
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
     """The shape of the score over MTD in a few words, and the levels that may be the best.
@@ -84,6 +94,23 @@ def describe_certainty(
     if verdict.known_errors:
         return f"{leads}{found}; {levels}, standard errors as given."
     return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+
+
+def describe_exploratory(topic: str, alpha: float) -> str:
+    """Which tests of a page have its error rate, and that all others are exploratory.
+
+    Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
+    """
+    if not topic:
+        return ""
+    rest = "not adjusted for their number"
+    if topic not in _FAMILIES:
+        return f"All tests and intervals on this page are exploratory: {rest}."
+    rate = alpha if _FAMILIES[topic] == _OF_MTD else 1 - LEVEL
+    return (
+        f"The error rate of {100 * rate:.3g} % is that of {_FAMILIES[topic]}; all other tests and "
+        f"intervals on this page are exploratory: {rest}."
+    )
 
 
 Infos = Mapping[str, Any]

@@ -16,7 +16,7 @@ from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.page import BasePage, Page, Section, render
 from analysis.report.study_facts import describe_cost, list_fixed
@@ -169,6 +169,7 @@ def write_report(
     finding = find_answer(context, infos)
     summary = summarise_study(context, infos)
     headline = build_headline(context, finding)
+    exploratory = describe_exploratory(finding.topic, study.alpha)
     description = study.description.strip().removeprefix(headline.question).strip()
     commit = _COMMIT.search(study.facts.get("versions", ""))
     page = Page(
@@ -178,7 +179,7 @@ def write_report(
         headline=headline,
         summary=summary if finding.best is not None else (),
         commit=commit[1] if commit else "",
-        limits=list_warnings(context),
+        limits=tuple(filter(None, (*list_warnings(context), exploratory))),
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},

@@ -136,6 +136,7 @@ def test_what_new_seeds_show_is_said_of_what_the_study_showed(
     sentence = _sentence(first, second)
     assert sentence.startswith(text)
     assert ("too high on average" in sentence) == (again[0] < original[0])
+    assert sentence.endswith("the new difference is still too high.")
 
 
 def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from analysis.data.frames import Setting, StudyFrames
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.study_facts import (
     describe_status,
@@ -110,6 +110,15 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     table = dataclasses.replace(build_study(trials), command="mtdlab report --table runs.csv")
     read = headline_of(table).next_step
     assert read.command == ""
+
+
+def test_what_has_the_error_rate_of_the_page_is_named() -> None:
+    assert describe_exploratory("", 0.05) == ""
+    assert describe_exploratory("history", 0.05).startswith("All tests and intervals on this page")
+    assert "rate of 1 % is that of the verdict on MTD" in describe_exploratory("score", 0.01)
+    conditions = describe_exploratory("robustness", 0.01)
+    assert "rate of 5 % is that of the verdicts of all conditions together;" in conditions
+    assert conditions.endswith("are exploratory: not adjusted for their number.")
 
 
 def test_the_question_is_the_description_up_to_its_question_mark() -> None:
