@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.data.points import describe_means
-from analysis.data.runs import format_mtd
 from analysis.figures.spots import add_run_spots, add_spots, can_state
 from analysis.figures.style import (
     ACCENT,
@@ -40,7 +39,7 @@ _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _MARGIN = 0.05
-_MOST_STRETCH = 1.5
+_MOST_STRETCH = 1.2
 
 
 _ONE_TRIAL: dict[str, Any] = {"s": 14, "color": RUN, "alpha": 0.55, "linewidths": 0}
@@ -203,17 +202,17 @@ def draw_level(
 
 
 def draw_baseline(score: float, ax: Axes) -> None:
-    """The score of the untrained encoder as a line, or as text if it is far from the data.
+    """The score of the encoder before training as a line, or as text if it is far from the data.
 
-    Call it last: it extends the limits of the axes to at most 1.5 times their height.
+    Call it last: it extends the limits of the axes to at most 1.2 times their height.
     """
     low, high = ax.get_ylim()
     if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
-        draw_level(score, ax, f"untrained: {score:.2f}", (INK, ""))
+        draw_level(score, ax, f"before training: {score:.2f}", (INK, ""))
         extend_to([score], ax)
         return
     place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
-    text = f"untrained: {score:.2f}, {side} the axis"
+    text = f"before training: {score:.2f}, {side} the axis"
     ax.text(0.98, height, text, ha="right", va=place, transform=ax.transAxes)
     ax.set_ylim(low, high)
 
@@ -252,7 +251,7 @@ def draw_paired_curve(
         draw_curve(smooth, ax, label="smooth curve", marker="")
     reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
     look: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 5, "zorder": 4}
-    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label="level", **look)
+    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label=f"level, {BAND}", **look)
     best = curve[curve["mtd"].isin(optimal)]
     ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
@@ -261,7 +260,7 @@ def draw_paired_curve(
     keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
     keep_span(ax)
-    ax.set_ylabel("deviation from the\nmean over levels")
+    ax.set_ylabel("difference from the\nmean over levels")
     add_legend(ax)
 
 
@@ -283,26 +282,6 @@ def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
     label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)
-
-
-def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
-    """A row of points for each end of the range, a point per seed.
-
-    `differences` has end (MTD), seed, difference, as the topic score computes them.
-    """
-    ends = sorted(differences["end"].unique())
-    rows = differences["end"].map(ends.index)
-    ax.axvline(0, color=RUN, linewidth=1)
-    ax.scatter(differences["difference"], rows, color=ACCENT, alpha=0.6, s=26, linewidths=0)
-    texts = [
-        f"Seed {seed}: {difference:+.2f} points to MTD {format_mtd(end)}"
-        for end, seed, difference in differences.itertuples(index=False)
-    ]
-    labels = pd.DataFrame({"text": texts, "href": "#score", "seed": differences["seed"]})
-    add_spots(ax, differences["difference"], rows, labels)
-    ax.set_yticks(range(len(ends)), [f"less MTD {format_mtd(end)}" for end in ends])
-    ax.set_ylim(len(ends) - 0.5, -0.5)
-    ax.set_xlabel("points")
 
 
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
