@@ -65,6 +65,7 @@ _LABELS: Mapping[str, str] = {
     "configuration_mean": "mean score of its configuration",
     "configuration_trials": "over trials",
 }
+_COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average", "sts_dev", "sts_test", "sts_average", *_PAIRED), 2),
@@ -103,6 +104,21 @@ def _cells(column: pd.Series, name: str) -> list[str]:
     return [number(float(value), places) for value in column.astype("float64")]
 
 
+def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
+    """The frame without numbers of trials and seeds that are the same in all rows.
+
+    The caption states them. Trials are left out where each has a seed of its own.
+    """
+    nouns = {name: noun for name, noun in _COUNTS.items() if name in frame}
+    if len(nouns) == len(_COUNTS) and frame["n"].equals(frame["seeds"]):
+        nouns, frame = {"seeds": nouns["seeds"]}, frame.drop(columns="n")
+    fixed = [name for name in nouns if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
+    stated = [count(int(frame[name].iloc[0]), nouns[name]) for name in fixed]
+    if stated:
+        caption = f"{caption} Each row: {', '.join(stated)}."
+    return frame.drop(columns=fixed), caption
+
+
 def make_table(
     frame: pd.DataFrame,
     *,
@@ -115,14 +131,15 @@ def make_table(
     """The frame as a table, a row per row.
 
     Args:
-        labels: of the columns that are settings; other columns have fixed labels.
+        labels: of the columns that are settings, or differ from the usual ones.
         many: what the rows are; of over 100, some at even steps are shown, and the caption says so.
     """
     if many and len(frame) > _MOST_ROWS:
         step = -(-len(frame) // _MOST_ROWS)
         caption += f" One in {step} of the {len(frame):,} {many}; the CSV has all."
         frame = frame.iloc[::step]
-    named = {**(labels or {}), **_LABELS}
+    frame, caption = _state_counts(frame, caption)
+    named = {**_LABELS, **(labels or {})}
     columns = tuple(
         Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
         for name in frame

@@ -15,6 +15,8 @@ from analysis.data.runs import (
     untraced_runs,
 )
 from analysis.data.tasks import LAST, is_own, label_score
+from analysis.experiments.catalogue import EXPERIMENTS
+from analysis.experiments.compare import Comparison, compare
 from analysis.inference.design import seeds_for_verdict
 from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.pairing import (
@@ -154,6 +156,23 @@ class StudyContext:
     def methods(self) -> pd.DataFrame:
         study = self.study
         return compute_methods(self.trials, study.settings, items=study.items)
+
+    @cached_property
+    def comparisons(self) -> Mapping[str, Comparison]:
+        """With each published experiment that the study varied, by the experiment's name."""
+        study = self.study
+        found = {
+            each.name: compare(
+                study.trials,
+                each,
+                study.settings,
+                items=study.items,
+                curves=study.curves,
+                width=self.width,
+            )
+            for each in EXPERIMENTS
+        }
+        return {name: comparison for name, comparison in found.items() if comparison is not None}
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -16,10 +16,11 @@ from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
 from analysis.inference.interim_analysis import judged_trials, p_over_looks
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, describe_leads, format_p, list_leads
+from analysis.inference.verdict import Verdict, describe_points, format_p, join_words
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
+from analysis.report.page import Effect
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
@@ -69,7 +70,7 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
 def describe_certainty(
     verdict: Verdict, default: float = math.nan, over_looks: float = math.nan
 ) -> str:
-    """How sure the shape is: the differences, the p value or the margin, and what they cover.
+    """How sure the shape is: the difference to the lowest level, the p value or the margin, n.
 
     Args:
         default: the level of the default settings, in steps; NaN where it was not run.
@@ -77,7 +78,7 @@ def describe_certainty(
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{format_p(verdict.p_value)} (multiplicity-adjusted)"
+        found = f"{format_p(verdict.p_value)} for a peak (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
         found = f"{format_p(verdict.p_trend)} for a trend"
     elif verdict.verdict == "flat":
@@ -90,10 +91,46 @@ def describe_certainty(
     if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
         found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
-    leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
+    others = _describe_others(verdict, default)
     if verdict.known_errors:
-        return f"{leads}{found}; {levels}, standard errors as given."
-    return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+        return f"{others}{found}; {levels}, standard errors as given."
+    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+
+
+def find_effect(verdict: Verdict) -> Effect | None:
+    """The level with the highest estimate less the runner-up; None where nothing is compared."""
+    if not verdict.leads:
+        return None
+    lead = verdict.leads[0]
+    role = ", the runner-up" if len(verdict.leads) > 1 else ""
+    return make_effect(
+        lead.size,
+        verdict.level,
+        f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
+    )
+
+
+def make_effect(size: Estimate, level: float, text: str) -> Effect:
+    interval = ""
+    if math.isfinite(size.low):
+        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}"
+    return Effect(f"{size.mean:+.2f}", interval, text)
+
+
+def _describe_others(verdict: Verdict, default: float) -> str:
+    """The differences to the lowest level and to the default; empty where the page has them."""
+    last, above = len(verdict.leads) - 1, {}
+    for place, lead in enumerate(verdict.leads[1:], start=1):
+        roles = {"the lowest": place == last, "the default": lead.mtd == default}
+        if named := [role for role, holds in roles.items() if holds]:
+            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
+    return list_above(above, verdict.level)
+
+
+def list_above(above: Mapping[str, Estimate], level: float) -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it."""
+    sizes = {name: describe_points(size, level) for name, size in above.items()}
+    return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
 
 
 def describe_exploratory(topic: str, alpha: float) -> str:
@@ -125,6 +162,7 @@ class Finding:
         topic: whose figure is the main one; empty for none.
         best: a trial of the configuration to recommend; None without a score.
         decided: whether that configuration is significantly better than others.
+        effect: the difference on which the answer rests; None where nothing is compared.
     """
 
     answer: str
@@ -133,6 +171,7 @@ class Finding:
     topic: str = ""
     best: int | None = None
     decided: bool = False
+    effect: Effect | None = None
 
 
 def find_answer(context: StudyContext, infos: Infos) -> Finding:
@@ -208,15 +247,16 @@ def _contest(
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
-    named = {f"{second}, the runner-up": at + 1, f"{names[-1]}, the lowest": len(others)}
-    if len(others) == at + 1:
-        named = {second: at + 1}
-    if default and default not in named.values():
-        named[f"{names[default]}, the default"] = default
+    difference, seeds = _lead(row), min(ranked["seeds"].iloc[0], row["seeds"])
+    several = len(others) > at + 1
+    role = ", the runner-up" if several else ""
+    effect = make_effect(difference, LEVEL, f"{first} less {second}{role}")
+    named = {f"the lowest, {names[-1]}": len(others)} if several else {}
+    if default and default not in (at + 1, len(others)):
+        named[f"the default, {names[default]}"] = default
     above = {name: _lead(ranked.iloc[place]) for name, place in named.items()}
-    difference, seeds = next(iter(above.values())), min(ranked["seeds"].iloc[0], row["seeds"])
     certainty = (
-        f"It is {list_leads(above, LEVEL)}; paired, multiplicity-adjusted; "
+        f"{list_above(above, LEVEL)}Paired by seed, multiplicity-adjusted; "
         f"{count(int(seeds), 'seed')}."
     )
     equal = int(others["may_be_best"].sum())
@@ -226,14 +266,15 @@ def _contest(
                 " That interval is for all pairs; in the one-sided comparison with the best (Hsu) "
                 f"each other is significantly worse ({PERCENT} confidence)."
             )
-        return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
+        answer = f"{first} is best"
+        return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
     rest = f"{equal} of {len(others)} others are"
     if equal == 1:
         rest = f"{second} is"
     elif equal == len(others):
         rest = "all others are"
     answer = f"{first} has the highest mean score; {rest} not significantly worse"
-    return Finding(answer, certainty, "inconclusive", topic, best)
+    return Finding(answer, certainty, "inconclusive", topic, best, effect=effect)
 
 
 def _lead(row: pd.Series) -> Estimate:
@@ -307,6 +348,7 @@ def _distance(context: StudyContext) -> Finding:
         topic,
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
+        effect=find_effect(verdict),
     )
 
 

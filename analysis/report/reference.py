@@ -114,6 +114,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "verdict": "verdict of the look",
     "versions": "versions of the packages",
     "wall_seconds": "duration of the trial, in seconds",
+    "within_high": "upper end of the 95 % confidence interval within seeds, about the mean",
+    "within_low": "its lower end",
     "worst": "value with the lowest mean score",
 }
 

@@ -16,7 +16,6 @@ from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.compare import (
     PUBLISHED_ERROR,
     Comparison,
-    compare,
     compute_experiment_tasks,
     find_top,
 )
@@ -128,16 +127,30 @@ def describe_paper(comparison: Comparison) -> str:
     if len(known) < 2 or _equal(means):
         return ""
     top, there, gap = find_top(means), find_top(known), comparison.paper_gap
-    shared = f"Of the {len(known)} rows that the paper has too"
+    setting, untested = _axis(comparison), _describe_untested(comparison)
+    shared = f"The paper and this study have {len(known)} values of {setting} in common"
     if top == there:
-        text = f"{shared}, {names[there]} has the highest mean both there and here."
+        text = f"{shared}: {names[there]} has the highest mean in both."
     else:
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
-        found = f"the difference is not significant{doubt}."
+        found = f"the difference between the two is not significant here{doubt}."
         if gap is not None and gap.size.low > 0:
-            found = f"here the first is lower by {gap.size.mean:.2f} points{doubt}."
-        text = f"{shared}, {names[there]} is best there and {names[top]} here; {found}"
-    return f"{text} {_describe_slope(comparison.slope)}".strip()
+            found = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
+        text = (
+            f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
+            f"study; {found}"
+        )
+    return " ".join(filter(None, (untested, text, _describe_slope(comparison.slope))))
+
+
+def _describe_untested(comparison: Comparison) -> str:
+    """That the value that is best in the paper was not tested here; empty where it was."""
+    published = comparison.experiment.published()
+    best = published.iloc[int(published["published"].argmax())]
+    if (comparison.table["published"] >= best["published"]).any():
+        return ""
+    named = clean(comparison.experiment.label(*best[list(comparison.experiment.by)]))
+    return f"The paper's best value of {_axis(comparison)}, {named}, was not tested here."
 
 
 def _describe_slope(slope: Estimate | None) -> str:
@@ -284,7 +297,7 @@ class ExperimentInfo:
     """comparison: with the published values; tasks: `compute_experiment_tasks`.
 
     Attributes:
-        is_curve: whether its rows are the levels of MTD, whose means another section has.
+        is_curve: `is_curve` of it.
     """
 
     context: StudyContext
@@ -295,27 +308,26 @@ class ExperimentInfo:
 
 def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
     """None where the study did not vary what the experiment is about."""
-    study = context.study
-    comparison = compare(
-        study.trials,
-        experiment,
-        study.settings,
-        items=study.items,
-        curves=study.curves,
-        width=context.width,
-    )
-    if comparison is None:
+    if (comparison := context.comparisons.get(experiment.name)) is None:
         return None
-    tasks = compute_experiment_tasks(comparison, study.scores)
+    tasks = compute_experiment_tasks(comparison, context.study.scores)
+    return ExperimentInfo(context, comparison, tasks, is_curve(comparison, context))
+
+
+def is_curve(comparison: Comparison, context: StudyContext) -> bool:
+    """Whether its rows are the levels of MTD, whose means and figure another section has."""
     levels = comparison.table["n"].tolist() == context.curve["n"].tolist()
     same = levels and np.allclose(comparison.table["mean"], context.curve["mean"])
-    return ExperimentInfo(context, comparison, tasks, same and set(experiment.by) <= set(PARTS))
+    return same and set(comparison.experiment.by) <= set(PARTS)
 
 
 def draw(info: ExperimentInfo) -> Drawing | None:
-    """The experiment as the paper draws it; none of a grid without a row or column to compare."""
+    """The experiment as the paper draws it.
+
+    None of a grid without a row or column to compare, and of what another section shows.
+    """
     comparison, experiment = info.comparison, info.comparison.experiment
-    if is_diagonal(comparison):
+    if info.is_curve or is_diagonal(comparison):
         return None
     kind, score = experiment.figure, info.context.score_label
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", _covered(comparison))
@@ -373,7 +385,7 @@ def _readable(comparison: Comparison) -> pd.DataFrame:
 def show(info: ExperimentInfo) -> tuple[Table, ...]:
     """Means with the published values, and the same by task where there are such."""
     comparison, experiment = info.comparison, info.comparison.experiment
-    shown, many = _readable(comparison), "rows"
+    shown = _readable(comparison)
     published = "no published values for this method."
     if comparison.same_method:
         source = f"{experiment.source}{_conditions(experiment)}"
@@ -381,11 +393,9 @@ def show(info: ExperimentInfo) -> tuple[Table, ...]:
     caption = f"Mean score with its interval over seeds{_covered(comparison)}; {published}"
     if info.is_curve:
         # the section on MTD has the means
-        caption, many = f"Published values at the levels of this study: {experiment.source}.", ""
-        known = "published" in shown and shown["published"].notna().any()
-        shown = shown[[*experiment.by, "published"]] if known else shown[:0]
+        shown = shown[:0]
     name, labels = experiment.name, comparison.labels
-    means = make_table(shown, caption=caption, csv=name, labels=labels, many=many)
+    means = make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
     return (means, *_show_tasks(info))
 
 
@@ -419,11 +429,9 @@ def make_topic(experiment: Experiment) -> Topic[StudyContext, ExperimentInfo]:
             f"{experiment.name}_tasks": lambda info: info.tasks,
         },
         figures={experiment.name: draw},
-        text=lambda info: describe_comparison(info.comparison),
+        text=lambda info: () if info.is_curve else describe_comparison(info.comparison),
         warnings=lambda info: warn_mixed(info.comparison),
         tables=show,
-        # its means are those of the section on MTD
-        folded=lambda info: info.is_curve,
     )
 
 

@@ -9,9 +9,12 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
 from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
+
+_COLUMNS = 2
+_MARGIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -104,33 +107,48 @@ def show(info: Robustness) -> tuple[Table, ...]:
 
 
 def draw(info: Robustness) -> Drawing:
-    curves, paired = {}, {}
-    for each in info.conditions:
-        labels = describe_means(each.curve, each.runs)
-        labels["text"] = f"{each.name[:1].upper()}{each.name[1:]}. " + labels["text"]
-        curves[each.name] = each.curve.join(labels)
-        if len(each.paired) > 1:
-            paired[each.name] = each.paired
-    panels = [("mean score", _panel(curves, info.context.score_label))]
-    items = min(int(each.curve["items"].min()) for each in info.conditions)
-    if paired:
-        title = "deviation from the mean over levels"
-        panels.append((title, _panel(paired, title.replace("the ", "the\n"))))
+    """A panel per condition, all with the same vertical axis."""
+    compared = [each for each in info.conditions if len(each.paired) > 1]
+    if not compared:
+        name, curves = info.context.score_label, {each.name: each.curve for each in info.conditions}
+        return Drawing(
+            "Score against MTD by condition",
+            [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
+            height=3.9,
+            caption="One curve per learning rate and number of steps; one seed.",
+            alt=" ".join(describe(info)),
+        )
+    every = pd.concat([each.paired for each in compared])
+    items = min(int(each.curve["items"].min()) for each in compared)
+    limits = float(every["low"].min()), float(every["high"].max())
+    rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
-        panels,
-        height=4.4,
-        columns=len(panels),
+        [(each.name, _panel(each, limits, each is compared[-1])) for each in compared],
+        height=0.6 + 2.2 * rows,
+        columns=_COLUMNS,
         caption=(
-            "One curve per learning rate and number of steps. Bands are "
-            f"{PERCENT} intervals of one level over seeds{describe_items(items)}."
+            "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
+            f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
+            "that are statistically indistinguishable from the best."
         ),
         alt=" ".join(describe(info)),
     )
 
 
-def _panel(curves: dict[str, pd.DataFrame], name: str) -> Draw:
-    return lambda ax: figures.draw_conditions(curves, ax, name=name)
+def _panel(condition: Condition, limits: tuple[float, float], explained: bool) -> Draw:
+    paired, optimal = condition.paired, condition.verdict.optimal_range
+    labels = describe_means(paired, condition.runs)
+    labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
+
+    def panel(ax: Axes) -> None:
+        figures.draw_paired_curve(
+            paired, ax, smooth=paired[:0], optimal=optimal, labels=labels, explained=explained
+        )
+        margin = _MARGIN * (limits[1] - limits[0])
+        ax.set_ylim(limits[0] - margin, limits[1] + margin)
+
+    return panel
 
 
 TOPIC = Topic(

@@ -332,8 +332,11 @@ def test_values_are_worded_as_they_are_set() -> None:
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ([3.0, 2.0, 4.0, 3.0, 3.0], "0.85 has the highest mean both there and here"),
-        ([9.0, 2.0, 4.0, 3.0, 3.0], "0.85 is best there and 0.5 here; here the first is lower by"),
+        ([3.0, 2.0, 4.0, 3.0, 3.0], "0.85 has the highest mean in both."),
+        (
+            [9.0, 2.0, 4.0, 3.0, 3.0],
+            "0.85 is the best of them in the paper, 0.5 in this study; here 0.5 is higher by",
+        ),
         ([4.0, 5.0, 1.0, 2.0, 2.0], "Whether the rows rank as in the paper is not settled"),
     ],
 )
@@ -345,7 +348,7 @@ def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None
     rows.append([99.0, 99.1, 99.3, 99.2])
     trials = make_runs(grid(ema_decay=[0.5, 0.8, 0.85, 0.9, 0.95, 0.97]), rows)
     said = describe_paper(found("ema_decay", trials))
-    assert said.startswith("Of the 5 rows that the paper has too, 0.85 ")
+    assert said.startswith("The paper and this study have 5 values of ema_decay η in common: 0.85 ")
     assert says in said
 
 
@@ -368,7 +371,7 @@ def test_a_difference_within_chance_is_not_claimed() -> None:
     comparison = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.8, 0.85]), rows))
     spread, paper = describe_comparison(comparison)[:2]
     assert "not significant: paired difference" in spread
-    assert "the difference is not significant" in paper
+    assert "the difference between the two is not significant here" in paper
     assert "points here per point there" not in paper  # of three rows
     one = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.85]), [[1.0], [2.0]]))
     assert (one.spread, one.paper_gap, one.slope) == (None, None, None)

@@ -40,8 +40,9 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
     shown = headline_of(build_study(make_trials()))
     assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
     assert shown.answer == "The score peaks between MTD 8 and 10.7"
-    assert shown.certainty.startswith("The highest mean, at MTD 8.67, is ")
-    assert "(multiplicity-adjusted)" in shown.certainty
+    assert shown.effect.text == "MTD 8.67 less MTD 8, the runner-up"
+    assert shown.certainty.startswith("Above the lowest, MTD ")
+    assert "for a peak (multiplicity-adjusted)" in shown.certainty
     assert "3 seeds, 8 levels" in shown.certainty
     assert shown.recommendation.label == "Recommended configuration"
     settings = {"ema_decay": "0.85", "queue_size": "128", "MTD": "8.67"}
@@ -66,14 +67,20 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -
     )
     assert shown.facts == {
         "Varied": "ema_decay η: 0.5, 0.85, 0.99; 6 seeds",
-        "Data and metric": "sts_average, in points, higher is better; trained on builtin: 240 "
-        "sentences; evaluated on builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
+        "Data and metric": "sts_average; trained on builtin: 240 sentences; evaluated on builtin: "
+        "15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
     }
     assert shown.rerun == "mtdlab sweep studies/mtd.yaml"
     means = study.trials.groupby("ema_decay")["score"].mean()
-    for decay, what in ((0.99, "the default"), (means.idxmin(), "the lowest")):
-        assert f"{means[0.85] - means[decay]:.2f} points (95 % CI" in shown.certainty
-        assert what in shown.certainty
+    stated = {
+        name: f"{means[0.85] - means[decay]:.2f}"
+        for name, decay in (("default", 0.99), ("lowest", means.idxmin()))
+    }
+    assert stated["default"] in f"{shown.effect.value} {shown.certainty}"
+    assert f"Above the lowest, MTD 10: {stated['lowest']} points (95 % CI" in shown.certainty
+    assert shown.points == (
+        "Points of sts_average: Spearman ρ × 100 (mean of 7 STS tasks); higher is better."
+    )
     assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
 
 
@@ -86,11 +93,18 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     study = dataclasses.replace(build_study(trials), scores=scores, model=kept)
     study = dataclasses.replace(study, select_by="sts_dev", command="mtdlab sweep a")
     shown = headline_of(study).recommendation
-    assert shown.model.startswith("Kept model: trial 0 (seed 0), the highest sts_dev of all trials")
-    assert "in /m/mtd on host box; it is of another configuration (ema_decay 0.5)." in shown.model
+    assert shown.model.startswith(
+        "Kept model: /m/mtd on host box, of trial 0 (seed 0), which has the highest sts_dev of all "
+        "trials and another configuration (ema_decay 0.5)."
+    )
+    assert shown.text.endswith(
+        "so it is slightly too high; sts_dev chooses another (ema_decay 0.5, MTD 4)."
+    )
     assert shown.command == "mtdlab reproduce mtd 5 --out models/mtd-median"
     own = headline_of(dataclasses.replace(study, model=kept | {"trial": 3})).recommendation
-    assert own.model.endswith("; it has this configuration.")
+    assert own.model.endswith(" and this configuration.")
+    here = dataclasses.replace(study, model=kept | {"trial": 3, "folder": "/home/models/mtd"})
+    assert headline_of(here).recommendation.model.startswith("Kept model: models/mtd, of trial 3")
     assert own.command == ""
 
 
@@ -146,8 +160,9 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     shown = headline_of(build_study(trials))
     assert shown.question == "How does sts_average depend on learning_rate?"
     assert shown.answer == "learning_rate 0.001 is best"
-    assert shown.certainty.startswith("It is 2.05 points (95 % CI")
-    assert "MTD" not in shown.answer + shown.certainty
+    assert shown.effect.value == "+2.05"
+    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001"
+    assert shown.certainty == "Paired by seed, multiplicity-adjusted; 6 seeds."
     equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
     shown = headline_of(build_study(equal.assign(number=range(12))))
     assert "is not significantly worse" in shown.answer
@@ -277,7 +292,10 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     shown = headline_of(study)
     assert shown.answer == answer
     assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
-    assert "The score peaks between MTD 8 and 10.7: The highest mean, at " in shown.certainty
+    assert (
+        "The score peaks between MTD 8 and 10.7. MTD 8.67 less MTD 8, the runner-up: "
+    ) in shown.certainty
+    assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above the untrained encoder"
     assert find_no_gain_of(study).startswith(f"{answer}. Before training ")
 

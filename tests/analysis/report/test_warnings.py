@@ -20,7 +20,7 @@ from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-ALONE = "MTD is varied by {} alone in this study, so the two effects cannot be separated here."
+ALONE = "Only {} varies: its effect and that of MTD cannot be told apart."
 GROUPS, PRUNED, EXCLUDED = make_trials(seeds=range(8)), make_trials(), make_trials()
 GROUPS.loc[(GROUPS["mtd"] == GROUPS["mtd"].max()) & GROUPS["seed"].isin([1, 4]), "score"] -= 10
 PRUNED.loc[[3, 9], "state"] = "PRUNED"
@@ -42,11 +42,11 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
         (make_trials(batches=(64, 128)), []),
         (
             make_trials(batches=(64, 128)).query("batch_size == 64 or ema_decay == 0.75"),
-            ["The batch sizes differ between levels of MTD"],
+            ["Batch sizes differ between levels of MTD"],
         ),
         (make_trials(seeds=range(8)), []),
         (GROUPS, ["Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie"]),
-        (EXCLUDED, ["1 level of MTD with a score excluded"]),
+        (EXCLUDED, ["The verdict leaves out 1 level of MTD"]),
         (make_trials(times=range(1, 21)), ["The 40 levels of MTD are merged"]),
         (make_trials(decays=(0.85,)), [ALONE.format("queue_size")]),
         (make_trials(times=(1,)), [ALONE.format("ema_decay")]),
@@ -54,14 +54,14 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
         (make_trials(decays=(0.85,), times=(1,)), ["Only 3 trials completed"]),
         (PRUNED, ["A pruner stopped 2 trials"]),
         (make_trials(seeds=(0, 1)), []),
-        (make_trials(seeds=(4,)), ["All trials have the same seed."]),
+        (make_trials(seeds=(4,)), ["All trials have the same seed, so"]),
         (make_trials(seeds=(4,), decays=(0.75,), times=(1,)), ["Only 1 trial completed"]),
         (make_trials().iloc[:0], []),
         (make_trials().iloc[:4], ["Only 4 trials completed", ALONE.format("queue_size")]),
         (make_trials().iloc[:5], [ALONE.format("queue_size")]),
         (
             ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 0, 80)),
-            ["23 of 24 trials had their highest score at the last evaluation"],
+            ["23 of 24 trials scored highest at their last evaluation."],
         ),
         (ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 11, 80)), []),
         (ENDS.drop(columns="steps"), []),
@@ -80,7 +80,7 @@ def test_trials_have_these_warnings_and_no_others(
     ("changed", "warnings"),
     [
         *(({"sampler": sampler}, []) for sampler in ("grid", "random", "qmc")),
-        ({"sampler": "tpe"}, ["The settings were chosen by an adaptive sampler (tpe)"]),
+        ({"sampler": "tpe"}, ["An adaptive sampler (tpe) chose the settings."]),
         ({"facts": {"corpus": "wiki.txt", "evaluation": "builtin"}}, []),
         (
             {"facts": {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}},
@@ -96,7 +96,7 @@ def test_samplers_and_data_that_limit_conclusions_are_named(
     changed: dict[str, Any], warnings: list[str]
 ) -> None:
     assert [
-        text.partition(", which")[0] for text in warnings_of(make_trials(), **changed)
+        text.partition(" It tries")[0] for text in warnings_of(make_trials(), **changed)
     ] == warnings
 
 
@@ -229,4 +229,4 @@ def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str
     trials = make_trials(times=(1, 8))
     warned = warnings_of(trials.assign(select_on=(chosen * 12)[: len(trials)]))
     stated = [note.replace("checkpoints", "Checkpoints were")] if note else []
-    assert [text.partition(", as")[0] for text in warned] == stated
+    assert [text.partition(", so")[0] for text in warned] == stated

@@ -89,8 +89,7 @@ def test_the_section_names_each_condition() -> None:
     assert "half-life of a key there, steps" not in {column.label for column in table.columns}
     assert topic.tabulate_curves(info)["condition"].nunique() == 4
     assert [title for title, _ in topic.draw(info).panels] == [
-        "mean score",
-        "deviation from the mean over levels",
+        each.name for each in info.conditions
     ]
 
 
