@@ -58,8 +58,9 @@ def tabulate(info: Batches) -> pd.DataFrame:
 
 
 def show(info: Batches) -> tuple[Table, ...]:
-    caption, labels = "Mean score by batch size and MTD.", info.context.labels
-    table = tabulate(info)
+    covered, labels = describe_items(int(info.curves["items"].min())), info.context.labels
+    caption = f"Mean score by batch size and MTD with its {PERCENT} interval over seeds{covered}."
+    table = tabulate(info).drop(columns="items")
     return (make_table(table, caption=caption, csv="mtd_by_batch", labels=labels, many="rows"),)
 
 
