@@ -241,6 +241,7 @@ def draw_paired_curve(
     smooth: pd.DataFrame,
     optimal: Sequence[float],
     labels: pd.DataFrame | None = None,
+    limits: tuple[float, float] | None = None,
     explained: bool = True,
 ) -> None:
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
@@ -250,6 +251,7 @@ def draw_paired_curve(
         smooth: `compute_smooth`, may have no rows.
         optimal: the levels to mark as indistinguishable from the best.
         labels: what the levels state, a row per level, as `add_spots` takes it.
+        limits: of the vertical axis, where several axes share them.
         explained: whether there is a legend.
     """
     ax.axhline(0, color=RUN, linewidth=1)
@@ -263,9 +265,12 @@ def draw_paired_curve(
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)
-    keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
-    keep_span(ax)
+    if limits is None:
+        keep_points_in_view(curve, curve["mean"], ax)
+        keep_span(ax)
+    else:
+        ax.set_ylim(limits)
     ax.set_ylabel("difference from the\nmean over levels")
     if explained:
         add_legend(ax)

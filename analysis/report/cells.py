@@ -56,6 +56,7 @@ _LABELS: Mapping[str, str] = {
     "difference_low": "difference, 95 % low",
     "difference_high": "difference, 95 % high",
     "best_step": "best step",
+    "may_be_best": "may be the best",
     "l1": "L1",
     "l2": "L2",
     "chosen_by": "chosen by",
@@ -95,7 +96,14 @@ def number(value: float, decimals: int | None = None) -> str:
     return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
 
 
+def _is_numeric(column: pd.Series) -> bool:
+    bare = pd.api.types
+    return bare.is_numeric_dtype(column) and not bare.is_bool_dtype(column)
+
+
 def _cells(column: pd.Series, name: str) -> list[str]:
+    if pd.api.types.is_bool_dtype(column):
+        return ["yes" if value else "no" for value in column]
     if not pd.api.types.is_numeric_dtype(column):
         return [MISSING if pd.isna(value) else clean(str(value)) for value in column]
     if name == "mtd":
@@ -141,8 +149,7 @@ def make_table(
     frame, caption = _state_counts(frame, caption)
     named = {**_LABELS, **(labels or {})}
     columns = tuple(
-        Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
-        for name in frame
+        Column(named.get(str(name), str(name)), _is_numeric(frame[name])) for name in frame
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)

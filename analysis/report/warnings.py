@@ -91,9 +91,10 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
     """That an effect of MTD cannot be told from chance, from another setting or from methods."""
     runs = context.traced
     levels = runs["mtd"].nunique()
-    if 0 < len(runs) < _LEAST_RUNS:
+    done = len(completed_runs(context.trials))
+    if len(runs) and done < _LEAST_RUNS:
         yield (
-            f"Only {count(len(runs), 'trial')} completed with a score. Fewer than {_LEAST_RUNS} "
+            f"Only {count(done, 'trial')} completed with a score. Fewer than {_LEAST_RUNS} "
             "show no shape."
         )
     if runs["seed"].nunique() == 1 and levels > 1:

@@ -25,6 +25,7 @@ from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure
 from analysis.report.warnings import list_warnings
 from analysis.statistics.sufficiency import Answer
 
+_CURVE = "score"
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
@@ -120,7 +121,12 @@ def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
         return page
     text = tuple(dict.fromkeys((*page.summary, *found[0].text)))
     result = replace(found[0], title="Result in full", text=text, group="Results", folded=False)
-    others = (section for section in page.sections if section.anchor != main)
+    # a curve over MTD that is not the answer is looked up
+    others = (
+        replace(section, folded=section.folded or section.anchor == _CURVE)
+        for section in page.sections
+        if section.anchor != main
+    )
     return replace(page, sections=(result, *others), summary=())
 
 

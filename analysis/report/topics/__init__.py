@@ -36,6 +36,7 @@ TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     importances.TOPIC,
     correlation.TOPIC,
     methods.TOPIC,
+    methods.PUBLISHED,
     comparison.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,

@@ -9,7 +9,7 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
 from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
-from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
 
@@ -94,7 +94,8 @@ def show(info: Robustness) -> tuple[Table, ...]:
     """The rows of `tabulate`, without a half-life where none was measured."""
     distances = ("best_mtd", "best_low", "best_high")
     table = tabulate(info)
-    shown = table.assign(**{name: table[name].map(format_mtd) for name in distances})
+    texts = {name: table[name].map(format_mtd) for name in distances}
+    shown = table.assign(**texts, half_life=table["half_life"].round(1))
     names = {
         "best_mtd": "best MTD",
         "best_low": f"its {_confidence(info)} low",
@@ -120,7 +121,8 @@ def draw(info: Robustness) -> Drawing:
         )
     every = pd.concat([each.paired for each in compared])
     items = min(int(each.curve["items"].min()) for each in compared)
-    limits = float(every["low"].min()), float(every["high"].max())
+    low, high = float(every["low"].min()), float(every["high"].max())
+    limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
     rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
@@ -140,15 +142,15 @@ def _panel(condition: Condition, limits: tuple[float, float], explained: bool) -
     paired, optimal = condition.paired, condition.verdict.optimal_range
     labels = describe_means(paired, condition.runs)
     labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
-
-    def panel(ax: Axes) -> None:
-        figures.draw_paired_curve(
-            paired, ax, smooth=paired[:0], optimal=optimal, labels=labels, explained=explained
-        )
-        margin = _MARGIN * (limits[1] - limits[0])
-        ax.set_ylim(limits[0] - margin, limits[1] + margin)
-
-    return panel
+    return lambda ax: figures.draw_paired_curve(
+        paired,
+        ax,
+        smooth=paired[:0],
+        optimal=optimal,
+        labels=labels,
+        limits=limits,
+        explained=explained,
+    )
 
 
 TOPIC = Topic(
