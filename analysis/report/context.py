@@ -112,7 +112,7 @@ class StudyContext:
 
     @cached_property
     def levels(self) -> LevelScores:
-        return level_scores(self.curve_trials, self.study.settings, self.study.items)
+        return self._tabulate(self.curve_trials)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -128,7 +128,11 @@ class StudyContext:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
-        return level_scores(trials, self.study.settings, self.study.items), alpha
+        return self._tabulate(trials), alpha
+
+    def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
+        study = self.study
+        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -146,7 +150,8 @@ class StudyContext:
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.curve_trials, self.study.settings)
+        study = self.study
+        return compute_sufficiency(self.curve_trials, study.settings, beyond_run=study.beyond_run)
 
     @cached_property
     def methods(self) -> pd.DataFrame:

@@ -1,12 +1,13 @@
 """What limits the conclusions from a study, a sentence for each reason."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.data.beyond_run import describe_lengths, list_rows
+from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
@@ -20,7 +21,6 @@ _LEAST = 4
 _MOST_NAMED = 6
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _LEAST_RUNS = 5
-_LONGEST_FILL = 0.1
 _FAILURE_LEVEL = 0.05
 _MOST_AT_END = 0.5
 
@@ -30,7 +30,7 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
     candidates = (
         *_warn_of_choices(context),
         *_warn_of_design(context),
-        warn_of_queue(context.traced),
+        " ".join(describe_lengths(list_rows(context.traced), context.study.beyond_run)),
         _warn_of_short_training(context.trials),
         warn_of_failures(context.curve_trials),
         warn_of_environment(context.study.environment, context.traced),
@@ -134,7 +134,8 @@ def _warn_of_scores(context: StudyContext) -> Iterator[str]:
             f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
             f"{verdict.levels_run} for the verdict."
         )
-    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
+    missing = missing if verdict.seeds > 1 else 0
     if missing > 0:
         texts.append(
             f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
@@ -213,35 +214,6 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     )
 
 
-def warn_of_queue(runs: pd.DataFrame) -> str:
-    """That the queue is full late or never. runs  the completed runs with an MTD.
-
-    A queue of K keys that starts with K_s random ones and takes N keys a step is full after
-    ceil((K - K_s) / N) steps. Runs that did not record their steps are left out.
-    """
-    needed = {"steps", "queue_size", "batch_size"}
-    if not needed <= set(runs):
-        return ""
-    initial = runs["initial_queue_size"].fillna(0) if "initial_queue_size" in runs else 0
-    keys = (runs["queue_size"].astype("float64") - initial).clip(lower=0)
-    fill = (keys / runs["batch_size"].astype("float64")).map(np.ceil)
-    steps = runs["steps"].astype("float64")
-    never, late = fill > steps, (fill <= steps) & (fill > _LONGEST_FILL * steps)
-    texts = []
-    if never.any():
-        texts.append(f"The queue is never full at {_name_levels(runs.loc[never, 'mtd'])}.")
-    if late.any():
-        at = int((fill / steps).where(late, 0).to_numpy().argmax())
-        texts.append(
-            f"The queue is filling during {fill.iloc[at]:.0f} of {steps.iloc[at]:.0f} steps at "
-            f"MTD {format_mtd(runs['mtd'].iloc[at])}, and during more than "
-            f"{100 * _LONGEST_FILL:g} % of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
-        )
-    if not texts:
-        return ""
-    return " ".join([*texts, "Until a queue is full, its oldest key is newer than the MTD says."])
-
-
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """That runs differ in precision, device, processor, threads or versions, and at which levels.
 
@@ -270,14 +242,5 @@ def _name_values(runs: pd.DataFrame, name: str) -> str:
     texts = []
     for value, levels in groups.items():
         own = [part for part in value.split(", ") if part not in shared]
-        texts.append(f"{clean(', '.join(own) or value)} at {_name_levels(levels)}")
+        texts.append(f"{clean(', '.join(own) or value)} at {name_levels(levels)}")
     return "; ".join(texts)
-
-
-def _name_levels(distances: Iterable[float]) -> str:
-    """MTD 5, 8 and so on; of many levels the lowest and the highest."""
-    levels = sorted(set(distances))
-    if len(levels) > _MOST_NAMED:
-        low, high = format_mtd(levels[0]), format_mtd(levels[-1])
-        return f"{len(levels)} levels of MTD from {low} to {high}"
-    return f"MTD {', '.join(format_mtd(level) for level in levels)}"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs
-from analysis.inference.pairing import compute_paired_curve, level_scores
+from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores
 from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
 from analysis.statistics.curves import compute_mtd_curve
 
@@ -42,6 +43,7 @@ def compute_conditions(
     *,
     items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
@@ -55,17 +57,14 @@ def compute_conditions(
     if not varied:
         return ()
     found = [
-        _condition(group, varied, settings, items)
+        _condition(group, varied, level_scores(group, settings, items, beyond_run=beyond_run))
         for _, group in runs.groupby(varied)
         if group["mtd"].nunique() > 1
     ]
     return tuple(found) if len(found) > 1 else ()
 
 
-def _condition(
-    runs: pd.DataFrame, varied: list[str], settings: Collection[str], items: ItemScores | None
-) -> Condition:
-    levels = level_scores(runs, settings, items)
+def _condition(runs: pd.DataFrame, varied: list[str], levels: LevelScores) -> Condition:
     verdict = judge_levels(levels)
     texts = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
     half_life = math.nan

@@ -22,7 +22,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.defaults import LEVEL
+from analysis.data.beyond_run import BeyondLevel, leave_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import estimate
 from analysis.inference.pairing import natural_spline
@@ -235,6 +236,7 @@ class Sufficiency:
         tests: base, added, freedom, p_value, a row per pair of nested models.
         cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
+        left_out: the levels beyond the run, which are not among the cells.
     """
 
     answer: Answer
@@ -249,6 +251,7 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
+    left_out: tuple[BeyondLevel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -304,7 +307,9 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     )
 
 
-def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Sufficiency:
+def compute_sufficiency(
+    trials: pd.DataFrame, settings: Collection[str], *, beyond_run: BeyondRun = BEYOND_RUN
+) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
@@ -312,12 +317,12 @@ def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Suff
     combination of their values with the most configurations are used. `trials` has mtd, score,
     seed, ema_decay, queue_size, batch_size and, if not all runs completed, state.
     """
-    runs = _one_condition(_scored(trials), settings)
+    runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
         reason = f"only {varied[0]} varies" if varied else missing
-        return Sufficiency("cannot be tested", reason, varied)
+        return Sufficiency("cannot be tested", reason, varied, left_out=left_out)
     table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
     table = table.loc[:, table.notna().sum() > 1].dropna(how="all")
     scores = table.to_numpy(dtype=np.float64)
@@ -325,7 +330,7 @@ def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Suff
     try:
         fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied)
+        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
     tests = _test_nested(fit, models)
@@ -345,6 +350,7 @@ def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Suff
         pair=largest_difference(scores, cells["mtd"].to_numpy()),
         trials=int(fit.runs.sum()),
         seeds=len(table),
+        left_out=left_out,
     )
 
 

@@ -28,7 +28,7 @@ _EARLY = (
     "A study that ends at an early look tends to state differences that are too high, because it "
     "ended when they were large: mtdlab confirm measures them again with new seeds."
 )
-_SPECIFIED = ("metric", "margin", "alpha", "looks")
+_SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
     "flat": "The study ended there for futility: the score is flat within the margin.",

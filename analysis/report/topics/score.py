@@ -5,6 +5,7 @@ import math
 import pandas as pd
 
 from analysis import figures
+from analysis.data.beyond_run import RULE
 from analysis.data.points import describe_means
 from analysis.data.published import SOURCE, load_curve
 from analysis.data.runs import MTD_DECIMALS, format_mtd
@@ -27,6 +28,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
+        beyond_run=curve["mtd"].isin(_left_out(context)),
     )
     leads = [
         (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
@@ -41,6 +43,10 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     return table[[*first, *table.columns.drop(first)]]
 
 
+def _left_out(context: StudyContext) -> list[float]:
+    return [level.mtd for level in context.verdict.left_out]
+
+
 def show(context: StudyContext) -> tuple[Table, ...]:
     """The table, with the components of MTD that vary where each level is one configuration."""
     hidden = ["level", "seeds", "items", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
@@ -51,12 +57,17 @@ def show(context: StudyContext) -> tuple[Table, ...]:
         for name, symbol in PARTS.items():
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
+    run = shown.pop("beyond_run").map({True: "beyond", False: "within"})
+    beyond = ""
+    if _left_out(context):
+        shown.insert(1, "run", run)
+        beyond = f" Beyond the run, and no part of what is compared: {RULE}."
     caption = (
         f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}, the median "
         "of the trials and the share that collapsed; then the deviation from the mean over "
         f"levels, seeds as blocks, with a {PERCENT} interval that holds for all levels at once; "
         "last, the difference to the best level, with an interval that holds for all pairs of "
-        "levels."
+        f"levels.{beyond}"
     )
     return (make_table(shown, caption=caption, csv="mtd_curve", many="levels"),)
 
@@ -105,6 +116,8 @@ def draw(context: StudyContext) -> Drawing | None:
     parts = ["A point per trial, a thin line per seed, and the mean over seeds."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
+    if _left_out(context):
+        parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("deviation from the mean over levels", _paired(context)))
         smooth = f"the line is a smooth curve with a {PERCENT} band for the whole of it, "
@@ -137,7 +150,12 @@ def _study(context: StudyContext) -> Draw:
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
-            context.curve, ax, runs=runs, value="score", name=context.score_label
+            context.curve,
+            ax,
+            runs=runs,
+            value="score",
+            name=context.score_label,
+            beyond=_left_out(context),
         )
         entries = None
         if _marks(context):
