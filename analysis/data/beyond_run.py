@@ -24,8 +24,8 @@ Row = Mapping[Any, Any]
 _SCHEDULE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order")
 _READ = ("mtd", *_SCHEDULE, "queue_size", "batch_size", "steps")
 RULE = (
-    f"more than {100 * MOST_REMAINING:g} % of the momentum encoder's initial weights remain at the "
-    f"end of the run, or the queue is filling for more than {100 * MOST_FILLING:g} % of it"
+    f"more than {100 * MOST_REMAINING:g} % of the initial weights remain at its end, or the queue is "
+    f"filling for more than {100 * MOST_FILLING:g} % of it"
 )
 """When a level is beyond the run."""
 
@@ -177,11 +177,8 @@ def describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun = BEYON
     found = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
     takes = "it takes" if one else "they take"
     if beyond_run == "keep":
-        return f"{found} ({RULE}); {takes} part in the verdict, as beyond_run: keep says"
-    return (
-        f"{found} ({RULE}); {takes} no part in the verdict on MTD unless the study says "
-        "beyond_run: keep"
-    )
+        return f"{found} ({RULE}); {takes} part in the verdict, as beyond_run is keep"
+    return f"{found} ({RULE}); {takes} no part in the verdict on MTD unless beyond_run is keep"
 
 
 def _percent(share: float) -> str:

@@ -116,7 +116,7 @@ def test_in_a_terminal_it_asks(
     answer("", "text.txt", "", "ema_decay queue_size=64,512", "3")
     text = command("init mine").stdout
     assert "the built-in evaluation pairs are synthetic" in text
-    assert "42 trials (ema_decay, queue_size varied, 3 seeds)" in text
+    assert "36 trials (ema_decay, queue_size varied, 3 seeds)" in text
     assert read_study(tmp_path / "mine.yaml").fixed().corpus == "text.txt"
 
 
