@@ -24,8 +24,8 @@ Row = Mapping[Any, Any]
 _SCHEDULE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order")
 _READ = ("mtd", *_SCHEDULE, "queue_size", "batch_size", "steps")
 RULE = (
-    f"more than {100 * MOST_REMAINING:g} % of the initial weights remain at its end, or the queue is "
-    f"filling for more than {100 * MOST_FILLING:g} % of it"
+    f"more than {100 * MOST_REMAINING:g} % of the initial weights remain at its end, or the queue "
+    f"is filling for more than {100 * MOST_FILLING:g} % of it"
 )
 """When a level is beyond the run."""
 
@@ -128,12 +128,10 @@ def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:
         reasons.append(f"{upto}{_percent(remaining)} of the initial weights remain at its end")
     if filling > MOST_FILLING:
         reasons.append(f"the queue is filling during {upto}{_percent(filling)} of it")
-    amount = (
-        f"{len(beyond)} level{'' if one else 's'} ({name_levels(level.mtd for level in beyond)})"
-    )
-    return (
-        f"{amount} {'is' if one else 'are'} left out, being beyond the run: {', '.join(reasons)}."
-    )
+    names = name_levels(level.mtd for level in beyond)
+    if names.startswith("MTD"):
+        names = f"{len(beyond)} level{'' if one else 's'} ({names})"
+    return f"{names} {'is' if one else 'are'} left out, being beyond the run: {', '.join(reasons)}."
 
 
 def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[str, ...]:
@@ -148,7 +146,7 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
             levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
     texts = [f"{name_levels(found)} {text}." for text, found in levels.items()]
     beyond = find_beyond(row for row, _ in assessed)
-    return (*texts, f"{describe_beyond(beyond, beyond_run)}.") if beyond else tuple(texts)
+    return (*texts, _describe_beyond(beyond, beyond_run)) if beyond else tuple(texts)
 
 
 def _describe_weights(row: Row, length: RunLength) -> str:
@@ -171,14 +169,13 @@ def _describe_queue(length: RunLength) -> str:
     return f"(K/N {length.batches:.4g}): the queue {until}"
 
 
-def describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun = BEYOND_RUN) -> str:
-    """Which levels are beyond the run, and whether they take part in the verdict."""
+def _describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun) -> str:
     one = len(beyond) == 1
     found = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
     takes = "it takes" if one else "they take"
     if beyond_run == "keep":
-        return f"{found} ({RULE}); {takes} part in the verdict, as beyond_run is keep"
-    return f"{found} ({RULE}); {takes} no part in the verdict on MTD unless beyond_run is keep"
+        return f"{found}: {takes} part in the verdict, as beyond_run is keep."
+    return f"{found}: {takes} no part in the verdict on MTD unless beyond_run is keep."
 
 
 def _percent(share: float) -> str:

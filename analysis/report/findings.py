@@ -83,7 +83,8 @@ def describe_certainty(
         found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
     if verdict.left_out:
-        levels += f", without {len(verdict.left_out)} beyond the run"
+        one = len(verdict.left_out) == 1
+        levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
     leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
     if verdict.known_errors:
         return f"{leads}{found}; {levels}, standard errors as given."

@@ -322,7 +322,8 @@ def compute_sufficiency(
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
         reason = f"only {varied[0]} varies" if varied else missing
-        return Sufficiency("cannot be tested", reason, varied, left_out=left_out)
+        within = " within the run" if left_out else ""
+        return Sufficiency("cannot be tested", f"{reason}{within}", varied)
     table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
     table = table.loc[:, table.notna().sum() > 1].dropna(how="all")
     scores = table.to_numpy(dtype=np.float64)

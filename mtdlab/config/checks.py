@@ -10,8 +10,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis.data.beyond_run import describe_beyond, find_beyond
-from analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.search import (
     STRATA,
     STRATA_FIX,
@@ -279,9 +277,10 @@ def _check_until(spec: StudySpec, trials: Sequence[RunSettings], mistakes: Mista
     if "method" in spec.search:
         mistakes.add(where, "needs one method; the verdict is about MTD")
         return
-    rows = [{**each.model_dump(), "mtd": each.mtd} for each in trials]
-    beyond = find_beyond(rows, spec.beyond_run)
-    levels = {round(row["mtd"], MTD_DECIMALS) for row in rows if row["mtd"] is not None}
-    if len(levels - {level.mtd for level in beyond}) < 2:
-        found = f": {describe_beyond(beyond)}" if beyond else ""
-        mistakes.add(where, f"needs two levels of MTD or more to compare{found}")
+    levels: set[float | None] = {None}
+    for each in trials:
+        levels.add(each.mtd)
+        # further levels change nothing
+        if len(levels) > 2:
+            return
+    mistakes.add(where, "needs two levels of MTD or more to compare")

@@ -32,6 +32,7 @@ search:
   initial_queue_size: [0]
 seeds: [0, 1, 2]
 verdict: {margin: 1}
+beyond_run: keep
 """
 
 
