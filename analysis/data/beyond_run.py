@@ -110,10 +110,12 @@ def leave_out(
     """The runs at levels that take part in a verdict on MTD, and the levels that take none.
 
     Args:
-        runs: `traced_runs`; where they lack a column that the rule needs, nothing is left out.
+        runs: completed runs; those without an MTD stay, and where a column that the rule needs is
+            not there nothing is left out.
     """
     beyond = find_beyond(list_rows(runs), beyond_run)
-    return runs[~runs["mtd"].isin([level.mtd for level in beyond])], beyond
+    levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
+    return runs[~levels.isin([level.mtd for level in beyond])], beyond
 
 
 def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:

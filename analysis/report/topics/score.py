@@ -61,7 +61,7 @@ def show(context: StudyContext) -> tuple[Table, ...]:
     beyond = ""
     if _left_out(context):
         shown.insert(1, "run", run)
-        beyond = f" Beyond the run, and no part of what is compared: {RULE}."
+        beyond = f" Beyond the run, and not compared: {RULE}."
     caption = (
         f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}, the median "
         "of the trials and the share that collapsed; then the deviation from the mean over "
