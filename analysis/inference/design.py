@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.inference.blocks import Blocks, Fit
 from analysis.inference.pairing import MOST_LEVELS, LevelScores, level_scores, merge_levels
@@ -204,10 +205,15 @@ class Precision:
 
 
 def estimate_precision(
-    trials: pd.DataFrame, settings: Collection[str], items: ItemScores | None, alpha: float
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    items: ItemScores | None,
+    alpha: float,
+    *,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> Precision | None:
     """The precision of a study's runs; None where they have no items, or nothing is compared."""
-    levels = level_scores(trials, settings, items)
+    levels = level_scores(trials, settings, items, beyond_run=beyond_run)
     if not levels.items:
         return None
     blocks = Blocks(np.isfinite(levels.scores))
@@ -255,12 +261,14 @@ def minimum_seeds(is_enough: Callable[[int], bool], most: int, first: int = 2) -
     return high
 
 
-def residual_deviation(trials: pd.DataFrame, settings: Collection[str]) -> float | None:
+def residual_deviation(
+    trials: pd.DataFrame, settings: Collection[str], *, beyond_run: BeyondRun = BEYOND_RUN
+) -> float | None:
     """Residual standard deviation of a run after effects of seed and level, in points.
 
     The square root of the pooled variance; None with fewer than two seeds or two levels.
     """
-    levels = level_scores(trials, settings)
+    levels = level_scores(trials, settings, beyond_run=beyond_run)
     if not levels.comparable:
         return None
     blocks = Blocks(np.isfinite(levels.scores))

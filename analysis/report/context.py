@@ -115,7 +115,7 @@ class StudyContext:
 
     @cached_property
     def levels(self) -> LevelScores:
-        return level_scores(self.curve_trials, self.study.settings, self.study.items)
+        return self._tabulate(self.curve_trials)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -131,7 +131,11 @@ class StudyContext:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
-        return level_scores(trials, self.study.settings, self.study.items), alpha
+        return self._tabulate(trials), alpha
+
+    def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
+        study = self.study
+        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -150,7 +154,9 @@ class StudyContext:
         if self.traced["mtd"].nunique() < 2:
             return None
         study = self.study
-        return compute_sufficiency(self.curve_trials, study.settings, items=study.items)
+        return compute_sufficiency(
+            self.curve_trials, study.settings, items=study.items, beyond_run=study.beyond_run
+        )
 
     @cached_property
     def methods(self) -> pd.DataFrame:

@@ -62,6 +62,8 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         return f"The score {verb} with MTD, {end} tested"
     if verdict.verdict == "flat":
         return f"MTD makes no difference between {first} and {last}"
+    if verdict.levels < 2 and verdict.left_out:
+        return "Inconclusive: fewer than two levels of MTD are within the run"
     if verdict.seeds < 2 and not verdict.known_errors:
         return "Inconclusive: one seed cannot separate MTD from chance"
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
@@ -91,6 +93,9 @@ def describe_certainty(
     if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
         found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
+    if verdict.left_out:
+        one = len(verdict.left_out) == 1
+        levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
     others = _describe_others(verdict, default)
     if verdict.known_errors:
         return f"{others}{found}; {levels}, standard errors as given."
@@ -377,5 +382,10 @@ def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     trials, _ = judged_trials(context.study, context.curve_trials)
     if context.verdict.seeds and context.verdict.levels > 1:
-        return choose_candidates(trials, context.study.settings, context.verdict)[0].number
-    return _best_trial(completed_runs(context.curve_trials))
+        study, verdict = context.study, context.verdict
+        best, _ = choose_candidates(trials, study.settings, verdict, beyond_run=study.beyond_run)
+        return best.number
+    # one beyond the run only where there is no other
+    is_chosen = context.verdict.left_out and len(context.levels.runs)
+    runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)
+    return _best_trial(runs)

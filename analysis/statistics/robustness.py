@@ -7,10 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs
-from analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
+from analysis.inference.pairing import (
+    LevelScores,
+    compute_paired_curve,
+    level_scores,
+    summarise_scores,
+)
 from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
 
 
@@ -43,6 +48,7 @@ def compute_conditions(
     *,
     items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
@@ -60,17 +66,25 @@ def compute_conditions(
     if len(groups) < 2:
         return ()
     level = 1 - (1 - LEVEL) / len(groups)
-    return tuple(_condition(group, varied, settings, items, level) for group in groups)
+    return tuple(
+        _condition(
+            group,
+            varied,
+            level_scores(group, settings, items, beyond_run=beyond_run),
+            items,
+            level,
+        )
+        for group in groups
+    )
 
 
 def _condition(
     runs: pd.DataFrame,
     varied: list[str],
-    settings: Collection[str],
+    levels: LevelScores,
     items: ItemScores | None,
     level: float,
 ) -> Condition:
-    levels = level_scores(runs, settings, items)
     verdict = judge_levels(levels, level=level)
     texts = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
     half_life = math.nan

@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.defaults import LEVEL
+from analysis.data.beyond_run import BeyondLevel, leave_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import estimate
@@ -258,6 +259,7 @@ class Sufficiency:
         tests: base, added, freedom, p_value, a row per pair of nested models.
         cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
+        left_out: the levels beyond the run, which are not among the cells.
     """
 
     answer: Answer
@@ -274,6 +276,7 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
+    left_out: tuple[BeyondLevel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -330,7 +333,11 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
 
 
 def compute_sufficiency(
-    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
@@ -343,12 +350,13 @@ def compute_sufficiency(
             completed, state.
         items: `StudyFrames.items`, whose sampling is counted where every run of the test has them.
     """
-    runs = _one_condition(_scored(trials), settings)
+    runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
         reason = f"only {varied[0]} varies" if varied else missing
-        return Sufficiency("cannot be tested", reason, varied)
+        within = " within the run" if left_out else ""
+        return Sufficiency("cannot be tested", f"{reason}{within}", varied)
     keys = ["mtd", "ratio", "ema_decay"]
     runs = runs.assign(cell=runs.groupby(keys).ngroup())
     table = runs.pivot_table(index="seed", columns="cell", values="score")
@@ -359,7 +367,7 @@ def compute_sufficiency(
     try:
         fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied)
+        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
     covariance = cell_covariance(runs, table, "cell", items)
@@ -383,6 +391,7 @@ def compute_sufficiency(
         pair=largest_difference(scores, cells["mtd"].to_numpy(), covariance),
         trials=int(fit.runs.sum()),
         seeds=len(table),
+        left_out=left_out,
     )
 
 

@@ -73,7 +73,7 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.preflight import length_warnings, setting_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -83,7 +83,7 @@ def plan(
         len(spec.units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        (*warn_of_confounding(rows), *setting_warnings(spec)),
+        (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 
@@ -114,16 +114,11 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     A setting that the configuration's method lacks is None, and so is the MTD of a method without
     one. Empty for a sampled study, whose configurations are drawn while it runs.
     """
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
-    rows = []
-    for unit in first:
-        if unit.parameters is None:
-            return []
-        settings = spec.settings(unit.parameters, unit.seed)
-        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
-        values = settings.model_dump()
-        row = {name: values.get(name) for name in names if name in spec.known}
-        rows.append({"mtd": mtd_value(settings.mtd)} | row)
+    names = [name for name in dict.fromkeys((*MAIN_SETTINGS, *spec.search)) if name in spec.known]
+    rows = [
+        {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
+        for each in spec.configurations().values()
+    ]
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
 
 
@@ -175,22 +170,29 @@ def find_design(
 
 
 def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
-    """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
+    """Seeds for 80 % power at the levels of MTD that take part in the verdict.
+
+    None for a study whose levels are not known, or of which fewer than two take part.
+    """
+    from analysis.data.beyond_run import find_beyond
+    from analysis.data.runs import MTD_DECIMALS
     from analysis.inference import design
     from mtdlab.store import load_study
 
-    known = {
-        spec.settings(unit.parameters, unit.seed).mtd
-        for unit in spec.units()
-        if unit.parameters is not None
-    }
-    levels = sorted(level for level in known if level is not None)
+    rows = list(spec.configurations().values())
+    beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
+    known = {row["mtd"] for row in rows if row["mtd"] is not None}
+    levels = sorted(level for level in known if round(level, MTD_DECIMALS) not in beyond)
     if len(levels) < 2:
         return None
     frames = None
     with suppress(StorageError, NothingToReport):
         frames = load_study(spec.name, url, curves=False)
-    measured = design.residual_deviation(frames.trials, frames.settings) if frames else None
+    measured = None
+    if frames:
+        measured = design.residual_deviation(
+            frames.trials, frames.settings, beyond_run=spec.beyond_run
+        )
     deviation, basis = design.ASSUMED_DEVIATION, "assumed"
     if sd:
         deviation, basis = sd, "as given"
@@ -203,7 +205,7 @@ def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict
     precision = None
     if frames:
         precision = design.estimate_precision(
-            frames.trials, frames.settings, frames.items, spec.alpha
+            frames.trials, frames.settings, frames.items, spec.alpha, beyond_run=spec.beyond_run
         )
     return {
         "effect": effect,

@@ -32,6 +32,7 @@ search:
   initial_queue_size: [0]
 seeds: [0, 1, 2]
 verdict: {margin: 1}
+beyond_run: keep
 """
 
 
@@ -153,7 +154,7 @@ def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url:
     assert {each.steps for each in settings} == {4}
     assert len({each.mtd for each in settings}) == 2
     assert planned.spec.description.startswith("Confirmation of study first with fresh seeds")
-    assert planned.spec.margin == 1
+    assert (planned.spec.margin, planned.spec.beyond_run) == (1, "keep")
 
 
 def test_one_level_cannot_be_confirmed(written: Written, tmp_path: Path) -> None:

@@ -37,7 +37,9 @@ def compute(context: StudyContext) -> Batches | None:
     if runs["batch_size"].nunique() < 2 or not curved:
         return None
     levels = {
-        int(str(size)): level_scores(group, study.settings, study.items)
+        int(str(size)): level_scores(
+            group, study.settings, study.items, beyond_run=study.beyond_run
+        )
         for size, group in runs.groupby("batch_size")
     }
     paired = [compute_paired_curve(each).assign(batch_size=size) for size, each in levels.items()]

@@ -33,6 +33,7 @@ def compute(context: StudyContext) -> Robustness | None:
         study.settings,
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
+        beyond_run=study.beyond_run,
     )
     return Robustness(context, found) if found else None
 

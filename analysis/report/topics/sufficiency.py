@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import figures
+from analysis.data.beyond_run import describe_left_out
 from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import format_mtd
 from analysis.inference.design import describe_confounding
@@ -63,8 +64,10 @@ def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
+    left_out = describe_left_out(info.left_out)
     if info.answer == "cannot be tested":
-        return (f"Whether MTD alone determines the score cannot be tested here: {info.reason}.",)
+        text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+        return (f"{text} {left_out}".rstrip(),)
     these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
     basis = (
         f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
@@ -80,7 +83,10 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
             "MTD alone does not determine the score here: at equal MTD the score also depends on "
             "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
         )
-    return (f"{found} ({basis}).", f"{_describe_models(info)}; {_describe_pair(info)}.")
+    return (
+        f"{found} ({basis}). {left_out}".rstrip(),
+        f"{_describe_models(info)}; {_describe_pair(info)}.",
+    )
 
 
 def describe_missing(info: Sufficiency) -> str:

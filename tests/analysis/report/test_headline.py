@@ -84,6 +84,21 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -
     assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
 
 
+def test_a_level_beyond_the_run_is_not_recommended() -> None:
+    trials = make_trials(times=(2,), decays=(0.5, 0.75, 0.85, 0.995), seeds=range(6))
+    trials = trials.assign(steps=160)
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    study = build_study(trials)
+    shown = headline_of(study)
+    assert shown.recommendation.settings["ema_decay"] == "0.85"
+    assert "6 seeds, 3 levels (1 beyond the run is left out)" in shown.certainty
+    kept = headline_of(dataclasses.replace(study, beyond_run="keep"))
+    assert kept.recommendation.settings["ema_decay"] == "0.995"
+    two = headline_of(build_study(trials[trials["ema_decay"].isin([0.5, 0.995])]))
+    assert two.answer == "Inconclusive: fewer than two levels of MTD are within the run"
+    assert two.recommendation.settings["ema_decay"] == "0.5"
+
+
 def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_this_one() -> None:
     trials = make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(3))
     dev = trials["number"].map({3: 30.0, 4: 10.0, 5: 20.0}).fillna(5.0)

@@ -51,6 +51,17 @@ def test_every_condition_has_its_own_verdict() -> None:
     assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
+def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> None:
+    # 0.98^100 = 0.13, 0.98^640 = 2e-6: MTD 58 is compared in the long runs alone
+    trials = conditioned(((1e-3, 100, 18.0), (1e-3, 640, 18.0)))
+    short, long = compute_conditions(trials, SETTINGS)
+    assert [level.mtd for level in short.verdict.left_out] == [58]
+    assert (short.verdict.levels, long.verdict.levels, long.verdict.left_out) == (4, 5, ())
+    assert set(short.curve["mtd"]) == set(long.curve["mtd"])
+    kept, _ = compute_conditions(trials, SETTINGS, beyond_run="keep")
+    assert kept.verdict.levels == 5
+
+
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
     trials = conditioned(FOUR)
     assert compute_conditions(trials[trials["learning_rate"] == 1e-3], SETTINGS)

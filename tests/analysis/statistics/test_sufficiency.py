@@ -74,6 +74,18 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     assert compute_sufficiency(trials, SETTINGS, items=part).items == 0
 
 
+def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
+    # the score depends on MTD, and on being nearly frozen (0.998^160 = 0.73)
+    trials = scored(lambda a, b: -np.log(a + b) + 5 * (a > 400)).assign(steps=160)
+    found = compute_sufficiency(trials, SETTINGS)
+    assert (found.answer, len(found.cells), len(found.left_out)) == ("not rejected", 12, 4)
+    assert "4 levels (MTD 501, 504, 516, 564) are left out" in topic.describe(found)[0]
+    kept = compute_sufficiency(trials, SETTINGS, beyond_run="keep")
+    assert (len(kept.cells), kept.left_out) == (16, ())
+    only = trials[trials["ema_decay"].isin([0.75, 0.998])]
+    assert compute_sufficiency(only, SETTINGS).reason == "only queue_size varies within the run"
+
+
 def test_an_interaction_is_found() -> None:
     found = compute_sufficiency(scored(lambda a, b: -np.log(b) / a * 4), SETTINGS)
     assert found.answer == "rejected"
