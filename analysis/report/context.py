@@ -17,8 +17,7 @@ from analysis.data.runs import (
 from analysis.data.tasks import LAST, is_own, label_score
 from analysis.experiments.catalogue import EXPERIMENTS
 from analysis.experiments.compare import Comparison, compare
-from analysis.inference.design import seeds_for_verdict
-from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.interim_analysis import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
@@ -26,6 +25,7 @@ from analysis.inference.pairing import (
     level_scores,
     summarise_scores,
 )
+from analysis.inference.power import Needed, need_for_verdict
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
 from analysis.statistics.curves import compute_cells, find_width
@@ -140,14 +140,16 @@ class StudyContext:
     @cached_property
     def verdict(self) -> Verdict:
         levels, alpha = self._judged
-        return judge_levels(levels, level=1 - alpha, margin=self.study.margin)
+        over_looks = over_looks_of(self.study)
+        margin = self.study.margin
+        return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
 
     @cached_property
-    def seeds_for_verdict(self) -> int | None:
-        """Seeds in all for a verdict with 80 % power; None where there is one, or not known."""
+    def need_for_verdict(self) -> Needed | None:
+        """What a verdict takes with 80 % power; None where there is one, or nothing is known."""
         if self.verdict.verdict != "inconclusive":
             return None
-        return seeds_for_verdict(self._judged[0], self.verdict)
+        return need_for_verdict(self._judged[0], self.verdict)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:

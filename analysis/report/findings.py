@@ -14,9 +14,17 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.interim_analysis import judged_trials, p_over_looks
+from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, describe_points, format_p, join_words
+from analysis.inference.verdict import (
+    Verdict,
+    describe_over_looks,
+    describe_points,
+    format_p,
+    join_words,
+    over_all_looks,
+    state_p,
+)
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
@@ -69,29 +77,23 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def describe_certainty(
-    verdict: Verdict, default: float = math.nan, over_looks: float = math.nan
-) -> str:
+def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     """How sure the shape is: the difference to the lowest level, the p value or the margin, n.
 
-    Args:
-        default: the level of the default settings, in steps; NaN where it was not run.
-        over_looks: p of the verdict over several looks; NaN where there was one.
+    `default`: the level of the default settings, in steps; NaN where it was not run.
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{format_p(verdict.p_value)} for a peak (multiplicity-adjusted)"
+        found = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
-        found = f"{format_p(verdict.p_trend)} for a trend"
+        found = f"{state_p(verdict)} for a trend"
     elif verdict.verdict == "flat":
         found = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.level):.3g} %)"
+            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
-    if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
-        found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
     if verdict.left_out:
         one = len(verdict.left_out) == 1
@@ -99,7 +101,8 @@ def describe_certainty(
     others = _describe_others(verdict, default)
     if verdict.known_errors:
         return f"{others}{found}; {levels}, standard errors as given."
-    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+    over = describe_over_looks(verdict)
+    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
 def find_effect(verdict: Verdict) -> Effect | None:
@@ -110,15 +113,17 @@ def find_effect(verdict: Verdict) -> Effect | None:
     role = ", the runner-up" if len(verdict.leads) > 1 else ""
     return make_effect(
         lead.size,
-        verdict.level,
+        verdict.confidence,
         f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
+        over_all_looks(verdict),
     )
 
 
-def make_effect(size: Estimate, level: float, text: str) -> Effect:
+def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
+    """A difference in points as a large number; `over` is written after its interval."""
     interval = ""
     if math.isfinite(size.low):
-        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}"
+        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}{over}"
     return Effect(f"{size.mean:+.2f}", interval, text)
 
 
@@ -129,12 +134,15 @@ def _describe_others(verdict: Verdict, default: float) -> str:
         roles = {"the lowest": place == last, "the default": lead.mtd == default}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
-    return list_above(above, verdict.level)
+    return list_above(above, verdict.confidence, over_all_looks(verdict))
 
 
-def list_above(above: Mapping[str, Estimate], level: float) -> str:
-    """A sentence for each difference, by the name of what is exceeded, and a space after it."""
-    sizes = {name: describe_points(size, level) for name, size in above.items()}
+def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it.
+
+    `over`: what is written after the intervals.
+    """
+    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
     return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
 
 
@@ -334,8 +342,7 @@ def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
-    over_looks = p_over_looks(context.study) if len(context.study.looks) > 1 else math.nan
-    certainty = describe_certainty(verdict, _default_level(context), over_looks)
+    certainty = describe_certainty(verdict, _default_level(context))
     topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"

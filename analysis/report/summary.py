@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import figures
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.verdict import Verdict
+from analysis.inference.verdict import Verdict, over_all_looks
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext, describe_splits
@@ -80,7 +80,7 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         items,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
-        f"{100 * verdict.level:.3g} %.",
+        f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict)}.",
     )
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import round_mtd
 from analysis.data.stored_frames import to_parquet
+from analysis.inference.power import Needed
 from analysis.inference.verdict import Verdict
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext
@@ -37,13 +38,13 @@ class Report(Files):
 
     Attributes:
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
-        seeds_for_verdict: of an inconclusive study: seeds for a verdict with 80 % power; else None.
+        needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
     """
 
     verdict: Verdict
     summary: tuple[str, ...]
     mtd_sufficient: Answer = "cannot be tested"
-    seeds_for_verdict: int | None = None
+    needed: Needed | None = None
 
     def __repr__(self) -> str:
         return "\n".join([str(self.page), *self.summary])
@@ -216,5 +217,5 @@ def write_report(
         verdict=context.verdict,
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
-        seeds_for_verdict=context.seeds_for_verdict,
+        needed=context.need_for_verdict,
     )

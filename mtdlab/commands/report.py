@@ -285,7 +285,8 @@ def _page_fields(written: "Report") -> dict[str, Any]:
         **_files(written),
         **verdict_fields(written.verdict),
         "mtd_sufficient": written.mtd_sufficient,
-        "seeds_for_power": written.seeds_for_verdict,
+        "seeds_for_power": written.needed and written.needed.seeds,
+        "items_for_power": written.needed and written.needed.items,
     }
 
 
@@ -324,9 +325,10 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
 def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
     """The verdict as it is printed with --json; null where a value is not known.
 
-    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps; confidence is
+    that of intervals, over all looks where there are several.
     """
-    interval = verdict.peak_interval
+    interval, over = verdict.peak_interval, verdict.over_looks
     return {
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
@@ -338,6 +340,8 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "lowest": _lead_fields(verdict.leads[-1:]),
         "p_value": verdict.p_value,
         "p_trend": verdict.p_trend,
+        "p_over_looks": over and over.p_value,
+        "confidence": verdict.confidence,
         "items": verdict.items,
         "left_out": [level.mtd for level in verdict.left_out],
     }

@@ -14,7 +14,7 @@ from analysis.measures import Floats
 Draw = Callable[[np.random.Generator, int, int, Floats], Floats]
 """Errors (B, S, L) from a generator, B, S and the places (L,) of the levels, from -1 to 1."""
 _LOST = 15.0
-_MEASURED = pd.read_csv(Path(__file__).with_name("measured_covariances.csv"))
+MEASURED = pd.read_csv(Path(__file__).with_name("measured_covariances.csv"))
 """Covariance of the residuals of 8 seeds at 7 levels, of four studies of the built-in data."""
 
 
@@ -75,7 +75,7 @@ def _bimodal(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -
 
 def _measured(study: str) -> Draw:
     """Normal errors with the covariance of a study's residuals, interpolated in log MTD."""
-    chosen = _MEASURED[_MEASURED["study"] == study]
+    chosen = MEASURED[MEASURED["study"] == study]
     logs = np.log(chosen["mtd"].to_numpy(dtype=np.float64))
     covariance = chosen.drop(columns=["study", "mtd"]).to_numpy(dtype=np.float64)
     values, vectors = np.linalg.eigh(covariance)
@@ -126,7 +126,7 @@ ERRORS: Mapping[str, Draw] = {
     "slopes of 3": _curves(3),
     "slopes and curvatures of 1": _curves(1, 1),
     "slopes and curvatures of 3": _curves(3, 3),
-    **{f"as measured, {study}": _measured(study) for study in _MEASURED["study"].unique()},
+    **{f"as measured, {study}": _measured(study) for study in MEASURED["study"].unique()},
     "half of the seeds rise, half fall": _bimodal,
     "20 % collapsed at the last level": _collapsed_at_the_end,
 }

@@ -24,6 +24,7 @@ NAMES = (
     "sufficiency",
     "sequential",
     "default_study",
+    "power",
 )
 SEED = 0
 

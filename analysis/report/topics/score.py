@@ -63,7 +63,7 @@ def show(context: StudyContext) -> tuple[Table, ...]:
     caption = f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}"
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
-    interval = f"difference, {100 * context.verdict.level:.3g} %"
+    interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
     return (
         make_table(

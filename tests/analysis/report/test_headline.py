@@ -161,11 +161,11 @@ def test_the_question_is_the_description_up_to_its_question_mark() -> None:
 def test_an_open_study_asks_for_the_seeds_that_would_settle_it() -> None:
     trials = make_trials(noise=3.0, shape=lambda mtd: 40 - 1.5 * float(np.log(mtd / 8.667)) ** 2)
     study = build_study(trials)
-    shown, needed = headline_of(study), StudyContext(study).seeds_for_verdict
+    shown, needed = headline_of(study), StudyContext(study).need_for_verdict
     assert shown.answer.startswith("Inconclusive")
     assert shown.recommendation.label == "Highest mean, not confirmed as best"
     assert needed is not None
-    assert f"Run {needed} seeds in all" in shown.next_step.text
+    assert f"Run {needed.seeds} seeds in all" in shown.next_step.text
 
 
 def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:

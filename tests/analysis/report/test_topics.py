@@ -85,7 +85,7 @@ def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.Monke
     context = StudyContext(build_study(make_trials()))
     assert len(score.tabulate(context)) == 8
     assert "two groups" not in " ".join(list_warnings(context))
-    assert (context.seeds_for_verdict, len(tabulated)) == (None, 1)
+    assert (context.need_for_verdict, len(tabulated)) == (None, 1)
 
 
 def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:
