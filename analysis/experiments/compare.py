@@ -215,6 +215,16 @@ def estimate_slope(scores: Floats, published: Floats, items: Floats | None = Non
     return estimate(slopes, of_items=of_published + of_items)
 
 
+def _slope(scores: pd.DataFrame, items: Floats | None, published: pd.Series) -> Estimate | None:
+    """`estimate_slope` over the rows that are published; None with too few rows or seeds."""
+    values = published.to_numpy(dtype=np.float64)
+    if len(values) < _LEAST_SHARED or len(scores) < 2 or not np.ptp(values):
+        return None
+    at = scores.columns.get_indexer(published.index)
+    known = None if items is None else items[np.ix_(at, at)]
+    return estimate_slope(scores.to_numpy(dtype=np.float64)[:, at], values, known)
+
+
 def compare(
     trials: pd.DataFrame,
     experiment: Experiment,
@@ -237,8 +247,8 @@ def compare(
         return None
     runs, balanced = balance_runs(every, experiment, settings)
     by, differs = list(experiment.by), find_differing(runs, experiment)
-    means = summarise_scores(runs, by=by, items=items)
-    table = join_published(means, experiment, width)[[*by, *_RESULT, "items", "published"]]
+    table = join_published(summarise_scores(runs, by=by, items=items), experiment, width)
+    table = table[[*by, *_RESULT, "items", "published"]]
     if "method" in differs:
         table["published"] = np.nan
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
@@ -252,12 +262,7 @@ def compare(
     if len(published) > 1 and not differs:
         here = find_top(means[published.index])
         paper_gap = _gap(paired, covariance, here, find_top(published))
-        values = paired[published.index].to_numpy(dtype=np.float64)
-        centred = (published - published.mean()).to_numpy(dtype=np.float64)
-        if len(published) >= _LEAST_SHARED and len(values) > 1 and centred.any():
-            known = paired.columns.get_indexer(published.index)
-            of_items = None if covariance is None else covariance[np.ix_(known, known)]
-            slope = estimate_slope(values, centred, of_items)
+        slope = _slope(paired, covariance, published)
     if experiment.measured and curves is not None and len(curves):
         name = experiment.measured
         measured = runs["number"].map(curves.groupby("number")[name].mean())
