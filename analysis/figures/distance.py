@@ -3,7 +3,7 @@
 `name` is that of the vertical axis.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from analysis.data.points import describe_means
-from analysis.data.runs import format_mtd
 from analysis.figures.spots import add_run_spots, add_spots, can_state
 from analysis.figures.style import (
     ACCENT,
@@ -28,6 +27,7 @@ from analysis.figures.style import (
     label_mtd_axis,
     label_score,
     look_of,
+    name_ends,
     printable,
 )
 
@@ -40,7 +40,7 @@ _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _MARGIN = 0.05
-_MOST_STRETCH = 1.5
+_MOST_STRETCH = 1.2
 
 
 _ONE_TRIAL: dict[str, Any] = {"s": 14, "color": RUN, "alpha": 0.55, "linewidths": 0}
@@ -122,7 +122,7 @@ def draw_curve(
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
-    """Cut a band that is far wider than the points, and state its limits in the legend.
+    """Leave out intervals that are far wider than the points; the legend states their limits.
 
     Two seeds give intervals of six times their distance, beside which the points would all
     coincide.
@@ -134,19 +134,35 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
         return
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
-    ax.set_ylim(low - margin, high + margin)
-    for artist in ax.collections:
-        if artist.get_label() == BAND:
-            artist.set_label(f"{BAND}, cut: {reach[0]:.4g} to {reach[1]:.4g}")
+    ax.set_ylim(low - margin / 3, high + margin / 3)
+    bars = [bar for found in ax.containers for bar in getattr(found, "lines", ((), (), ()))[2]]
+    for artist in [*bars, *(each for each in ax.collections if each.get_label() == BAND)]:
+        artist.remove()
+    for found in ax.containers:
+        found.set_label(str(found.get_label()).removesuffix(f", {BAND}"))
+    ax.plot([], [], " ", label=f"{BAND} {reach[0]:.4g} to {reach[1]:.4g}, not drawn")
 
 
 def draw_mtd_curve(
-    curve: pd.DataFrame, ax: Axes, *, runs: pd.DataFrame, value: str, name: str
+    curve: pd.DataFrame,
+    ax: Axes,
+    *,
+    runs: pd.DataFrame,
+    value: str,
+    name: str,
+    beyond: Collection[float] = (),
 ) -> None:
-    """The mean at each MTD with its interval, `compute_mtd_curve`, and the `value` of every run."""
+    """The mean at each MTD with its interval, `compute_mtd_curve`, and the `value` of every run.
+
+    `beyond` are levels to be marked as beyond the run.
+    """
     draw_runs(runs, ax, value=value)
     labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
     draw_curve(curve, ax, label="mean over seeds", labels=labels)
+    marked = curve[curve["mtd"].isin(beyond)]
+    if len(marked):
+        cross: dict[str, Any] = {"marker": "x", "s": 90, "color": INK, "linewidths": 2, "zorder": 6}
+        ax.scatter(marked["mtd"], marked["mean"], label="beyond the run", **cross)
     keep_points_in_view(curve, runs[value], ax)
     label_mtd_axis(ax, curve["mtd"])
     if value == "score":
@@ -203,17 +219,17 @@ def draw_level(
 
 
 def draw_baseline(score: float, ax: Axes) -> None:
-    """The score of the untrained encoder as a line, or as text if it is far from the data.
+    """The score of the encoder before training as a line, or as text if it is far from the data.
 
-    Call it last: it extends the limits of the axes to at most 1.5 times their height.
+    Call it last: it extends the limits of the axes to at most 1.2 times their height.
     """
     low, high = ax.get_ylim()
     if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
-        draw_level(score, ax, f"untrained: {score:.2f}", (INK, ""))
+        draw_level(score, ax, f"before training {score:.2f}", (INK, ""))
         extend_to([score], ax)
         return
     place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
-    text = f"untrained: {score:.2f}, {side} the axis"
+    text = f"before training {score:.2f}, {side} the axis"
     ax.text(0.98, height, text, ha="right", va=place, transform=ax.transAxes)
     ax.set_ylim(low, high)
 
@@ -238,6 +254,8 @@ def draw_paired_curve(
     smooth: pd.DataFrame,
     optimal: Sequence[float],
     labels: pd.DataFrame | None = None,
+    limits: tuple[float, float] | None = None,
+    explained: bool = True,
 ) -> None:
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
@@ -246,23 +264,51 @@ def draw_paired_curve(
         smooth: `compute_smooth`, may have no rows.
         optimal: the levels to mark as indistinguishable from the best.
         labels: what the levels state, a row per level, as `add_spots` takes it.
+        limits: of the vertical axis, where several axes share them.
+        explained: whether there is a legend.
     """
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
         draw_curve(smooth, ax, label="smooth curve", marker="")
     reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
     look: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 5, "zorder": 4}
-    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label="level", **look)
+    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label=f"level, {BAND}", **look)
     best = curve[curve["mtd"].isin(optimal)]
     ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)
-    keep_points_in_view(curve, curve["mean"], ax)
     label_mtd_axis(ax, curve["mtd"])
-    keep_span(ax)
-    ax.set_ylabel("deviation from the\nmean over levels")
-    add_legend(ax)
+    if limits is None:
+        keep_points_in_view(curve, curve["mean"], ax)
+        keep_span(ax)
+    else:
+        ax.set_ylim(limits)
+    ax.set_ylabel("difference from the\nmean over levels")
+    if explained:
+        add_legend(ax)
+
+
+def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
+    """A line over MTD for each EMA decay, with its name at the right.
+
+    Args:
+        cells: ema_decay, mtd, mean, within_low, within_high, a row per configuration, at most six
+            values of ema_decay; text and trial too where the means state them.
+    """
+    ends = []
+    for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
+        colour, marker = look_of(place)
+        line = rows.sort_values("mtd")
+        reach = line[["within_low", "within_high"]].sub(line["mean"], axis=0).abs().to_numpy().T
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "capsize": 2}
+        ax.errorbar(line["mtd"], line["mean"], yerr=reach, elinewidth=1, **look)
+        ends.append((float(line["mean"].iloc[-1]), f"η {decay:g}", colour))
+    if "text" in cells:
+        add_spots(ax, cells["mtd"], cells["mean"], cells)
+    label_mtd_axis(ax, cells["mtd"])
+    label_score(ax, name)
+    name_ends(ax, ends)
 
 
 def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
@@ -283,26 +329,6 @@ def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
     label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)
-
-
-def draw_seed_differences(differences: pd.DataFrame, ax: Axes) -> None:
-    """A row of points for each end of the range, a point per seed.
-
-    `differences` has end (MTD), seed, difference, as the topic score computes them.
-    """
-    ends = sorted(differences["end"].unique())
-    rows = differences["end"].map(ends.index)
-    ax.axvline(0, color=RUN, linewidth=1)
-    ax.scatter(differences["difference"], rows, color=ACCENT, alpha=0.6, s=26, linewidths=0)
-    texts = [
-        f"Seed {seed}: {difference:+.2f} points to MTD {format_mtd(end)}"
-        for end, seed, difference in differences.itertuples(index=False)
-    ]
-    labels = pd.DataFrame({"text": texts, "href": "#score", "seed": differences["seed"]})
-    add_spots(ax, differences["difference"], rows, labels)
-    ax.set_yticks(range(len(ends)), [f"less MTD {format_mtd(end)}" for end in ends])
-    ax.set_ylim(len(ends) - 0.5, -0.5)
-    ax.set_xlabel("points")
 
 
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:

@@ -178,7 +178,7 @@ LEAST_SPAN = 1.0
 """Points of score that an axis shows at least: ± 0.5."""
 
 _TICK_LETTER = 6.0
-_GAP = 8.0
+_GAP = 1.5
 _STEPS = (
     (1, 2, 5),
     (1, 1.5, 2, 3, 5, 7),

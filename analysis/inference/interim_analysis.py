@@ -14,6 +14,7 @@ Letters: K looks, G nodes of the integration.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy import special
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import StudyFrames
 from analysis.data.items import ItemScores
 from analysis.inference.verdict import OverLooks, Verdict, compute_verdict
@@ -216,6 +218,7 @@ def judge_look(
     alpha: float,
     margin: float,
     is_last: bool,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> LookResult:
     """Whether a study ends at this look, whose nominal significance level is alpha.
 
@@ -224,13 +227,14 @@ def judge_look(
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
     """
-    verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
+    judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
+    verdict = judge(items=items, level=1 - alpha)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     return LookResult(
         verdict.verdict,
         None if math.isnan(p_value) else p_value,
         _decide(verdict, is_last=is_last),
-        compute_verdict(trials, settings, level=LEADING_LEVEL, margin=margin).optimal_range,
+        judge(level=LEADING_LEVEL).optimal_range,
     )
 
 

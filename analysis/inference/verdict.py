@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL, MARGIN
+from analysis.data.beyond_run import BeyondLevel, describe_left_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
 from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.items import ItemScores
 from analysis.data.runs import format_mtd, traced_runs
@@ -64,7 +65,8 @@ class Verdict:
             set that contains the best level with probability `level`.
         peak_excluded: whether a peak of at least the margin above both ends is excluded.
         seeds, levels: how many are compared.
-        levels_run: how many levels have a score.
+        levels_run: how many levels have a score, those left out among them.
+        left_out: levels beyond the run, which are not compared.
         first, last: lowest and highest level compared, in steps.
         leads: the level with the highest estimate less each other one, from the runner-up to the
             lowest, in points; the intervals are simultaneous over all pairs of levels, so that
@@ -89,6 +91,7 @@ class Verdict:
     seeds: int = 0
     levels: int = 0
     levels_run: int = 0
+    left_out: tuple[BeyondLevel, ...] = ()
     first: float = math.nan
     last: float = math.nan
     leads: tuple[Lead, ...] = ()
@@ -122,6 +125,7 @@ def compute_verdict(
     items: ItemScores | None = None,
     level: float = LEVEL,
     margin: float = MARGIN,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> Verdict:
     """Test the shape of the score against MTD and which levels may be the best.
 
@@ -138,10 +142,13 @@ def compute_verdict(
         level: confidence, at least 0.5: the error rate of a peak or a trend is at most about 1 -
             level.
         margin: points (score x 100) below which a difference is treated as no difference.
+        beyond_run: "leave-out" or "keep": whether levels beyond the run are compared. Without the
+            columns that tell them (steps; ema_decay, or queue_size and batch_size) all are.
     """
     if settings is None:
         settings = [str(name) for name in trials if name not in _NO_SETTINGS]
-    return judge_levels(level_scores(trials, settings, items), level=level, margin=margin)
+    levels = level_scores(trials, settings, items, beyond_run=beyond_run)
+    return judge_levels(levels, level=level, margin=margin)
 
 
 def judge_levels(
@@ -161,7 +168,8 @@ def judge_levels(
         "inconclusive",
         seeds=len(scores) if scores.size else 0,
         levels=len(distance),
-        levels_run=int(merge_levels(levels.runs["mtd"]).nunique()),
+        levels_run=int(merge_levels(levels.runs["mtd"]).nunique()) + len(levels.left_out),
+        left_out=levels.left_out,
         level=level,
         margin=margin,
         over_looks=over_looks,
@@ -176,8 +184,9 @@ def judge_levels(
             found = replace(found, items=levels.items, for_these=of_these)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
-    sentence = write_sentence(found) + _scope(found, describe_conditions(levels.runs))
-    return replace(found, sentence=sentence)
+    scope = _scope(found, describe_conditions(levels.runs))
+    without = f" {describe_left_out(found.left_out)}".rstrip()
+    return replace(found, sentence=write_sentence(found) + without + scope)
 
 
 def _scope(verdict: Verdict, conditions: str) -> str:
@@ -282,6 +291,8 @@ def write_sentence(verdict: Verdict) -> str:
 
 
 def _nothing_compared(verdict: Verdict) -> str:
+    if verdict.left_out and verdict.levels_run - len(verdict.left_out) < 2:
+        return "Fewer than two levels of MTD are within the run, so none are compared."
     if not verdict.levels_run:
         return "No completed trial with an MTD has a score yet."
     if verdict.levels_run == 1:

@@ -56,6 +56,7 @@ _LABELS: Mapping[str, str] = {
     "difference_low": "difference, 95 % low",
     "difference_high": "difference, 95 % high",
     "best_step": "best step",
+    "may_be_best": "may be the best",
     "l1": "L1",
     "l2": "L2",
     "chosen_by": "chosen by",
@@ -65,6 +66,7 @@ _LABELS: Mapping[str, str] = {
     "configuration_mean": "mean score of its configuration",
     "configuration_trials": "over trials",
 }
+_COUNTS: Mapping[str, str] = {"n": "trial", "seeds": "seed"}
 _PAIRED = ("paired_mean", "paired_low", "paired_high", "paired_low_all", "paired_high_all")
 _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys((*TASKS, "STS average", "sts_dev", "sts_test", "sts_average", *_PAIRED), 2),
@@ -94,13 +96,35 @@ def number(value: float, decimals: int | None = None) -> str:
     return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
 
 
+def _is_numeric(column: pd.Series) -> bool:
+    bare = pd.api.types
+    return bare.is_numeric_dtype(column) and not bare.is_bool_dtype(column)
+
+
 def _cells(column: pd.Series, name: str) -> list[str]:
+    if pd.api.types.is_bool_dtype(column):
+        return ["yes" if value else "no" for value in column]
     if not pd.api.types.is_numeric_dtype(column):
         return [MISSING if pd.isna(value) else clean(str(value)) for value in column]
     if name == "mtd":
         return [format_mtd(float(value)) for value in column]
     places = _DECIMALS.get(name)
     return [number(float(value), places) for value in column.astype("float64")]
+
+
+def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]:
+    """The frame without numbers of trials and seeds that are the same in all rows.
+
+    The caption states them. Trials are left out where each has a seed of its own.
+    """
+    nouns = {name: noun for name, noun in _COUNTS.items() if name in frame}
+    if len(nouns) == len(_COUNTS) and frame["n"].equals(frame["seeds"]):
+        nouns, frame = {"seeds": nouns["seeds"]}, frame.drop(columns="n")
+    fixed = [name for name in nouns if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
+    stated = [count(int(frame[name].iloc[0]), nouns[name]) for name in fixed]
+    if stated:
+        caption = f"{caption} Each row: {', '.join(stated)}."
+    return frame.drop(columns=fixed), caption
 
 
 def make_table(
@@ -115,17 +139,17 @@ def make_table(
     """The frame as a table, a row per row.
 
     Args:
-        labels: of the columns that are settings; other columns have fixed labels.
+        labels: of the columns that are settings, or differ from the usual ones.
         many: what the rows are; of over 100, some at even steps are shown, and the caption says so.
     """
     if many and len(frame) > _MOST_ROWS:
         step = -(-len(frame) // _MOST_ROWS)
         caption += f" One in {step} of the {len(frame):,} {many}; the CSV has all."
         frame = frame.iloc[::step]
-    named = {**(labels or {}), **_LABELS}
+    frame, caption = _state_counts(frame, caption)
+    named = {**_LABELS, **(labels or {})}
     columns = tuple(
-        Column(named.get(str(name), str(name)), pd.api.types.is_numeric_dtype(frame[name]))
-        for name in frame
+        Column(named.get(str(name), str(name)), _is_numeric(frame[name])) for name in frame
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)

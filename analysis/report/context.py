@@ -15,17 +15,20 @@ from analysis.data.runs import (
     untraced_runs,
 )
 from analysis.data.tasks import LAST, is_own, label_score
+from analysis.experiments.catalogue import EXPERIMENTS
+from analysis.experiments.compare import Comparison, compare
 from analysis.inference.interim_analysis import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
     compute_smooth,
     level_scores,
+    summarise_scores,
 )
 from analysis.inference.power import Needed, need_for_verdict
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
-from analysis.statistics.curves import compute_cells, compute_score_curve, find_width
+from analysis.statistics.curves import compute_cells, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from analysis.statistics.training import assess_collapse
@@ -43,7 +46,7 @@ class StudyContext:
         traced: completed runs of these with an MTD.
         untraced: all completed runs without one.
         levels: `level_scores` of the curve's trials.
-        curve, cells: `compute_score_curve`, `compute_cells`.
+        curve, cells: `summarise_scores` by MTD, `compute_cells`.
         paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
             blocks, and `compute_smooth`.
         verdict: on its shape, at the error rate and the margin that the study specifies.
@@ -74,7 +77,7 @@ class StudyContext:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return compute_score_curve(self.curve_trials, self.study.items)
+        return summarise_scores(self.traced, by=["mtd"], items=self.study.items)
 
     @cached_property
     def collapsed(self) -> pd.DataFrame:
@@ -112,7 +115,7 @@ class StudyContext:
 
     @cached_property
     def levels(self) -> LevelScores:
-        return level_scores(self.curve_trials, self.study.settings, self.study.items)
+        return self._tabulate(self.curve_trials)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -128,7 +131,11 @@ class StudyContext:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
-        return level_scores(trials, self.study.settings, self.study.items), alpha
+        return self._tabulate(trials), alpha
+
+    def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
+        study = self.study
+        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -148,12 +155,32 @@ class StudyContext:
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.curve_trials, self.study.settings)
+        study = self.study
+        return compute_sufficiency(
+            self.curve_trials, study.settings, items=study.items, beyond_run=study.beyond_run
+        )
 
     @cached_property
     def methods(self) -> pd.DataFrame:
         study = self.study
         return compute_methods(self.trials, study.settings, items=study.items)
+
+    @cached_property
+    def comparisons(self) -> Mapping[str, Comparison]:
+        """With each published experiment that the study varied, by the experiment's name."""
+        study = self.study
+        found = {
+            each.name: compare(
+                study.trials,
+                each,
+                study.settings,
+                items=study.items,
+                curves=study.curves,
+                width=self.width,
+            )
+            for each in EXPERIMENTS
+        }
+        return {name: comparison for name, comparison in found.items() if comparison is not None}
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -20,6 +20,8 @@ else:
 Draw = Callable[[Axes], None]
 
 _WIDE, _NARROW = 8.0, 4.2
+LEAD_WIDTH = 7.0
+"""Of the main figure, in inches, which stands beside the answer where the page is wide."""
 _MOST_NARROW = 3.5
 # The width of a letter of a title, and of what stands at the left of it, in points.
 _LETTER, _ASIDE = 6.4, 60
@@ -32,7 +34,7 @@ class Drawing:
     Attributes:
         panels: title of each panel and the function that draws it, row by row from the top left. It
             is called for each width and must draw the same.
-        height: of the whole figure where the page is wide, in inches.
+        height, width: of the whole figure where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
         columns: of panels where the page is wide; on a narrow page there is one.
@@ -46,6 +48,7 @@ class Drawing:
     alt: str
     columns: int = 1
     rigid: bool = False
+    width: float = _WIDE
 
     @property
     def rows(self) -> int:
@@ -72,7 +75,7 @@ def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
 def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
     """The figure with all its panels, on a wide or on a narrow page."""
     panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
-    width, height = _WIDE, drawing.height
+    width, height = drawing.width, drawing.height
     if narrow:
         panel = height / rows if drawing.rigid else min(height / rows, _MOST_NARROW)
         rows, columns, width, height = len(panels), 1, _NARROW, len(panels) * panel

@@ -18,22 +18,33 @@ from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import (
     Verdict,
-    describe_leads,
     describe_over_looks,
+    describe_points,
     format_p,
-    list_leads,
+    join_words,
     over_all_looks,
     state_p,
 )
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
+from analysis.report.page import Effect
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
+
+_OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
+_FAMILIES = {
+    "score": _OF_MTD,
+    "sufficiency": _OF_MTD,
+    "methods": "all differences of methods together",
+    "configurations": "all differences of configurations together",
+    "robustness": "the verdicts of all conditions together",
+}
+"""What has the error rate of a page, by the topic of its finding."""
 
 
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
@@ -59,19 +70,21 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         return f"The score {verb} with MTD, {end} tested"
     if verdict.verdict == "flat":
         return f"MTD makes no difference between {first} and {last}"
+    if verdict.levels < 2 and verdict.left_out:
+        return "Inconclusive: fewer than two levels of MTD are within the run"
     if verdict.seeds < 2 and not verdict.known_errors:
         return "Inconclusive: one seed cannot separate MTD from chance"
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
 def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
-    """How sure the shape is: the differences, the p value or the margin, and what they cover.
+    """How sure the shape is: the difference to the lowest level, the p value or the margin, n.
 
     `default`: the level of the default settings, in steps; NaN where it was not run.
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{state_p(verdict)} (multiplicity-adjusted)"
+        found = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
         found = f"{state_p(verdict)} for a trend"
     elif verdict.verdict == "flat":
@@ -82,11 +95,72 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
     levels = count(verdict.levels, "level")
-    leads = f"{describe_leads(verdict, default)} " if verdict.leads else ""
+    if verdict.left_out:
+        one = len(verdict.left_out) == 1
+        levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
+    others = _describe_others(verdict, default)
     if verdict.known_errors:
-        return f"{leads}{found}; {levels}, standard errors as given."
+        return f"{others}{found}; {levels}, standard errors as given."
     over = describe_over_looks(verdict)
-    return f"{leads}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
+    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
+
+
+def find_effect(verdict: Verdict) -> Effect | None:
+    """The level with the highest estimate less the runner-up; None where nothing is compared."""
+    if not verdict.leads:
+        return None
+    lead = verdict.leads[0]
+    role = ", the runner-up" if len(verdict.leads) > 1 else ""
+    return make_effect(
+        lead.size,
+        verdict.confidence,
+        f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
+        over_all_looks(verdict),
+    )
+
+
+def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
+    """A difference in points as a large number; `over` is written after its interval."""
+    interval = ""
+    if math.isfinite(size.low):
+        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}{over}"
+    return Effect(f"{size.mean:+.2f}", interval, text)
+
+
+def _describe_others(verdict: Verdict, default: float) -> str:
+    """The differences to the lowest level and to the default; empty where the page has them."""
+    last, above = len(verdict.leads) - 1, {}
+    for place, lead in enumerate(verdict.leads[1:], start=1):
+        roles = {"the lowest": place == last, "the default": lead.mtd == default}
+        if named := [role for role, holds in roles.items() if holds]:
+            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
+    return list_above(above, verdict.confidence, over_all_looks(verdict))
+
+
+def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it.
+
+    `over`: what is written after the intervals.
+    """
+    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
+    return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
+
+
+def describe_exploratory(topic: str, alpha: float) -> str:
+    """Which tests of a page have its error rate, and that all others are exploratory.
+
+    Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
+    """
+    if not topic:
+        return ""
+    rest = "not adjusted for their number"
+    if topic not in _FAMILIES:
+        return f"All tests and intervals on this page are exploratory: {rest}."
+    rate = alpha if _FAMILIES[topic] == _OF_MTD else 1 - LEVEL
+    return (
+        f"The error rate of {100 * rate:.3g} % is that of {_FAMILIES[topic]}; all other tests and "
+        f"intervals on this page are exploratory: {rest}."
+    )
 
 
 Infos = Mapping[str, Any]
@@ -101,6 +175,7 @@ class Finding:
         topic: whose figure is the main one; empty for none.
         best: a trial of the configuration to recommend; None without a score.
         decided: whether that configuration is significantly better than others.
+        effect: the difference on which the answer rests; None where nothing is compared.
     """
 
     answer: str
@@ -109,6 +184,7 @@ class Finding:
     topic: str = ""
     best: int | None = None
     decided: bool = False
+    effect: Effect | None = None
 
 
 def find_answer(context: StudyContext, infos: Infos) -> Finding:
@@ -184,15 +260,16 @@ def _contest(
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
-    named = {f"{second}, the runner-up": at + 1, f"{names[-1]}, the lowest": len(others)}
-    if len(others) == at + 1:
-        named = {second: at + 1}
-    if default and default not in named.values():
-        named[f"{names[default]}, the default"] = default
+    difference, seeds = _lead(row), min(ranked["seeds"].iloc[0], row["seeds"])
+    several = len(others) > at + 1
+    role = ", the runner-up" if several else ""
+    effect = make_effect(difference, LEVEL, f"{first} less {second}{role}")
+    named = {f"the lowest, {names[-1]}": len(others)} if several else {}
+    if default and default not in (at + 1, len(others)):
+        named[f"the default, {names[default]}"] = default
     above = {name: _lead(ranked.iloc[place]) for name, place in named.items()}
-    difference, seeds = next(iter(above.values())), min(ranked["seeds"].iloc[0], row["seeds"])
     certainty = (
-        f"It is {list_leads(above, LEVEL)}; paired, multiplicity-adjusted; "
+        f"{list_above(above, LEVEL)}Paired by seed, multiplicity-adjusted; "
         f"{count(int(seeds), 'seed')}."
     )
     equal = int(others["may_be_best"].sum())
@@ -202,14 +279,15 @@ def _contest(
                 " That interval is for all pairs; in the one-sided comparison with the best (Hsu) "
                 f"each other is significantly worse ({PERCENT} confidence)."
             )
-        return Finding(f"{first} is best", certainty, "decided", topic, best, decided=True)
+        answer = f"{first} is best"
+        return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
     rest = f"{equal} of {len(others)} others are"
     if equal == 1:
         rest = f"{second} is"
     elif equal == len(others):
         rest = "all others are"
     answer = f"{first} has the highest mean score; {rest} not significantly worse"
-    return Finding(answer, certainty, "inconclusive", topic, best)
+    return Finding(answer, certainty, "inconclusive", topic, best, effect=effect)
 
 
 def _lead(row: pd.Series) -> Estimate:
@@ -230,7 +308,8 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     return Finding(
         answer,
-        f"Verdicts by condition: {listed}; "
+        f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, all "
+        f"together at {PERCENT}; "
         f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
         "inconclusive" if "inconclusive" in kinds else "decided",
         "robustness",
@@ -281,6 +360,7 @@ def _distance(context: StudyContext) -> Finding:
         topic,
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
+        effect=find_effect(verdict),
     )
 
 
@@ -309,5 +389,10 @@ def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     trials, _ = judged_trials(context.study, context.curve_trials)
     if context.verdict.seeds and context.verdict.levels > 1:
-        return choose_candidates(trials, context.study.settings, context.verdict)[0].number
-    return _best_trial(completed_runs(context.curve_trials))
+        study, verdict = context.study, context.verdict
+        best, _ = choose_candidates(trials, study.settings, verdict, beyond_run=study.beyond_run)
+        return best.number
+    # one beyond the run only where there is no other
+    is_chosen = context.verdict.left_out and len(context.levels.runs)
+    runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)
+    return _best_trial(runs)

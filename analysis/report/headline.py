@@ -9,18 +9,22 @@ from analysis.data.runs import (
     completed_runs,
     format_mtd,
     is_missing,
+    varied_settings,
 )
 from analysis.data.settings import format_value
+from analysis.inference.pairing import select_configuration
 from analysis.inference.power import MOST_SEEDS
 from analysis.inference.verdict import join_words
-from analysis.report.cells import PERCENT, clean, count, describe_items
-from analysis.report.context import StudyContext, describe_checkpoints, list_selection
-from analysis.report.findings import Finding
-from analysis.report.page import Headline, NextStep, Recommendation, Status
+from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
+from analysis.report.context import StudyContext
+from analysis.report.findings import Finding, make_effect
+from analysis.report.page import Effect, Headline, NextStep, Recommendation, Status
 from analysis.report.study_facts import (
     compare_command,
     confirm_command,
+    define_points,
     describe_model,
+    describe_rerun,
     describe_scope,
     describe_status,
     describe_time,
@@ -29,6 +33,8 @@ from analysis.report.study_facts import (
     runs,
 )
 from analysis.report.topics.sufficiency import name_cell
+from analysis.report.warnings import list_caveats
+from analysis.statistics.best_trial import DEV, find_scores
 from analysis.statistics.configurations import estimate_configuration
 
 
@@ -56,6 +62,11 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
         f"configuration with the highest mean: {change.mean:+.2f} points "
         f"({interval}{count(seeds, 'seed')}).",
         "inconclusive",
+        effect=make_effect(
+            change,
+            LEVEL,
+            "after training less before it, in the configuration with the highest mean",
+        ),
     )
 
 
@@ -72,23 +83,34 @@ _OVER = ("complete", "failed")
 def build_headline(context: StudyContext, finding: Finding) -> Headline:
     """What the first screen states of a study."""
     status = describe_status(context.study)
-    answer, certainty, kind = finding.answer, finding.certainty, finding.kind
+    shown, certainty = finding, finding.certainty
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
     if no_gain is not None:
-        certainty = f"{no_gain.certainty} {answer}: {certainty}"
-        answer, kind = no_gain.answer, no_gain.kind
+        lead = f"{_write_effect(finding.effect)} " if finding.effect else ""
+        shown, certainty = no_gain, f"{no_gain.certainty} {finding.answer}. {lead}{certainty}"
+    rerun, rerun_where = describe_rerun(context.study)
     return Headline(
         question=ask(context),
-        answer=answer,
+        answer=shown.answer,
         certainty=certainty,
-        kind=kind,
+        kind=shown.kind,
         status=status,
+        effect=shown.effect,
+        points=define_points(context) if finding.best is not None else "",
         recommendation=recommend(context, finding, status, no_gain),
         next_step=find_next_step(context, finding, status),
         scope=describe_scope(context),
+        caveats=list_caveats(context),
         facts=list_facts(context),
-        rerun=clean(context.study.command, most=_MOST_COMMAND),
+        rerun=clean(rerun, most=_MOST_COMMAND),
+        rerun_where=rerun_where,
     )
+
+
+def _write_effect(effect: Effect) -> str:
+    """A difference as a sentence, where the large number is another one."""
+    interval = f" ({effect.interval})" if effect.interval else ""
+    return f"{effect.text}: {effect.value} points{interval}."
 
 
 def ask(context: StudyContext) -> str:
@@ -157,18 +179,35 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
 
 
 def _describe_score(context: StudyContext, number: int) -> str:
-    """The score, and on what checkpoints and configuration were selected."""
-    study, trials, selection = context.study, context.trials, ""
-    if used := list_selection(trials):
-        checkpoints = clean(describe_checkpoints(used, {}))
-        selection = f"; checkpoints {checkpoints}, the configuration by this mean"
+    """The score, and how far it was chosen by itself."""
+    study, trials = context.study, context.trials
+    selection = f" {chosen}" if (chosen := _describe_choice(context, number)) else ""
     mean = estimate_configuration(trials, study.settings, number, study.items)
     found, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
     metric = clean(study.metric, most=40)
     if not np.isfinite(found.low):
-        return f"{metric} {found.mean:.2f} (one seed){selection}."
+        return f"{metric} {found.mean:.2f} (one seed).{selection}"
     interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
-    return f"Mean {metric} {found.mean:.2f} ({interval}, {covered}){selection}."
+    return f"Mean {metric} {found.mean:.2f} ({interval}, {covered}).{selection}"
+
+
+def _describe_choice(context: StudyContext, number: int) -> str:
+    """That the mean that is stated chose the configuration, and whether dev scores agree."""
+    study, runs = context.study, completed_runs(context.trials)
+    varied = varied_settings(runs, study.settings)
+    if not varied or runs["seed"].nunique() < 2:
+        return ""
+    text = "This mean chose the configuration, so it is slightly too high"
+    dev = find_scores(runs, study.scores, DEV)
+    if study.metric == DEV or not dev.notna().all():
+        return f"{text}."
+    means = runs.assign(dev=dev).groupby(varied, dropna=False)["dev"].transform("mean")
+    top = int(runs.loc[means.idxmax(), "number"])
+    if number in select_configuration(runs, study.settings, top)["number"].to_numpy():
+        return f"{text}; {DEV} chooses the same."
+    other = _list_settings(context, top)
+    named = ", ".join(f"{name} {value}" for name, value in other.items())
+    return f"{text}; {DEV} chooses another ({named})."
 
 
 def _describe_equals(context: StudyContext, finding: Finding) -> str:

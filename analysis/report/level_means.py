@@ -11,7 +11,7 @@ from analysis.data.runs import format_mtd
 from analysis.inference.level_means import MeansVerdict, judge_means
 from analysis.inference.verdict import Verdict, format_p
 from analysis.report.cells import clean, describe_curve, make_table
-from analysis.report.findings import answer_shape, describe_certainty
+from analysis.report.findings import answer_shape, describe_certainty, find_effect
 from analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
 from analysis.report.topics.base import Drawing, Table, Topic
 from analysis.report.writer import Report, write_page
@@ -86,6 +86,8 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
             "Run these levels with at least 3 seeds, and compare them seed by seed; mtdlab plan "
             "estimates the time of a study file."
         ),
+        effect=find_effect(verdict),
+        points="Points are mean scores × 100, as in the source.",
         scope="Covers the standard errors as given, for these evaluation data only.",
         facts={
             "Varied": f"MTD: {', '.join(map(format_mtd, data.frame['mtd']))}",
@@ -146,5 +148,5 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         limits=(_ASSUMPTION, _UNPAIRED),
         methods=_METHODS,
     )
-    files = write_page(out, page, (_TOPIC,), {_TOPIC.name: judged})
+    files = write_page(out, page, (_TOPIC,), {_TOPIC.name: judged}, main=_TOPIC.name)
     return Report(**vars(files), verdict=verdict, summary=summary)

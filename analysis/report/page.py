@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,8 +37,6 @@ _TERMS = {
     **dict.fromkeys(("seed", "seeds"), "of all random number generators of a trial"),
 }
 _MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
-_MOST_LIMITS = 420
-"""Letters of the limits on the first screen: four lines of it."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,10 @@ class Section:
     group: str = "Results"
     folded: bool = False
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.text or self.warnings or self.figures or self.tables)
+
 
 @dataclass(frozen=True)
 class Status:
@@ -127,6 +128,20 @@ class Status:
     text: str
     failures: tuple[str, ...] = ()
     retry: str = ""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The difference on which an answer rests, which the page prints large.
+
+    Attributes:
+        value: in points, with its sign; interval: its confidence interval, or empty.
+        text: what less what.
+    """
+
+    value: str
+    interval: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -159,9 +174,13 @@ class Headline:
 
     Attributes:
         kind: of the answer, for its colour: a shape, decided or inconclusive.
+        effect: the difference that the answer rests on; None where nothing is compared.
+        points: what a point is, in one sentence, or empty.
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
+        caveats: what limits the answer, at most three lines; the page has the reasons below.
         facts: what varied, data and metric, the kept model: name -> text.
-        rerun: the command that ran the study, or empty.
+        rerun: the commands that run the study again, or empty.
+        rerun_where: where they are to be run, or empty.
     """
 
     question: str
@@ -171,9 +190,13 @@ class Headline:
     status: Status
     recommendation: Recommendation | None = None
     next_step: NextStep | None = None
+    effect: Effect | None = None
+    points: str = ""
     scope: str = ""
+    caveats: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""
+    rerun_where: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,11 +204,10 @@ class BasePage:
     """What every page has.
 
     Attributes:
-        figure: the main figure, below the headline; None where there is none.
+        figure: the main figure, beside the answer; None where there is none.
         commit: of the program that trained the runs, or empty.
-        limits: what limits the conclusions, the first of them short enough for the first screen
-            (`shown_limits`).
-        summary: the answer in full sentences.
+        limits: what limits the conclusions.
+        summary: the answer in full sentences, where no section has them.
         methods: paragraphs on how the numbers are computed.
     """
 
@@ -200,12 +222,6 @@ class BasePage:
     limits: tuple[str, ...] = ()
     commit: str = ""
     template: str = "base.html"
-
-    @property
-    def shown_limits(self) -> int:
-        """How many limits the first screen has room for; at least one, if there is one."""
-        lengths = itertools.accumulate(len(limit) for limit in self.limits)
-        return max(sum(length <= _MOST_LIMITS for length in lengths), min(1, len(self.limits)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import StudyFrames
+from analysis.data.frames import Setting, StudyFrames
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.data.study_state import find_state
@@ -140,7 +140,7 @@ def list_varied(study: StudyFrames) -> Mapping[str, str]:
 
 
 def list_fixed(study: StudyFrames) -> Mapping[str, str]:
-    """What was the same in all trials: how they were compared, then every other setting.
+    """What was the same in all trials: how they were compared, then settings other than default.
 
     A setting that no trial recorded is left out; the study's profile and `--set` are in it.
     """
@@ -161,10 +161,22 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
     fixed = [
         str(name)
         for name in trials
-        if name in study.settings and name not in varied and not is_missing(trials[name]).all()
+        if name in study.settings
+        and name not in varied
+        and not is_missing(trials[name]).all()
+        and not _is_default(trials[name], study.settings[name])
     ]
     settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
     return {name: clean(value) for name, value in general.items()} | settings
+
+
+def _is_default(column: pd.Series, setting: Setting) -> bool:
+    """Whether all recorded values are the setting's default."""
+    if setting.default is None:
+        return False
+    default = format_value(setting.name, setting.default)
+    recorded = column[~is_missing(column)].unique()
+    return {format_value(setting.name, value) for value in recorded} == {default}
 
 
 def describe_cost(study: StudyFrames) -> str:
@@ -237,6 +249,39 @@ def describe_scope(context: StudyContext) -> str:
     return f"{text} For exactly these items: {these.verdict}{test}."
 
 
+def define_points(context: StudyContext) -> str:
+    """What a point is: of which metric, on which data."""
+    study, label = context.study, context.score_label
+    if label.endswith(" (points)"):
+        of = f", as {clean(study.program, most=_MOST_LETTERS)} returns it" if study.program else ""
+        return f"Points are those of {clean(study.metric, most=40)}{of}; higher is better."
+    return f"Points of {clean(study.metric, most=40)}: {label}; higher is better."
+
+
+_COMMIT = re.compile(r"\(commit (\w+(?:-dirty)?)")
+_DIRTY = "-dirty"
+
+
+def find_commit(study: StudyFrames) -> str:
+    """The commit of the program that trained the runs, with -dirty for changes on top; or empty."""
+    found = _COMMIT.search(study.facts.get("versions", ""))
+    return found[1] if found else ""
+
+
+def describe_rerun(study: StudyFrames) -> tuple[str, str]:
+    """The commands that run the study again, of the same version where its commit is known.
+
+    Returns:
+        them, a line each, and where they are to be run; both empty where none was recorded.
+    """
+    commit = find_commit(study)
+    if not study.command or not commit or study.program:
+        return study.command, ""
+    checkout = f"git checkout {commit.removesuffix(_DIRTY)} && pip install ."
+    changed = ", whose uncommitted changes are not known" if commit.endswith(_DIRTY) else ""
+    return f"{checkout}\n{study.command}", f"in a clone of mtdlab's repository{changed}"
+
+
 def describe_encoder(context: StudyContext) -> str:
     """The encoder with its number of weights, and whether the text is synthetic."""
     study, facts = context.study, context.study.facts
@@ -265,7 +310,7 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     if following := len(varied_settings(study.trials, study.settings)) - len(names):
         varied.append(f"{count(following, 'setting')} that follow from the method")
     varied.append(count(int(study.trials["seed"].nunique()), "seed"))
-    data = [f"{study.metric}, in points, higher is better"]
+    data = [study.metric]
     if corpus := facts.get("corpus", ""):
         data.append(f"trained on {corpus.partition(', SHA-256')[0]}")
     if study.program:
@@ -300,20 +345,27 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
     by = clean(study.select_by or study.metric)
     text = (
-        f"Kept model: trial {kept} (seed {row['seed']:.0f}), the highest {by} of all trials, "
-        f"in {place_of_model(study)}"
+        f"Kept model: {_relative_place(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
+        f"has the highest {by} of all trials"
     )
     if kept in same.index:
-        return f"{text}; it has this configuration.", ""
+        return f"{text} and this configuration.", ""
     ranking = find_scores(same, study.scores, by).fillna(same["score"].astype("float64"))
     median = same.iloc[int(np.argsort(ranking.to_numpy(), kind="stable")[(len(same) - 1) // 2])]
-    text += f"; it is of another configuration ({clean(named)})."
+    text += f" and another configuration ({clean(named)})."
     if not (folder := model_folder(study)):
         return text, ""
     options = {"--out": f"{folder}-median"}
     words = _command(study, "reproduce", f"{median['number']:.0f}", options=options)
     command = clean(words, most=2_000)
     return f"{text} The model of this one, of the seed with its median {by}:", command
+
+
+def _relative_place(study: StudyFrames) -> str:
+    """The folder of the kept model from the one in which the sweep ran; else `place_of_model`."""
+    relative = model_folder(study)
+    inside = relative and str(study.model["folder"]).endswith(f"/{relative}")
+    return clean(relative) if inside else place_of_model(study)
 
 
 def place_of_model(study: StudyFrames) -> str:

@@ -1,12 +1,14 @@
 """What limits the conclusions from a study, a sentence for each reason."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.data.beyond_run import describe_lengths, list_rows
+from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
@@ -20,41 +22,62 @@ _LEAST = 4
 _MOST_NAMED = 6
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _LEAST_RUNS = 5
-_LONGEST_FILL = 0.1
+_MOST_CAVEAT = 110
+"""Letters of a line of the first screen."""
+_SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 _FAILURE_LEVEL = 0.05
 _MOST_AT_END = 0.5
 
 
 def list_warnings(context: StudyContext) -> tuple[str, ...]:
     """All that applies to a study, in the order of the page."""
-    candidates = (
-        *_warn_of_choices(context),
-        *_warn_of_design(context),
-        warn_of_queue(context.traced),
-        _warn_of_short_training(context.trials),
-        warn_of_failures(context.curve_trials),
-        warn_of_environment(context.study.environment, context.traced),
-        _warn_of_collapses(context.collapsed),
-        _warn_of_groups(context.levels.table),
-        *_warn_of_scores(context),
+    return tuple(text for group in _group_warnings(context) for text in group)
+
+
+def list_caveats(context: StudyContext) -> tuple[str, ...]:
+    """The first sentence on the levels, on the training and on the data, where there is one."""
+    firsts = (_SENTENCE.split(group[0])[0] for group in _group_warnings(context) if group)
+    return tuple(clean(text, most=_MOST_CAVEAT) for text in firsts)
+
+
+def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
+    """What limits conclusions on the levels, by the training and by the data.
+
+    In each group the weightiest stands first, and its first sentence stands alone.
+    """
+    groups = (
+        (
+            *_warn_of_design(context),
+            warn_of_failures(context.curve_trials),
+            *_warn_of_levels(context),
+        ),
+        (
+            _warn_of_collapses(context.collapsed),
+            *_warn_of_choices(context),
+            " ".join(describe_lengths(list_rows(context.traced), context.study.beyond_run)),
+            _warn_of_short_training(context.trials),
+            warn_of_environment(context.study.environment, context.traced),
+        ),
+        (*_warn_of_data(context), _warn_of_groups(context.levels.table)),
     )
-    return tuple(filter(None, candidates))
+    return tuple(tuple(filter(None, group)) for group in groups)
 
 
 def _warn_of_choices(context: StudyContext) -> Iterator[str]:
-    """That checkpoints, settings or trials were chosen by scores; that the data are synthetic."""
+    """That checkpoints, settings or trials were chosen by scores."""
     study = context.study
     if context.note:
         chosen = context.note.removeprefix("checkpoints chosen on ")
         yield (
-            f"Checkpoints were chosen on {chosen}, as some published numbers were: these scores "
-            "are too high to be compared with any whose checkpoints were chosen on a dev split."
+            f"Checkpoints were chosen on {chosen}, so the scores are too high. So are some "
+            "published ones; do not compare these with any whose checkpoints were chosen on a dev "
+            "split."
         )
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
-            f"The settings were chosen by an adaptive sampler ({study.sampler}), which tries more "
-            "where scores were high. A correlation or a mean over such points is biased; run a "
-            "grid to assess the shape."
+            f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "
+            "were high, so a correlation or a mean over its points is biased; run a grid to assess "
+            "the shape."
         )
     if pruned := int((study.trials["state"] == "PRUNED").sum()):
         yield (
@@ -62,43 +85,38 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "or a correlation over the remaining trials is biased: where trials were pruned, only "
             "good ones are left."
         )
-    if study.facts.get("corpus", "").startswith("builtin"):
-        pairs = study.facts.get("evaluation", "builtin").startswith("builtin")
-        both = "and the evaluation pairs are" if pairs else "is"
-        yield f"The training text {both} synthetic (the built-in data set)."
 
 
 def _warn_of_design(context: StudyContext) -> Iterator[str]:
     """That an effect of MTD cannot be told from chance, from another setting or from methods."""
     runs = context.traced
     levels = runs["mtd"].nunique()
-    if 0 < len(runs) < _LEAST_RUNS:
+    done = len(completed_runs(context.trials))
+    if len(runs) and done < _LEAST_RUNS:
         yield (
-            f"Only {count(len(runs), 'trial')} completed with a score; fewer than {_LEAST_RUNS} "
+            f"Only {count(done, 'trial')} completed with a score. Fewer than {_LEAST_RUNS} "
             "show no shape."
         )
     if runs["seed"].nunique() == 1 and levels > 1:
         yield (
-            "All trials have the same seed. Seeds change scores by an amount that this study "
-            "cannot estimate, so no difference between levels is tested; run at least 3 seeds."
+            "All trials have the same seed, so no difference is tested. Seeds change scores by an "
+            "amount that this study cannot estimate; run at least 3."
         )
     varied = [name for name in PARTS if runs[name].nunique() > 1]
     if len(varied) == 1 and levels > 1:
-        yield (
-            f"MTD is varied by {varied[0]} alone in this study, so the two effects cannot be "
-            "separated here."
-        )
+        yield (f"Only {varied[0]} varies: its effect and that of MTD cannot be told apart.")
     if len(context.curve_trials) < len(context.trials):
         method = context.name_method(runs["method"].dropna().iloc[0])
         yield (
-            "Several methods have an MTD. The verdict, the curves over MTD, alignment, uniformity "
-            f"and spectra are of {method} alone; the section “Methods” compares all."
+            f"Several methods have an MTD; the verdict on it is of {method} alone. So are the "
+            "curves over MTD, alignment, uniformity and spectra; the section “Methods” compares "
+            "all."
         )
     known = runs[runs["batch_size"].notna()]
     if len({frozenset(level) for _, level in known.groupby("mtd")["batch_size"]}) > 1:
         yield (
-            "The batch sizes differ between levels of MTD, so the curve over all trials mixes the "
-            "two; read the curves by batch size instead."
+            "Batch sizes differ between levels of MTD, so the curve mixes two effects. Read the "
+            "curves by batch size instead."
         )
 
 
@@ -106,8 +124,8 @@ def _warn_of_short_training(trials: pd.DataFrame) -> str:
     """That more than half of the trials were best at their last evaluation."""
     ends, known = count_best_at_end(trials)
     text = (
-        f"{ends:,} of {count(known, 'trial')} had their highest score at the last evaluation: a "
-        "level that learns slowly may be lower here than it would be after more steps."
+        f"{ends:,} of {count(known, 'trial')} scored highest at their last evaluation. A level "
+        "that learns slowly may be lower here than it would be after more steps."
     )
     return text if ends > _MOST_AT_END * known else ""
 
@@ -121,26 +139,36 @@ def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
     )
     text = (
         f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
-        "read the median and the share of collapsed trials beside it."
+        "the table of levels has the median and the share of collapsed trials beside it."
     )
     return text if where else ""
 
 
-def _warn_of_scores(context: StudyContext) -> Iterator[str]:
-    """That levels are not part of the verdict, or merged; that scores are missing, or fractions."""
-    study, verdict, texts = context.study, context.verdict, []
+def _warn_of_levels(context: StudyContext) -> Iterator[str]:
+    """That levels are not part of the verdict, or merged."""
+    verdict, texts = context.verdict, []
     if len(context.curve) > verdict.levels_run:
         texts.append(
             f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
             f"{verdict.levels_run} for the verdict."
         )
-    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
+    missing = missing if verdict.seeds > 1 else 0
     if missing > 0:
         texts.append(
-            f"{count(missing, 'level')} of MTD with a score excluded from the verdict, because "
-            "they have no two seeds in common with the others."
+            f"The verdict leaves out {count(missing, 'level')} of MTD, which share fewer than two "
+            "seeds with the others."
         )
     yield " ".join(texts)
+
+
+def _warn_of_data(context: StudyContext) -> Iterator[str]:
+    """That data are synthetic, scores missing, or fractions."""
+    study = context.study
+    if study.facts.get("corpus", "").startswith("builtin"):
+        pairs = study.facts.get("evaluation", "builtin").startswith("builtin")
+        both = "and the evaluation pairs are" if pairs else "is"
+        yield f"The training text {both} synthetic (the built-in data set)."
     scores = completed_runs(study.trials)["score"].astype("float64")
     if bare := int((study.trials["state"] == "COMPLETE").sum()) - len(scores):
         yield f"{count(bare, 'completed trial')} excluded for lack of a score."
@@ -213,35 +241,6 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     )
 
 
-def warn_of_queue(runs: pd.DataFrame) -> str:
-    """That the queue is full late or never. runs  the completed runs with an MTD.
-
-    A queue of K keys that starts with K_s random ones and takes N keys a step is full after
-    ceil((K - K_s) / N) steps. Runs that did not record their steps are left out.
-    """
-    needed = {"steps", "queue_size", "batch_size"}
-    if not needed <= set(runs):
-        return ""
-    initial = runs["initial_queue_size"].fillna(0) if "initial_queue_size" in runs else 0
-    keys = (runs["queue_size"].astype("float64") - initial).clip(lower=0)
-    fill = (keys / runs["batch_size"].astype("float64")).map(np.ceil)
-    steps = runs["steps"].astype("float64")
-    never, late = fill > steps, (fill <= steps) & (fill > _LONGEST_FILL * steps)
-    texts = []
-    if never.any():
-        texts.append(f"The queue is never full at {_name_levels(runs.loc[never, 'mtd'])}.")
-    if late.any():
-        at = int((fill / steps).where(late, 0).to_numpy().argmax())
-        texts.append(
-            f"The queue is filling during {fill.iloc[at]:.0f} of {steps.iloc[at]:.0f} steps at "
-            f"MTD {format_mtd(runs['mtd'].iloc[at])}, and during more than "
-            f"{100 * _LONGEST_FILL:g} % of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
-        )
-    if not texts:
-        return ""
-    return " ".join([*texts, "Until a queue is full, its oldest key is newer than the MTD says."])
-
-
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """That runs differ in precision, device, processor, threads or versions, and at which levels.
 
@@ -270,14 +269,5 @@ def _name_values(runs: pd.DataFrame, name: str) -> str:
     texts = []
     for value, levels in groups.items():
         own = [part for part in value.split(", ") if part not in shared]
-        texts.append(f"{clean(', '.join(own) or value)} at {_name_levels(levels)}")
+        texts.append(f"{clean(', '.join(own) or value)} at {name_levels(levels)}")
     return "; ".join(texts)
-
-
-def _name_levels(distances: Iterable[float]) -> str:
-    """MTD 5, 8 and so on; of many levels the lowest and the highest."""
-    levels = sorted(set(distances))
-    if len(levels) > _MOST_NAMED:
-        low, high = format_mtd(levels[0]), format_mtd(levels[-1])
-        return f"{len(levels)} levels of MTD from {low} to {high}"
-    return f"MTD {', '.join(format_mtd(level) for level in levels)}"

@@ -1,6 +1,5 @@
 """Writes a report: tables and figures first, the page that links to them last."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,17 +16,17 @@ from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.page import BasePage, Page, Section, render
-from analysis.report.study_facts import describe_cost, list_fixed
+from analysis.report.study_facts import describe_cost, find_commit, list_fixed
 from analysis.report.summary import describe_methods, list_terms, summarise_study
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure
 from analysis.report.warnings import list_warnings
 from analysis.statistics.sufficiency import Answer
 
-_COMMIT = re.compile(r"\(commit (\w+)")
+_CURVE = "score"
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
@@ -79,13 +78,16 @@ def write_page(
     found = [(topic, infos[topic.name]) for topic in topics if infos[topic.name] is not None]
     chosen = choose_main_figure(main, found)
     figure = render_figure(*chosen, note=note) if chosen else None
-    sections = tuple(
+    built = [
         _build_section(topic, info, note, figure.name if figure else "")
         for topic, info in found
         if not topic.missing(info)
-    )
+    ]
+    # what another section tells has no section, but its CSV files
+    sections = tuple(section for section in built if not section.is_empty)
     missing = filter(None, (topic.missing(info) for topic, info in found))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
+    whole = _lead_with_result(whole, main)
     shown = [table for section in sections for table in section.tables if table.file]
     drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
     csv = {
@@ -111,6 +113,22 @@ def write_page(
     write_files(out, csv | texts | images | html, old)
     figures, tables = (tuple(out / name for name in names) for names in (images, csv))
     return Files(out / "index.html", figures, tables)
+
+
+def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
+    """The page whose first section is that of the main topic, with the answer in full."""
+    found = [section for section in page.sections if section.anchor == main]
+    if not found:
+        return page
+    text = tuple(dict.fromkeys((*page.summary, *found[0].text)))
+    result = replace(found[0], title="Result in full", text=text, group="Results", folded=False)
+    # a curve over MTD that is not the answer is looked up
+    others = (
+        replace(section, folded=section.folded or section.anchor == _CURVE)
+        for section in page.sections
+        if section.anchor != main
+    )
+    return replace(page, sections=(result, *others), summary=())
 
 
 def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> Section:
@@ -170,16 +188,16 @@ def write_report(
     finding = find_answer(context, infos)
     summary = summarise_study(context, infos)
     headline = build_headline(context, finding)
+    exploratory = describe_exploratory(finding.topic, study.alpha)
     description = study.description.strip().removeprefix(headline.question).strip()
-    commit = _COMMIT.search(study.facts.get("versions", ""))
     page = Page(
         name=clean(study.name),
         generated=generated,
         version=version,
         headline=headline,
         summary=summary if finding.best is not None else (),
-        commit=commit[1] if commit else "",
-        limits=list_warnings(context),
+        commit=find_commit(study),
+        limits=tuple(filter(None, (*list_warnings(context), exploratory))),
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},

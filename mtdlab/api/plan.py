@@ -75,7 +75,7 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.preflight import length_warnings, setting_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -85,7 +85,7 @@ def plan(
         len(spec.units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        (*warn_of_confounding(rows), *setting_warnings(spec)),
+        (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 
@@ -116,16 +116,11 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     A setting that the configuration's method lacks is None, and so is the MTD of a method without
     one. Empty for a sampled study, whose configurations are drawn while it runs.
     """
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
-    rows = []
-    for unit in first:
-        if unit.parameters is None:
-            return []
-        settings = spec.settings(unit.parameters, unit.seed)
-        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
-        values = settings.model_dump()
-        row = {name: values.get(name) for name in names if name in spec.known}
-        rows.append({"mtd": mtd_value(settings.mtd)} | row)
+    names = [name for name in dict.fromkeys((*MAIN_SETTINGS, *spec.search)) if name in spec.known]
+    rows = [
+        {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
+        for each in spec.configurations().values()
+    ]
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
 
 
@@ -179,18 +174,19 @@ def find_design(
 def _power(
     spec: "StudySpec", url: str, effect: float, sd: float | None, nominal: Sequence[float]
 ) -> dict[str, Any] | None:
-    """What a study finds, and what 80 % power takes; None where it has not two levels of MTD.
+    """What a study finds at the levels of MTD within the run, and what 80 % power takes.
 
+    None for a study whose levels are not known, or of which fewer than two take part.
     `nominal`: significance level of each look.
     """
+    from analysis.data.beyond_run import find_beyond
+    from analysis.data.runs import MTD_DECIMALS
     from analysis.inference import power
 
-    known = {
-        spec.settings(unit.parameters, unit.seed).mtd
-        for unit in spec.units()
-        if unit.parameters is not None
-    }
-    levels = sorted(level for level in known if level is not None)
+    rows = list(spec.configurations().values())
+    beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
+    known = {row["mtd"] for row in rows if row["mtd"] is not None}
+    levels = sorted(level for level in known if round(level, MTD_DECIMALS) not in beyond)
     if len(levels) < 2:
         return None
     distance, seeds = power.design_levels(levels), spec.looks[-1]
@@ -233,7 +229,9 @@ def _find_scatter(
     count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
     with suppress(StorageError, NothingToReport):
         frames = load_study(spec.name, url, curves=False)
-        levels = level_scores(frames.trials, frames.settings, frames.items)
+        levels = level_scores(
+            frames.trials, frames.settings, frames.items, beyond_run=spec.beyond_run
+        )
         if levels.comparable:
             complete = int((frames.trials["state"] == "COMPLETE").sum())
             recorded = f"from {complete} recorded runs"

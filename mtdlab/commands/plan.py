@@ -67,7 +67,7 @@ def plan(
     """
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.preflight import length_warnings, setting_warnings
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
@@ -75,7 +75,7 @@ def plan(
     # it takes seconds, in which a copy of this process finds it
     design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
-    warnings = warn_of_confounding(rows) + setting_warnings(spec)
+    warnings = warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
     ended = find_ended(spec, storage_url(storage))
     units = {(unit.setting, unit.seed) for unit in spec.units()}
     left = units - ended.keys()

@@ -17,7 +17,7 @@ from tests.commands.conftest import Command
 FIELDS = {
     *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
     *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
-    *("mtd_sufficient", "seeds_for_power", "items_for_power", "items"),
+    *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -135,7 +135,8 @@ def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> No
         ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
         ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),
-        ("report --study a --scale percent", "--scale describe a table; use them with --table"),
+        ("report --study a --scale percent", "and --beyond-run describe a table; use them with"),
+        ("report --study a --beyond-run keep", "and --beyond-run describe a table; use them with"),
         ("report --published figure3", "unknown published means 'figure3'; choose from figure2"),
         ("report --table runs.csv --scale fraction", "row 1, column score: '30.0'; with --scale"),
     ],

@@ -90,6 +90,28 @@ def _measured(study: str) -> Draw:
     return draw
 
 
+def _skewed(slope: float) -> Draw:
+    """Seeds with slopes of their own, of this standard deviation, whose distribution is skewed."""
+
+    def draw(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -> Floats:
+        own = rng.exponential(size=(tables, seeds, 1)) - 1
+        errors = _independent(rng, tables, seeds, place)
+        return np.asarray(errors + slope * own * _standard(place))
+
+    return draw
+
+
+def _skewed_level(level: int) -> Draw:
+    """One level has exponential errors, three times as large as those of the others."""
+
+    def draw(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -> Floats:
+        errors = _independent(rng, tables, seeds, place)
+        errors[..., level] = 3 * (1 - rng.exponential(size=(tables, seeds)))
+        return errors
+
+    return draw
+
+
 def _standard(values: Floats) -> Floats:
     return np.asarray((values - values.mean()) / values.std())
 
@@ -108,5 +130,10 @@ ERRORS: Mapping[str, Draw] = {
     "half of the seeds rise, half fall": _bimodal,
     "20 % collapsed at the last level": _collapsed_at_the_end,
 }
+SKEWED: Mapping[str, Draw] = {
+    **{f"skewed slopes of {size}": _skewed(size) for size in (1, 3)},
+    **{f"skewed {name} level": _skewed_level(at) for name, at in (("first", 0), ("last", -1))},
+}
+"""Errors that are not symmetric, as where few seeds do much better or worse than the others."""
 FEW_SEEDS_CANNOT_SHOW = ("half of the seeds rise, half fall", "20 % collapsed at the last level")
 """Errors whose rate of false verdicts is stated and not bounded."""

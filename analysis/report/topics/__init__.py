@@ -14,6 +14,7 @@ from analysis.report.topics import (
     importances,
     interim_analysis,
     methods,
+    published_curve,
     robustness,
     score,
     spectra,
@@ -28,12 +29,14 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
+    published_curve.TOPIC,
     interim_analysis.TOPIC,
     sufficiency.TOPIC,
     robustness.TOPIC,
     importances.TOPIC,
     correlation.TOPIC,
     methods.TOPIC,
+    methods.PUBLISHED,
     comparison.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,

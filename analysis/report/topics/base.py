@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from analysis.report.context import StudyContext
-from analysis.report.drawing import Axes, Draw, Drawing
+from analysis.report.drawing import LEAD_WIDTH, Axes, Draw, Drawing
 from analysis.report.page import Table
 
 __all__ = ["Axes", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
@@ -60,14 +60,15 @@ class Topic(Generic[Context, Info]):
 
 MAIN_FIGURE = "main"
 """Name of the figure where it is one panel of several."""
-_HEIGHT = 3.0
-"""In inches at a width of 8."""
+_LOWEST, _ROW = 3.9, 2.4
+"""Height of the main figure with one row of panels, and of each row where there are two."""
+_MOST_ROWS = 2
 
 
 def choose_main_figure(
     name: str | None, found: Sequence[tuple[Topic[Any, Any], Any]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure, or its first panel where there are several rows of panels.
+    """A topic's first figure, or its first panel where there are many rows of panels.
 
     Low, so that the first screen shows it, unless rows of text need their height.
 
@@ -83,13 +84,15 @@ def choose_main_figure(
         for key, draw in topic.figures.items() if name in (None, topic.name) else ():
             if (drawing := draw(info)) is None:
                 continue
-            low = drawing
+            low = replace(drawing, width=LEAD_WIDTH)
             if not drawing.rigid:
-                low = replace(drawing, height=min(drawing.height, _HEIGHT))
-            if drawing.rows == 1:
+                most = _LOWEST if drawing.rows == 1 else _ROW * drawing.rows
+                low = replace(low, height=min(drawing.height, most))
+            if drawing.rows <= _MOST_ROWS:
                 return key, low
             panel, first = drawing.panels[0]
             more = f"{panel[:1].upper()}{panel[1:]}; more in the section “{topic.title}”."
-            low = replace(low, panels=[("", first)], columns=1, caption=more)
+            height = min(low.height, _LOWEST)
+            low = replace(low, height=height, panels=[("", first)], columns=1, caption=more)
             return MAIN_FIGURE, low
     return None

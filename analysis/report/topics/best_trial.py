@@ -53,14 +53,16 @@ def tabulate(info: BestTrial) -> pd.DataFrame:
 
 
 def show(info: BestTrial) -> tuple[Table, ...]:
+    if len({choice.number for choice in info.choices}) < 2:
+        return ()
     caption = "The trial that each score chooses; this study chooses as in the first row."
     return (make_table(tabulate(info)[list(_SHOWN)], caption=caption, csv="best_trial"),)
 
 
 def describe(info: BestTrial) -> tuple[str, ...]:
     """The best trial, what another choice would report, and the optimism."""
-    other = _describe_other(info)
-    return _describe_best(info), _describe_run(info), other, _describe_optimism(info)
+    best = " ".join(filter(None, (_describe_best(info), _describe_run(info))))
+    return best, _describe_other(info), _describe_optimism(info)
 
 
 def _describe_best(info: BestTrial) -> str:
@@ -111,11 +113,11 @@ def _describe_other(info: BestTrial) -> str:
         return ""
     metric, by = clean(info.study.metric), clean(other.chosen_by)
     if by_metric.number == other.number:
-        return f"Chosen by {metric} it is the same trial as chosen by {by}."
+        return f"{metric} and {by} choose the same trial."
     return (
-        f"Chosen by {metric} it is trial {by_metric.number} ({metric} {by_metric.score:.2f}), "
-        f"chosen by {by} trial {other.number} ({metric} {other.score:.2f}): choosing by the score "
-        f"that is reported adds {by_metric.score - other.score:.2f} points to it on these trials."
+        f"{metric} chooses trial {by_metric.number} ({metric} {by_metric.score:.2f}), {by} trial "
+        f"{other.number} ({metric} {other.score:.2f}): choosing by the score that is reported adds "
+        f"{by_metric.score - other.score:.2f} points to it on these trials."
     )
 
 
@@ -124,23 +126,21 @@ def _describe_optimism(info: BestTrial) -> str:
     by = clean(best.chosen_by)
     if not math.isfinite(best.optimism):
         return (
-            "The score of a best trial is optimistic. By how much cannot be estimated here: no "
-            "configuration has two trials."
+            "The score of a best trial is too high by chance. By how much cannot be estimated "
+            "here: no configuration has two trials."
         )
     text = (
-        f"The highest {by} is optimistic: if all {best.n:,} trials had the same true mean, it "
-        f"would be expected {best.optimism:.2f} points above it; if the means differ, less. This "
-        "is the expected maximum of normal values (Tippett, Biometrika 1925) with standard "
-        f"deviations of {best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of "
-        "a seed, estimated within configurations."
+        f"The highest {by} of {count(best.n, 'trial')} is too high by chance: by "
+        f"{best.optimism:.2f} points if all had the same true mean, by less if their means differ "
+        "(expected maximum of normal values, Tippett 1925; standard deviation "
+        f"{best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of a seed)."
     )
     if best.chosen_by == info.study.metric or not math.isfinite(best.slope):
         return text
     return text + (
-        f" Among trials of one configuration, {metric} is {best.slope:.2f} points higher for each "
-        f"point by which {by} is higher (least squares), so the {metric} of the best trial is "
-        f"expected up to {best.score_optimism:.2f} points above what its configuration scores with "
-        "new seeds."
+        f" Its {metric} may therefore be up to {best.score_optimism:.2f} points above what its "
+        f"configuration scores with new seeds: within a configuration, a point more of {by} goes "
+        f"with {best.slope:.2f} points more of {metric}."
     )
 
 

@@ -63,6 +63,15 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
+def describe(info: Collapse) -> tuple[str, ...]:
+    """A sentence for each structure; one for all where no trial collapsed, failed or was pruned."""
+    detected = info.detected
+    if detected[["collapsed", "failed", "pruned"]].to_numpy().any():
+        return tuple(describe_detected(detected))
+    trials = count(int(detected["n"].sum()), "trial")
+    return (f"No collapse was detected in {trials}: {'; '.join(_name_structure(detected))}.",)
+
+
 def draw(info: Collapse) -> Drawing | None:
     if not len(info.curves):
         return None
@@ -87,7 +96,7 @@ def draw(info: Collapse) -> Drawing | None:
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
             f"are of the pairs that choose the checkpoint. {BAND}"
         ),
-        alt=" ".join(describe_detected(info.detected)),
+        alt=" ".join(describe(info)),
     )
 
 
@@ -107,6 +116,7 @@ TOPIC = Topic(
         "collapse_detected": lambda info: info.detected,
     },
     figures={"collapse": draw},
-    text=lambda info: describe_detected(info.detected),
+    text=describe,
     tables=show,
+    folded=lambda info: not info.detected["collapsed"].any(),
 )

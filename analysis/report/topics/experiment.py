@@ -16,14 +16,13 @@ from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.experiments.compare import (
     PUBLISHED_ERROR,
     Comparison,
-    compare,
     compute_experiment_tasks,
     find_top,
 )
 from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import compute_deviations
 from analysis.measures.trace import PARTS
-from analysis.report.cells import PERCENT, clean, count, make_table
+from analysis.report.cells import PERCENT, clean, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
@@ -105,7 +104,8 @@ def describe_spread(comparison: Comparison) -> str:
         return f"{text}; not tested, which takes two seeds at both."
     size = f"{gap.size.mean:.2f} points ({_interval(gap.size)}, adjusted for all pairs)"
     significant = "statistically significant" if gap.size.low > 0 else "not significant"
-    return f"{text}; {significant}: paired difference {size}."
+    covered = describe_items(comparison.items)
+    return f"{text}; {significant}: paired difference {size}. Intervals cover seeds{covered}."
 
 
 def describe_paper(comparison: Comparison) -> str:
@@ -127,16 +127,30 @@ def describe_paper(comparison: Comparison) -> str:
     if len(known) < 2 or _equal(means):
         return ""
     top, there, gap = find_top(means), find_top(known), comparison.paper_gap
-    shared = f"Of the {len(known)} rows that the paper has too"
+    setting, untested = _axis(comparison), _describe_untested(comparison)
+    shared = f"The paper and this study have {len(known)} values of {setting} in common"
     if top == there:
-        text = f"{shared}, {names[there]} has the highest mean both there and here."
+        text = f"{shared}: {names[there]} has the highest mean in both."
     else:
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
-        found = f"the difference is not significant{doubt}."
+        found = f"the difference between the two is not significant here{doubt}."
         if gap is not None and gap.size.low > 0:
-            found = f"here the first is lower by {gap.size.mean:.2f} points{doubt}."
-        text = f"{shared}, {names[there]} is best there and {names[top]} here; {found}"
-    return f"{text} {_describe_slope(comparison.slope)}".strip()
+            found = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
+        text = (
+            f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
+            f"study; {found}"
+        )
+    return " ".join(filter(None, (untested, text, _describe_slope(comparison.slope))))
+
+
+def _describe_untested(comparison: Comparison) -> str:
+    """That the value that is best in the paper was not tested here; empty where it was."""
+    published = comparison.experiment.published()
+    best = published.iloc[int(published["published"].argmax())]
+    if (comparison.table["published"] >= best["published"]).any():
+        return ""
+    named = clean(comparison.experiment.label(*best[list(comparison.experiment.by)]))
+    return f"The paper's best value of {_axis(comparison)}, {named}, was not tested here."
 
 
 def _describe_slope(slope: Estimate | None) -> str:
@@ -193,8 +207,8 @@ _MOST_ROWS = 24
 _WIDE = 8
 _SHADES = "darker is higher; cells 5 points or more below the highest are equally light."
 _CAPTIONS = {
-    "line": "A point per trial and the mean over seeds, with its {} t interval.",
-    "rows": "Lines are {} t intervals over seeds.",
+    "line": "A point per trial and the mean over seeds, with its {} over seeds{}.",
+    "rows": "Lines are {} over seeds{}.",
     "grid": f"Mean scores; {_SHADES}",
     "seeds": (
         "First: a point per seed, its score less its mean over all configurations, so that only "
@@ -283,7 +297,7 @@ class ExperimentInfo:
     """comparison: with the published values; tasks: `compute_experiment_tasks`.
 
     Attributes:
-        is_curve: whether its rows are the levels of MTD, whose means another section has.
+        is_curve: `is_curve` of it.
     """
 
     context: StudyContext
@@ -294,25 +308,29 @@ class ExperimentInfo:
 
 def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
     """None where the study did not vary what the experiment is about."""
-    study = context.study
-    comparison = compare(
-        study.trials, experiment, study.settings, curves=study.curves, width=context.width
-    )
-    if comparison is None:
+    if (comparison := context.comparisons.get(experiment.name)) is None:
         return None
-    tasks = compute_experiment_tasks(comparison, study.scores)
+    tasks = compute_experiment_tasks(comparison, context.study.scores)
+    return ExperimentInfo(context, comparison, tasks, is_curve(comparison, context))
+
+
+def is_curve(comparison: Comparison, context: StudyContext) -> bool:
+    """Whether its rows are the levels of MTD, whose means and figure another section has."""
     levels = comparison.table["n"].tolist() == context.curve["n"].tolist()
     same = levels and np.allclose(comparison.table["mean"], context.curve["mean"])
-    return ExperimentInfo(context, comparison, tasks, same and set(experiment.by) <= set(PARTS))
+    return same and set(comparison.experiment.by) <= set(PARTS)
 
 
 def draw(info: ExperimentInfo) -> Drawing | None:
-    """The experiment as the paper draws it; none of a grid without a row or column to compare."""
+    """The experiment as the paper draws it.
+
+    None of a grid without a row or column to compare, and of what another section shows.
+    """
     comparison, experiment = info.comparison, info.comparison.experiment
-    if is_diagonal(comparison):
+    if info.is_curve or is_diagonal(comparison):
         return None
     kind, score = experiment.figure, info.context.score_label
-    caption = _CAPTIONS[kind].format(PERCENT)
+    caption = _CAPTIONS[kind].format(f"{PERCENT} CI", _covered(comparison))
     if kind in ("line", "rows"):
         panels = [("this study", _curve(comparison, score))]
         if len(comparison.table) > _MOST_ROWS:
@@ -344,6 +362,11 @@ def draw(info: ExperimentInfo) -> Drawing | None:
     )
 
 
+def _covered(comparison: Comparison) -> str:
+    """What the intervals of the means cover beside seeds."""
+    return describe_items(int(comparison.table["items"].min()))
+
+
 def _conditions(experiment: Experiment) -> str:
     return f" ({experiment.fixed})" if experiment.fixed else ""
 
@@ -351,7 +374,7 @@ def _conditions(experiment: Experiment) -> str:
 def _readable(comparison: Comparison) -> pd.DataFrame:
     """The table with named values where they have a name, and shares in percent."""
     experiment, first = comparison.experiment, comparison.experiment.by[0]
-    shown = comparison.table.copy()
+    shown = comparison.table.drop(columns="items")
     if experiment.value_names:
         shown[first] = shown[first].map(experiment.label).astype("str")
     if experiment.measured:
@@ -362,19 +385,17 @@ def _readable(comparison: Comparison) -> pd.DataFrame:
 def show(info: ExperimentInfo) -> tuple[Table, ...]:
     """Means with the published values, and the same by task where there are such."""
     comparison, experiment = info.comparison, info.comparison.experiment
-    shown, many = _readable(comparison), "rows"
+    shown = _readable(comparison)
     published = "no published values for this method."
     if comparison.same_method:
         source = f"{experiment.source}{_conditions(experiment)}"
         published = f"published: {source}, on other data and another encoder."
-    caption = f"Mean score with its interval over seeds; {published}"
+    caption = f"Mean score with its interval over seeds{_covered(comparison)}; {published}"
     if info.is_curve:
         # the section on MTD has the means
-        caption, many = f"Published values at the levels of this study: {experiment.source}.", ""
-        known = "published" in shown and shown["published"].notna().any()
-        shown = shown[[*experiment.by, "published"]] if known else shown[:0]
+        shown = shown[:0]
     name, labels = experiment.name, comparison.labels
-    means = make_table(shown, caption=caption, csv=name, labels=labels, many=many)
+    means = make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
     return (means, *_show_tasks(info))
 
 
@@ -392,7 +413,7 @@ def _show_tasks(info: ExperimentInfo) -> Iterator[Table]:
     yield make_table(
         wide[[*by, "source", *names]],
         caption="The same by task, Spearman x 100; published: BERT-base, Wikipedia. The CSV has "
-        "trials, seeds and intervals.",
+        "trials, seeds and intervals over seeds, for these items.",
         csv=f"{experiment.name}_tasks",
         labels=info.comparison.labels,
     )
@@ -408,11 +429,9 @@ def make_topic(experiment: Experiment) -> Topic[StudyContext, ExperimentInfo]:
             f"{experiment.name}_tasks": lambda info: info.tasks,
         },
         figures={experiment.name: draw},
-        text=lambda info: describe_comparison(info.comparison),
+        text=lambda info: () if info.is_curve else describe_comparison(info.comparison),
         warnings=lambda info: warn_mixed(info.comparison),
         tables=show,
-        # its means are those of the section on MTD
-        folded=lambda info: info.is_curve,
     )
 
 

@@ -14,10 +14,9 @@ from analysis.statistics.curves import CONFIGURATION, GEOMETRY, compute_distance
 _TEXT = (
     "Alignment is the mean squared distance between the two sentences of a paraphrase pair; "
     "uniformity is the logarithm of how close all sentences are to each other. Both are computed "
-    "on embeddings of unit length; lower is better for both.",
-    "Uniformity is that of all pairs of sentences. The notebook of MoCoSE's authors averages the "
-    "logarithms of batches of 64, which gives other values for the same vectors: those of the "
-    "paper's figure 4 are not comparable with these. The command mtdlab evaluate prints both.",
+    "on embeddings of unit length, uniformity over all pairs of sentences; lower is better for "
+    "both. The paper's figure 4 averages uniformity over batches of 64, which gives other values: "
+    "mtdlab evaluate prints both.",
 )
 
 
@@ -41,11 +40,10 @@ def compute(context: StudyContext) -> Geometry | None:
 
 def show(info: Geometry) -> tuple[Table, ...]:
     means = info.curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
-    table = means[list(GEOMETRY)].reset_index()
-    caption = (
-        "Mean of each measure by MTD; L1 and L2 are the distances from the ideal point. "
-        "The CSV also has their intervals."
-    )
+    few = _few(info)
+    table = means[list(GEOMETRY)[:2] if few else list(GEOMETRY)].reset_index()
+    distances = "" if few else "; L1 and L2 are the distances from the ideal point"
+    caption = f"Mean of each measure by MTD{distances}. The CSV has all measures with intervals."
     return (make_table(table, caption=caption, csv="geometry", many="levels"),)
 
 
@@ -54,14 +52,14 @@ def draw_measures(info: Geometry) -> Drawing:
         info,
         "Alignment and uniformity against maximum traceable distance",
         "A point per trial, a thin line per seed, the mean over seeds.",
-        ("alignment", "alignment (lower: paraphrases closer)", "alignment", "Alignment"),
-        ("uniformity", "uniformity (lower: more spread out)", "uniformity", "Uniformity"),
+        ("alignment", "alignment (lower is better)", "alignment", "Alignment"),
+        ("uniformity", "uniformity (lower is better)", "uniformity", "Uniformity"),
     )
 
 
 def draw_distance(info: Geometry) -> Drawing | None:
     """None for a few levels, whose means the table states."""
-    if info.curves["mtd"].nunique() <= MOST_LOOKS:
+    if _few(info):
         return None
     return _draw_curves(
         info,
@@ -103,7 +101,14 @@ def _draw_curves(
     )
 
 
-def draw_plane(info: Geometry) -> Drawing:
+def _few(info: Geometry) -> bool:
+    """Whether there are so few levels that the curves show what distances and a plane would."""
+    return bool(info.curves["mtd"].nunique() <= MOST_LOOKS)
+
+
+def draw_plane(info: Geometry) -> Drawing | None:
+    if _few(info):
+        return None
     nearest = info.runs.iloc[int(info.runs["l2"].argmin())]
     return Drawing(
         "Alignment and uniformity of each trial",

@@ -24,7 +24,8 @@ _LATE = (
     "What the verdict is judged by was specified or changed when trials had begun: its error rate "
     "holds only if the results were not looked at."
 )
-_SPECIFIED = ("metric", "margin", "alpha", "looks")
+_KEPT = "levels of MTD beyond the run kept, "
+_SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
     "flat": "The study ended there for futility: the score is flat within the margin.",
@@ -60,7 +61,8 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
     changed = f"Changed afterwards: {'; '.join(changes)}."
     return (
         f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
-        f"margin {values['margin']:g} points, α {values['alpha']:g}, verdict computed at "
+        f"margin {values['margin']:g} points, α {values['alpha']:g}, "
+        f"{_KEPT if values['beyond_run'] == 'keep' else ''}verdict computed at "
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
         f"{changed if changes else 'This was not changed afterwards.'}"
     )

@@ -8,10 +8,13 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
-from analysis.report.cells import BAND, PERCENT, make_table
+from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
+
+_COLUMNS = 2
+_MARGIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ def compute(context: StudyContext) -> Robustness | None:
         study.settings,
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
+        beyond_run=study.beyond_run,
     )
     return Robustness(context, found) if found else None
 
@@ -61,19 +65,26 @@ def tabulate_curves(info: Robustness) -> pd.DataFrame:
 def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
-        *(f"{_place(each)}." for each in info.conditions),
+        *(f"{_place(info, each)}." for each in info.conditions),
+        f"The {len(info.conditions)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: "
+        f"each is at {_confidence(info)} confidence (Bonferroni).",
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
     )
 
 
-def _place(each: Condition) -> str:
+def _confidence(info: Robustness) -> str:
+    """That of each condition's verdict and levels."""
+    return f"{100 * info.conditions[0].verdict.level:.4g} %"
+
+
+def _place(info: Robustness, each: Condition) -> str:
     best_mtd, optimal = each.verdict.peak_mtd, each.verdict.optimal_range
     best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
-        best += f" (levels indistinguishable from it with {PERCENT} confidence: {levels})"
+        best += f" (levels indistinguishable from it with {_confidence(info)} confidence: {levels})"
     if math.isfinite(each.half_life):
         ratio = best_mtd / each.half_life
         best += f", {ratio:.2g} times the measured half-life of a key ({each.half_life:.3g})"
@@ -84,11 +95,12 @@ def show(info: Robustness) -> tuple[Table, ...]:
     """The rows of `tabulate`, without a half-life where none was measured."""
     distances = ("best_mtd", "best_low", "best_high")
     table = tabulate(info)
-    shown = table.assign(**{name: table[name].map(format_mtd) for name in distances})
+    texts = {name: table[name].map(format_mtd) for name in distances}
+    shown = table.assign(**texts, half_life=table["half_life"].round(1))
     names = {
         "best_mtd": "best MTD",
-        "best_low": f"its {PERCENT} low",
-        "best_high": f"its {PERCENT} high",
+        "best_low": f"its {_confidence(info)} low",
+        "best_high": f"its {_confidence(info)} high",
         "half_life": "half-life of a key there, steps",
     }
     known = shown.dropna(axis="columns", how="all").rename(columns=names)
@@ -97,29 +109,49 @@ def show(info: Robustness) -> tuple[Table, ...]:
 
 
 def draw(info: Robustness) -> Drawing:
-    curves, paired = {}, {}
-    for each in info.conditions:
-        labels = describe_means(each.curve, each.runs)
-        labels["text"] = f"{each.name[:1].upper()}{each.name[1:]}. " + labels["text"]
-        curves[each.name] = each.curve.join(labels)
-        if len(each.paired) > 1:
-            paired[each.name] = each.paired
-    panels = [("mean score", _panel(curves, info.context.score_label))]
-    if paired:
-        title = "deviation from the mean over levels"
-        panels.append((title, _panel(paired, title.replace("the ", "the\n"))))
+    """A panel per condition, all with the same vertical axis."""
+    compared = [each for each in info.conditions if len(each.paired) > 1]
+    if not compared:
+        name, curves = info.context.score_label, {each.name: each.curve for each in info.conditions}
+        return Drawing(
+            "Score against MTD by condition",
+            [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
+            height=3.9,
+            caption="One curve per learning rate and number of steps; one seed.",
+            alt=" ".join(describe(info)),
+        )
+    every = pd.concat([each.paired for each in compared])
+    items = min(int(each.curve["items"].min()) for each in compared)
+    low, high = float(every["low"].min()), float(every["high"].max())
+    limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
+    rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
-        panels,
-        height=4.4,
-        columns=len(panels),
-        caption=f"One curve per learning rate and number of steps. {BAND}",
+        [(each.name, _panel(each, limits, each is compared[-1])) for each in compared],
+        height=0.6 + 2.2 * rows,
+        columns=_COLUMNS,
+        caption=(
+            "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
+            f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
+            "that are statistically indistinguishable from the best."
+        ),
         alt=" ".join(describe(info)),
     )
 
 
-def _panel(curves: dict[str, pd.DataFrame], name: str) -> Draw:
-    return lambda ax: figures.draw_conditions(curves, ax, name=name)
+def _panel(condition: Condition, limits: tuple[float, float], explained: bool) -> Draw:
+    paired, optimal = condition.paired, condition.verdict.optimal_range
+    labels = describe_means(paired, condition.runs)
+    labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
+    return lambda ax: figures.draw_paired_curve(
+        paired,
+        ax,
+        smooth=paired[:0],
+        optimal=optimal,
+        labels=labels,
+        limits=limits,
+        explained=explained,
+    )
 
 
 TOPIC = Topic(

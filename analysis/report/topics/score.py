@@ -5,8 +5,8 @@ import math
 import pandas as pd
 
 from analysis import figures
-from analysis.data.points import describe_means
-from analysis.data.published import SOURCE, load_curve
+from analysis.data.beyond_run import RULE
+from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
@@ -27,6 +27,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
+        beyond_run=curve["mtd"].isin(_left_out(context)),
     )
     leads = [
         (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
@@ -41,24 +42,34 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     return table[[*first, *table.columns.drop(first)]]
 
 
+def _left_out(context: StudyContext) -> list[float]:
+    return [level.mtd for level in context.verdict.left_out]
+
+
 def show(context: StudyContext) -> tuple[Table, ...]:
     """The table, with the components of MTD that vary where each level is one configuration."""
-    hidden = ["level", "seeds", "items", "paired_seeds", "paired_mtd", "paired_low", "paired_high"]
-    shown, cells = tabulate(context).drop(columns=hidden, errors="ignore"), context.cells
-    if shown["collapsed_share"].isna().all():
-        shown = shown.drop(columns="collapsed_share")
+    table, cells = tabulate(context), context.cells
+    collapsed = ["median", "collapsed_share"] if (table["collapsed_share"] > 0).any() else []
+    shown = table[["mtd", "n", "seeds", "mean", "low", "high", *collapsed, *DIFFERENCE]]
+    shown = shown.dropna(axis="columns", how="all")
     if cells["mtd"].tolist() == context.curve["mtd"].tolist():
         for name, symbol in PARTS.items():
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
-    caption = (
-        f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}, the median "
-        "of the trials and the share that collapsed; then the deviation from the mean over "
-        f"levels, seeds as blocks, with a {PERCENT} interval that holds for all levels at once; "
-        "last, the difference to the best level, with an interval that holds for all pairs of "
-        "levels."
+    run, beyond = table["beyond_run"].map({True: "beyond", False: "within"}), ""
+    if _left_out(context):
+        shown.insert(1, "run", run)
+        beyond = f" Beyond the run, and not compared: {RULE}."
+    caption = f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}"
+    if DIFFERENCE[0] in shown:
+        caption += "; the difference to the best level, with an interval for all pairs of levels"
+    interval = f"difference, {100 * context.verdict.confidence:.3g} %"
+    labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
+    return (
+        make_table(
+            shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels, many="levels"
+        ),
     )
-    return (make_table(shown, caption=caption, csv="mtd_curve", many="levels"),)
 
 
 def _covered(context: StudyContext) -> str:
@@ -67,11 +78,12 @@ def _covered(context: StudyContext) -> str:
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
-    """Where the mean is highest and lowest, and what is known of collapses."""
+    """In how many seeds the best level is the better one, and what is known of collapses."""
     curve = context.curve
     if not len(curve):
         return ()
-    return describe_curve(curve, "The mean score is"), _describe_seeds(context), _bound(context)
+    means = "" if context.verdict.leads else describe_curve(curve, "The mean score is")
+    return means, _describe_seeds(context), _bound(context)
 
 
 def _bound(context: StudyContext) -> str:
@@ -82,9 +94,9 @@ def _bound(context: StudyContext) -> str:
     if known["collapsed"].any() or seeds < 2:
         return ""
     return (
-        f"No collapse was detected. That does not bound the mean: with {seeds} trials of a level, "
-        f"up to {100 * (1 - (1 - LEVEL) ** (1 / seeds)):.0f} % of further ones may collapse "
-        f"({PERCENT} confidence), and each would lower it."
+        f"No trial collapsed. With {seeds} trials a level, as many as "
+        f"{100 * (1 - (1 - LEVEL) ** (1 / seeds)):.0f} % of further trials could still collapse "
+        f"({PERCENT} confidence)."
     )
 
 
@@ -102,26 +114,33 @@ def draw(context: StudyContext) -> Drawing | None:
     if not len(curve):
         return None
     panels = [("every trial, and the mean", _study(context))]
-    parts = ["A point per trial, a thin line per seed, and the mean over seeds."]
+    band = f"with its {PERCENT} interval over {_covered(context)}"
+    parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
+    if _left_out(context):
+        parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if verdict.seeds > 1 and verdict.levels > 1:
-        panels.append(("deviation from the mean over levels", _paired(context)))
-        smooth = f"the line is a smooth curve with a {PERCENT} band for the whole of it, "
-        parts.append(
-            "The other panel, on which the verdict rests, shows the deviation of each level from "
-            "the mean over levels, seeds as blocks: bars are intervals for one level, "
-            f"{smooth if len(context.smooth) else ''}and rings mark the levels that are "
-            "statistically indistinguishable from the best."
-        )
+        panels.append(("each level, within seeds", _paired(context)))
+        smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
+        parts += [
+            "Second panel: each level less the mean over levels, within seeds, on which the answer "
+            f"rests; bars are {PERCENT} intervals, and rings mark the levels that are "
+            f"statistically indistinguishable from the best.{smooth if _curves(context) else ''}"
+        ]
     return Drawing(
         _TITLE,
         panels,
         height=4.4 if marked else 3.9,
         columns=len(panels),
-        caption=" ".join([*parts, f"The band is the {PERCENT} interval over {_covered(context)}."]),
+        caption=" ".join(parts),
         alt=f"{describe_curve(curve, 'The mean score is')} {verdict.sentence}",
     )
+
+
+def _curves(context: StudyContext) -> bool:
+    """Whether there are so many levels that a smooth curve says more than they do."""
+    return len(context.paired) > MOST_LOOKS and bool(len(context.smooth))
 
 
 def _marks(context: StudyContext) -> bool:
@@ -137,7 +156,12 @@ def _study(context: StudyContext) -> Draw:
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
-            context.curve, ax, runs=runs, value="score", name=context.score_label
+            context.curve,
+            ax,
+            runs=runs,
+            value="score",
+            name=context.score_label,
+            beyond=_left_out(context),
         )
         entries = None
         if _marks(context):
@@ -162,7 +186,7 @@ def _paired(context: StudyContext) -> Draw:
     return lambda ax: figures.draw_paired_curve(
         context.paired,
         ax,
-        smooth=context.smooth,
+        smooth=context.smooth if _curves(context) else context.smooth[:0],
         optimal=context.verdict.optimal_range,
         labels=labels,
     )
@@ -187,48 +211,12 @@ def compare_seeds(context: StudyContext) -> pd.DataFrame:
 def _describe_seeds(context: StudyContext) -> str:
     """In how many seeds the best level is above the ends of the range."""
     parts = [
-        f"{int((rows['difference'] > 0).sum())} of {count(len(rows), 'seed')} above MTD "
-        f"{format_mtd(float(str(end)))}"
+        f"than MTD {format_mtd(float(str(end)))} in {int((rows['difference'] > 0).sum())} of "
+        f"{count(len(rows), 'seed')}"
         for end, rows in compare_seeds(context).groupby("end")
     ]
     best = format_mtd(context.verdict.peak_mtd)
-    return f"MTD {best} is in {' and in '.join(parts)}." if parts else ""
-
-
-def draw_seeds(context: StudyContext) -> Drawing | None:
-    """The difference of the best level to the ends of the range, a point per seed."""
-    differences = compare_seeds(context)
-    if not len(differences):
-        return None
-    best = format_mtd(context.verdict.peak_mtd)
-    return Drawing(
-        f"MTD {best} less the ends of the range, seed by seed",
-        [("", lambda ax: figures.draw_seed_differences(differences, ax))],
-        height=0.9 + 0.45 * differences["end"].nunique(),
-        rigid=True,
-        caption=f"A point per seed: its score at MTD {best} less that at the end of the range.",
-        alt=_describe_seeds(context),
-    )
-
-
-def draw_published(context: StudyContext) -> Drawing | None:
-    """The study's curve beside the paper's, each as deviations from its own mean.
-
-    None for a program of the user, whose data are others than the published ones.
-    """
-    if len(context.paired) < 2 or context.study.program:
-        return None
-    published = load_curve("figure2_mtd")
-    return Drawing(
-        "Shape of the curve beside that of the paper",
-        [("", lambda ax: figures.draw_deviations(context.paired, published, ax))],
-        height=3.2,
-        caption=(
-            f"Each curve less its mean over its own levels, which differ; the paper's is figure 2 "
-            f"({SOURCE}). Bands are {PERCENT} intervals."
-        ),
-        alt=describe_curve(published, "The published mean is"),
-    )
+    return f"MTD {best} scores higher {' and '.join(parts)}." if parts else ""
 
 
 TOPIC = Topic[StudyContext, StudyContext](
@@ -236,7 +224,7 @@ TOPIC = Topic[StudyContext, StudyContext](
     title=_TITLE,
     compute=lambda context: context,
     csv={"mtd_curve": tabulate},
-    figures={"mtd_curve": draw, "seed_differences": draw_seeds, "mtd_published": draw_published},
+    figures={"mtd_curve": draw},
     text=describe,
     missing=describe_missing,
     tables=show,

@@ -37,11 +37,11 @@ def compute(context: StudyContext) -> Spectra | None:
 def show(info: Spectra) -> tuple[Table, ...]:
     before = info.moment("before").set_index("mtd")["mean"]
     after = info.moment("after").drop(columns="moment").reset_index(drop=True)
-    after.insert(3, "before", after["mtd"].map(before))
+    if before.reindex(after["mtd"]).round(1).nunique() > 1:  # else the text has the one value
+        after.insert(3, "before", after["mtd"].map(before))
     caption = (
-        "Effective rank: the number of equally large singular values that would spread as "
-        "much as these do (the exponential of their entropy). The interval is that of the "
-        "rank after training."
+        "Effective rank after training, with its interval: how many equally large singular values "
+        "would spread as much as these do (the exponential of their entropy)."
     )
     shown = after.rename(columns={"mean": "after"})
     return (make_table(shown, caption=caption, csv="effective_rank", many="levels"),)

@@ -6,12 +6,14 @@ import numpy as np
 import pandas as pd
 
 from analysis import figures
-from analysis.data.points import describe_means
+from analysis.data.beyond_run import describe_left_out
+from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import format_mtd
 from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
+from analysis.inference.pairing import compute_deviations
 from analysis.inference.verdict import format_p
-from analysis.report.cells import PERCENT, count, make_table
+from analysis.report.cells import PERCENT, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.sufficiency import NEAR, Sufficiency
 
@@ -41,19 +43,36 @@ def compute(context: StudyContext) -> Sufficiency | None:
         return found
     if not len(found.cells):
         plain = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
-        return replace(found, cells=plain.join(describe_means(means, runs, by=_CELL)))
+        unknown = plain.assign(within_low=np.nan, within_high=np.nan)
+        return replace(found, cells=unknown.join(describe_means(means, runs, by=_CELL)))
     # the interval of an adjusted mean is not that of the plain one
     cells = found.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
-    return replace(found, cells=found.cells.join(describe_means(cells, runs, by=_CELL)))
+    labels = describe_means(cells, runs, by=_CELL)
+    return replace(found, cells=_with_intervals(found.cells, runs).join(labels))
+
+
+def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """The configurations with the interval of what each has beyond the mean of its seed."""
+    by = ["ema_decay", "ratio"]
+    deviations = compute_deviations(runs, by)
+    spread = summarise(deviations, by=by, value="deviation")
+    width = (spread["high"] - spread["low"]) / 2
+    widths = cells[by].merge(spread[by].assign(width=width), on=by, how="left")["width"]
+    half = widths.to_numpy(dtype=np.float64)
+    return cells.assign(within_low=cells["mean"] - half, within_high=cells["mean"] + half)
 
 
 def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
+    left_out = describe_left_out(info.left_out)
     if info.answer == "cannot be tested":
-        return (f"Whether MTD alone determines the score cannot be tested here: {info.reason}.",)
+        text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+        return (f"{text} {left_out}".rstrip(),)
+    these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
     basis = (
-        f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
-        f"{count(info.seeds, 'seed')}, {count(info.trials, 'trial')}"
+        f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
+        f"{count(len(info.cells), 'configuration')}, {count(info.seeds, 'seed')}, "
+        f"{count(info.trials, 'trial')}"
     )
     found = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
@@ -64,7 +83,10 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
             "MTD alone does not determine the score here: at equal MTD the score also depends on "
             "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
         )
-    return (f"{found} ({basis}).", f"{_describe_models(info)}; {_describe_pair(info)}.")
+    return (
+        f"{found} ({basis}). {left_out}".rstrip(),
+        f"{_describe_models(info)}; {_describe_pair(info)}.",
+    )
 
 
 def describe_missing(info: Sufficiency) -> str:
@@ -139,7 +161,8 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
     caption = (
         "Nested models of the configuration means, with seeds as blocks and one error variance "
         "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
-        "for the number of rows; the first row is the test of whether MTD suffices."
+        "for the number of rows; the first row is the test of whether MTD suffices. Tests cover "
+        f"seeds{describe_items(info.items)}."
     )
     return (make_table(shown, caption=caption, csv="sufficiency"),)
 
@@ -152,6 +175,22 @@ def draw(info: Sufficiency) -> Drawing | None:
     tested = info.answer != "cannot be tested"
     adjusted = ", adjusted for seeds that are missing" if tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
+    alt = (
+        f"{' '.join(describe(info))} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
+    )
+    if len(decays) <= MOST_LOOKS and "within_low" in cells:
+        ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
+        return Drawing(
+            "Score by EMA decay over MTD",
+            [("", lambda ax: figures.draw_divisions(cells, ax, name="mean score (points)"))],
+            height=3.9,
+            caption=(
+                f"Mean score{adjusted}: a line per EMA decay η, a point per K/N ({ratios} from "
+                f"left to right); bars are {PERCENT} intervals within seeds. If MTD alone "
+                "determined the score, the lines would coincide."
+            ),
+            alt=alt,
+        )
 
     def panel(ax: Axes) -> None:
         figures.draw_grid(
@@ -173,10 +212,7 @@ def draw(info: Sufficiency) -> Drawing | None:
             f"Mean score of each configuration{adjusted}. If MTD alone determined the score, "
             "cells of equal 1/(1 − η) + K/N would have equal scores."
         ),
-        alt=(
-            f"{' '.join(describe(info))} The highest mean is {best['mean']:.2f}, of "
-            f"{name_cell(best)}."
-        ),
+        alt=alt,
     )
 
 

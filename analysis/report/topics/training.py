@@ -72,7 +72,7 @@ def compute(context: StudyContext) -> Training | None:
 def describe(info: Training) -> tuple[str, ...]:
     """At which step the scores of all trials were highest; of old studies, of those drawn."""
     ends, trials = count_best_at_end(info.context.trials)
-    of = f"{trials:,} trials"
+    of = count(trials, "trial")
     if not trials:
         scored = info.curves[info.curves["score"].notna()]
         if not len(scored):
@@ -81,7 +81,7 @@ def describe(info: Training) -> tuple[str, ...]:
         last = scored.groupby("number")["step"].max()
         ends = int((best.set_index("number")["step"] == last).sum())
         of = f"{count(len(best), 'trial')} drawn"
-    return (f"Of {of}, {ends:,} had their highest score at the last evaluation.",)
+    return (f"{ends:,} of {of} scored highest at their last evaluation.",)
 
 
 def draw(info: Training) -> Drawing:

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.items import ItemScores
 from analysis.data.published import load_published
 from analysis.data.settings import with_defaults
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
@@ -331,8 +332,11 @@ def test_values_are_worded_as_they_are_set() -> None:
 @pytest.mark.parametrize(
     ("scores", "says"),
     [
-        ([3.0, 2.0, 4.0, 3.0, 3.0], "0.85 has the highest mean both there and here"),
-        ([9.0, 2.0, 4.0, 3.0, 3.0], "0.85 is best there and 0.5 here; here the first is lower by"),
+        ([3.0, 2.0, 4.0, 3.0, 3.0], "0.85 has the highest mean in both."),
+        (
+            [9.0, 2.0, 4.0, 3.0, 3.0],
+            "0.85 is the best of them in the paper, 0.5 in this study; here 0.5 is higher by",
+        ),
         ([4.0, 5.0, 1.0, 2.0, 2.0], "Whether the rows rank as in the paper is not settled"),
     ],
 )
@@ -344,7 +348,7 @@ def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None
     rows.append([99.0, 99.1, 99.3, 99.2])
     trials = make_runs(grid(ema_decay=[0.5, 0.8, 0.85, 0.9, 0.95, 0.97]), rows)
     said = describe_paper(found("ema_decay", trials))
-    assert said.startswith("Of the 5 rows that the paper has too, 0.85 ")
+    assert said.startswith("The paper and this study have 5 values of ema_decay η in common: 0.85 ")
     assert says in said
 
 
@@ -367,7 +371,7 @@ def test_a_difference_within_chance_is_not_claimed() -> None:
     comparison = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.8, 0.85]), rows))
     spread, paper = describe_comparison(comparison)[:2]
     assert "not significant: paired difference" in spread
-    assert "the difference is not significant" in paper
+    assert "the difference between the two is not significant here" in paper
     assert "points here per point there" not in paper  # of three rows
     one = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.85]), [[1.0], [2.0]]))
     assert (one.spread, one.paper_gap, one.slope) == (None, None, None)
@@ -483,3 +487,30 @@ def test_a_slope_on_published_scores_counts_their_errors() -> None:
     # fewer than 361 of 400 has a probability below 0.0005 at a coverage of 0.95
     assert covered >= 361
     assert np.median(slopes) == pytest.approx(1, abs=0.08)
+
+
+def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None:
+    """Rows differ by items alone: 2 points here, which other items would give at random."""
+    rng = np.random.default_rng(2)
+    points = GRIDS["ema_decay"]
+    own = rng.normal(0, 15, size=(len(points), 100))
+    values = np.repeat(own, 4, axis=0) + rng.normal(0, 1, size=(4 * len(points), 100))
+    scores = values.mean(axis=1).reshape(-1, 4).tolist()
+    trials = make_runs(points, scores)
+    items = ItemScores(np.arange(len(values)), values, "mean", None, {"own": 100}, "digest")
+    these, like = (found("ema_decay", trials, items=known) for known in (None, items))
+    assert these.spread is not None
+    assert like.spread is not None
+    assert these.spread.size.mean == pytest.approx(like.spread.size.mean)
+    assert these.spread.size.low > 0 > like.spread.size.low
+    assert (these.items, like.items) == (0, 100)
+    assert "Intervals cover seeds, for these items." in describe_comparison(these)[0]
+    assert "Intervals cover seeds and 100 evaluation items." in describe_comparison(like)[0]
+    # 15 / sqrt(100) = 1.5 points, times 1.96 at least
+    assert (like.table["high"] - like.table["mean"]).min() > 2
+    assert these.slope is not None
+    assert like.slope is not None
+    widths = [each.high - each.low for each in (these.slope, like.slope)]
+    assert widths[0] < widths[1]
+    incomplete = items.of(range(1, len(values)))
+    assert found("ema_decay", trials, items=incomplete).items == 0

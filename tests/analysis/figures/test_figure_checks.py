@@ -319,7 +319,6 @@ def test_the_main_figure_names_what_makes_up_the_mtd() -> None:
 
     both, _ = entries(make_trials())
     assert both[-6:] == ["η 0.75", "η 0.85", "K 64", "K 128", "K 256", "K 512"]
-    assert "untrained: 30.00" in both
     assert "95 % CI" in both
     one, ax = entries(make_trials(decays=(0.5, 0.75, 0.9), times=(8,)))
     assert not any(text.startswith("η") for text in one)
@@ -332,10 +331,10 @@ def test_a_baseline_far_away_is_text_and_not_in_the_legend() -> None:
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
     ax.set_ylim(70, 72)
     figures.draw_baseline(71.0, ax)
-    assert (ax.get_ylim(), ax.get_lines()[-1].get_label()) == ((70, 72), "untrained: 71.00")
+    assert (ax.get_ylim(), ax.get_lines()[-1].get_label()) == ((70, 72), "before training 71.00")
     figures.draw_baseline(10.0, ax)
     assert ax.get_ylim() == (70, 72)
-    assert [text.get_text() for text in ax.texts] == ["untrained: 10.00, below the axis"]
+    assert [text.get_text() for text in ax.texts] == ["before training 10.00, below the axis"]
     assert len(ax.get_lines()) == 1
 
 
@@ -403,7 +402,7 @@ def test_training_curves_are_thinned() -> None:
     assert one.loc[one["score"].notna(), "step"].tolist() == [75, 150]
     info = training_topic.compute(StudyContext(study))
     assert "Drawn: 40 trials" in training_topic.draw(info).caption
-    assert training_topic.describe(info)[0].startswith("Of 40 trials drawn, 40 had their highest")
+    assert training_topic.describe(info)[0].startswith("40 of 40 trials drawn scored highest")
     assert training_topic.compute(StudyContext(build_study(trials))) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from analysis.data.frames import Setting, StudyFrames
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.study_facts import (
     describe_status,
@@ -40,8 +40,9 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
     shown = headline_of(build_study(make_trials()))
     assert shown.question == "How does sts_average depend on ema_decay and queue_size?"
     assert shown.answer == "The score peaks between MTD 8 and 10.7"
-    assert shown.certainty.startswith("The highest mean, at MTD 8.67, is ")
-    assert "(multiplicity-adjusted)" in shown.certainty
+    assert shown.effect.text == "MTD 8.67 less MTD 8, the runner-up"
+    assert shown.certainty.startswith("Above the lowest, MTD ")
+    assert "for a peak (multiplicity-adjusted)" in shown.certainty
     assert "3 seeds, 8 levels" in shown.certainty
     assert shown.recommendation.label == "Recommended configuration"
     settings = {"ema_decay": "0.85", "queue_size": "128", "MTD": "8.67"}
@@ -66,15 +67,36 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -
     )
     assert shown.facts == {
         "Varied": "ema_decay η: 0.5, 0.85, 0.99; 6 seeds",
-        "Data and metric": "sts_average, in points, higher is better; trained on builtin: 240 "
-        "sentences; evaluated on builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
+        "Data and metric": "sts_average; trained on builtin: 240 sentences; evaluated on builtin: "
+        "15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
     }
     assert shown.rerun == "mtdlab sweep studies/mtd.yaml"
     means = study.trials.groupby("ema_decay")["score"].mean()
-    for decay, what in ((0.99, "the default"), (means.idxmin(), "the lowest")):
-        assert f"{means[0.85] - means[decay]:.2f} points (95 % CI" in shown.certainty
-        assert what in shown.certainty
+    stated = {
+        name: f"{means[0.85] - means[decay]:.2f}"
+        for name, decay in (("default", 0.99), ("lowest", means.idxmin()))
+    }
+    assert stated["default"] in f"{shown.effect.value} {shown.certainty}"
+    assert f"Above the lowest, MTD 10: {stated['lowest']} points (95 % CI" in shown.certainty
+    assert shown.points == (
+        "Points of sts_average: Spearman ρ × 100 (mean of 7 STS tasks); higher is better."
+    )
     assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
+
+
+def test_a_level_beyond_the_run_is_not_recommended() -> None:
+    trials = make_trials(times=(2,), decays=(0.5, 0.75, 0.85, 0.995), seeds=range(6))
+    trials = trials.assign(steps=160)
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    study = build_study(trials)
+    shown = headline_of(study)
+    assert shown.recommendation.settings["ema_decay"] == "0.85"
+    assert "6 seeds, 3 levels (1 beyond the run is left out)" in shown.certainty
+    kept = headline_of(dataclasses.replace(study, beyond_run="keep"))
+    assert kept.recommendation.settings["ema_decay"] == "0.995"
+    two = headline_of(build_study(trials[trials["ema_decay"].isin([0.5, 0.995])]))
+    assert two.answer == "Inconclusive: fewer than two levels of MTD are within the run"
+    assert two.recommendation.settings["ema_decay"] == "0.5"
 
 
 def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_this_one() -> None:
@@ -86,11 +108,18 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     study = dataclasses.replace(build_study(trials), scores=scores, model=kept)
     study = dataclasses.replace(study, select_by="sts_dev", command="mtdlab sweep a")
     shown = headline_of(study).recommendation
-    assert shown.model.startswith("Kept model: trial 0 (seed 0), the highest sts_dev of all trials")
-    assert "in /m/mtd on host box; it is of another configuration (ema_decay 0.5)." in shown.model
+    assert shown.model.startswith(
+        "Kept model: /m/mtd on host box, of trial 0 (seed 0), which has the highest sts_dev of all "
+        "trials and another configuration (ema_decay 0.5)."
+    )
+    assert shown.text.endswith(
+        "so it is slightly too high; sts_dev chooses another (ema_decay 0.5, MTD 4)."
+    )
     assert shown.command == "mtdlab reproduce mtd 5 --out models/mtd-median"
     own = headline_of(dataclasses.replace(study, model=kept | {"trial": 3})).recommendation
-    assert own.model.endswith("; it has this configuration.")
+    assert own.model.endswith(" and this configuration.")
+    here = dataclasses.replace(study, model=kept | {"trial": 3, "folder": "/home/models/mtd"})
+    assert headline_of(here).recommendation.model.startswith("Kept model: models/mtd, of trial 3")
     assert own.command == ""
 
 
@@ -110,6 +139,15 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     table = dataclasses.replace(build_study(trials), command="mtdlab report --table runs.csv")
     read = headline_of(table).next_step
     assert read.command == ""
+
+
+def test_what_has_the_error_rate_of_the_page_is_named() -> None:
+    assert describe_exploratory("", 0.05) == ""
+    assert describe_exploratory("history", 0.05).startswith("All tests and intervals on this page")
+    assert "rate of 1 % is that of the verdict on MTD" in describe_exploratory("score", 0.01)
+    conditions = describe_exploratory("robustness", 0.01)
+    assert "rate of 5 % is that of the verdicts of all conditions together;" in conditions
+    assert conditions.endswith("are exploratory: not adjusted for their number.")
 
 
 def test_the_question_is_the_description_up_to_its_question_mark() -> None:
@@ -137,8 +175,9 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     shown = headline_of(build_study(trials))
     assert shown.question == "How does sts_average depend on learning_rate?"
     assert shown.answer == "learning_rate 0.001 is best"
-    assert shown.certainty.startswith("It is 2.05 points (95 % CI")
-    assert "MTD" not in shown.answer + shown.certainty
+    assert shown.effect.value == "+2.05"
+    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001"
+    assert shown.certainty == "Paired by seed, multiplicity-adjusted; 6 seeds."
     equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
     shown = headline_of(build_study(equal.assign(number=range(12))))
     assert "is not significantly worse" in shown.answer
@@ -268,7 +307,10 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     shown = headline_of(study)
     assert shown.answer == answer
     assert shown.certainty.startswith(f"Before training {before:.2f}, after it ")
-    assert "The score peaks between MTD 8 and 10.7: The highest mean, at " in shown.certainty
+    assert (
+        "The score peaks between MTD 8 and 10.7. MTD 8.67 less MTD 8, the runner-up: "
+    ) in shown.certainty
+    assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above the untrained encoder"
     assert find_no_gain_of(study).startswith(f"{answer}. Before training ")
 

@@ -17,6 +17,7 @@ from analysis.report.topics import interim_analysis
 from tests.analysis.inference.test_interim_analysis import PEAK, trials_of
 
 VALUES = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3, 4, 6]}
+VALUES["beyond_run"] = "leave-out"
 
 
 def plan(trials: int, **changed: Any) -> Plan:

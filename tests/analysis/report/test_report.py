@@ -118,9 +118,9 @@ def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Repor
 
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
-    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 15
+    assert [path.suffix for path in report.figures] == [".png", ".svg"] * 14
     assert " ".join(path.stem for path in report.figures[::2]) == (
-        "mtd_curve seed_differences mtd_published sufficiency importances parallel_coordinates "
+        "mtd_curve mtd_published sufficiency importances parallel_coordinates "
         "mtd_by_batch ema_decay batch_size initial_queue queue_slices alignment_uniformity "
         "alignment_uniformity_plane distance spectra"
     )
@@ -171,7 +171,7 @@ def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_pa
 def test_the_page_states_its_finding_in_every_figure(report: Report) -> None:
     page = report.page.read_text(encoding="utf-8")
     findings = re.findall(r"<desc[^>]*>([^<]+)</desc>", page)
-    assert len(findings) == 2 * 15
+    assert len(findings) == 2 * 14
     assert all(re.search(r"\d", finding) for finding in findings)
     assert "http:" not in page
     assert "https:" not in page.replace(PAPER, "")

@@ -77,8 +77,8 @@ def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections()
 def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     tabulated: list[LevelScores] = []
 
-    def tabulate(*arguments: Any) -> LevelScores:
-        tabulated.append(level_scores(*arguments))
+    def tabulate(*arguments: Any, **options: Any) -> LevelScores:
+        tabulated.append(level_scores(*arguments, **options))
         return tabulated[-1]
 
     monkeypatch.setattr("analysis.report.context.level_scores", tabulate)
@@ -163,6 +163,6 @@ def test_nothing_but_drawing_imports_matplotlib() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _COMPUTE_ALL], input=pickle.dumps(study), capture_output=True
     )
-    # score, sufficiency, settings and score, correlation, batches, EMA decay, batch size, initial
-    # queue, tasks, geometry, spectra, best trial, trials
-    assert (ran.stdout.decode().split(), ran.stderr) == (["13", "False", "False"], b"")
+    # score, published curve, sufficiency, settings and score, correlation, batches, EMA decay,
+    # batch size, initial queue, tasks, geometry, spectra, best trial, trials
+    assert (ran.stdout.decode().split(), ran.stderr) == (["14", "False", "False"], b"")

@@ -13,14 +13,13 @@ from analysis.report.warnings import (
     list_warnings,
     warn_of_environment,
     warn_of_failures,
-    warn_of_queue,
 )
 from analysis.statistics.training import count_best_at_end
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
-ALONE = "MTD is varied by {} alone in this study, so the two effects cannot be separated here."
+ALONE = "Only {} varies: its effect and that of MTD cannot be told apart."
 GROUPS, PRUNED, EXCLUDED = make_trials(seeds=range(8)), make_trials(), make_trials()
 GROUPS.loc[(GROUPS["mtd"] == GROUPS["mtd"].max()) & GROUPS["seed"].isin([1, 4]), "score"] -= 10
 PRUNED.loc[[3, 9], "state"] = "PRUNED"
@@ -42,11 +41,11 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
         (make_trials(batches=(64, 128)), []),
         (
             make_trials(batches=(64, 128)).query("batch_size == 64 or ema_decay == 0.75"),
-            ["The batch sizes differ between levels of MTD"],
+            ["Batch sizes differ between levels of MTD"],
         ),
         (make_trials(seeds=range(8)), []),
         (GROUPS, ["Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie"]),
-        (EXCLUDED, ["1 level of MTD with a score excluded"]),
+        (EXCLUDED, ["The verdict leaves out 1 level of MTD"]),
         (make_trials(times=range(1, 21)), ["The 40 levels of MTD are merged"]),
         (make_trials(decays=(0.85,)), [ALONE.format("queue_size")]),
         (make_trials(times=(1,)), [ALONE.format("ema_decay")]),
@@ -54,14 +53,14 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
         (make_trials(decays=(0.85,), times=(1,)), ["Only 3 trials completed"]),
         (PRUNED, ["A pruner stopped 2 trials"]),
         (make_trials(seeds=(0, 1)), []),
-        (make_trials(seeds=(4,)), ["All trials have the same seed."]),
+        (make_trials(seeds=(4,)), ["All trials have the same seed, so"]),
         (make_trials(seeds=(4,), decays=(0.75,), times=(1,)), ["Only 1 trial completed"]),
         (make_trials().iloc[:0], []),
         (make_trials().iloc[:4], ["Only 4 trials completed", ALONE.format("queue_size")]),
         (make_trials().iloc[:5], [ALONE.format("queue_size")]),
         (
             ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 0, 80)),
-            ["23 of 24 trials had their highest score at the last evaluation"],
+            ["23 of 24 trials scored highest at their last evaluation."],
         ),
         (ENDS.assign(best_step=ENDS["best_step"].where(ENDS["number"] > 11, 80)), []),
         (ENDS.drop(columns="steps"), []),
@@ -80,7 +79,7 @@ def test_trials_have_these_warnings_and_no_others(
     ("changed", "warnings"),
     [
         *(({"sampler": sampler}, []) for sampler in ("grid", "random", "qmc")),
-        ({"sampler": "tpe"}, ["The settings were chosen by an adaptive sampler (tpe)"]),
+        ({"sampler": "tpe"}, ["An adaptive sampler (tpe) chose the settings."]),
         ({"facts": {"corpus": "wiki.txt", "evaluation": "builtin"}}, []),
         (
             {"facts": {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}},
@@ -96,7 +95,7 @@ def test_samplers_and_data_that_limit_conclusions_are_named(
     changed: dict[str, Any], warnings: list[str]
 ) -> None:
     assert [
-        text.partition(", which")[0] for text in warnings_of(make_trials(), **changed)
+        text.partition(" It tries")[0] for text in warnings_of(make_trials(), **changed)
     ] == warnings
 
 
@@ -155,28 +154,16 @@ def test_the_test_of_failures_rarely_warns_of_chance() -> None:
     assert sum(warned) <= 14
 
 
-def test_a_queue_that_fills_late_or_never_is_warned_of() -> None:
-    # K/N 1, 2, 4, 8 at N 64 with 32 random keys: full after 1, 2, 4, 8 steps
-    trials = make_trials()
-    assert warn_of_queue(trials) == ""
-    assert warn_of_queue(trials.assign(steps=80)) == ""
-    late = warn_of_queue(trials.assign(steps=20))
-    assert (
-        "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10 % of the "
-        "steps at MTD 8, 10.7, 12, 14.7." in late
+def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> None:
+    trials = make_trials(decays=(0.5, 0.9, 0.995), times=(8,)).assign(steps=160)
+    study = build_study(trials)
+    [text] = [each for each in list_warnings(StudyContext(study)) if "beyond the run" in each]
+    assert text == (
+        "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps. "
+        "MTD 208 is beyond the run: it takes no part in the verdict on MTD unless beyond_run is "
+        "keep."
     )
-    never = warn_of_queue(trials.assign(steps=7))
-    assert never.startswith("The queue is never full at MTD 12, 14.7.")
-    # as in the former default study
-    trials = make_trials(times=(1, 8, 64)).assign(steps=120)
-    trials["initial_queue_size"] = trials["queue_size"] // 4
-    text = warn_of_queue(trials)
-    assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
-    assert "10 % of the steps at MTD 68, 70.7." in text
-    # of a table without an initial size
-    trials = make_trials(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
-    assert "filling during 8 of 8 steps" in warn_of_queue(trials)
-    assert "never full" in warn_of_queue(trials.assign(steps=7))
+    assert "excluded" not in " ".join(list_warnings(StudyContext(study)))
 
 
 def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
@@ -229,4 +216,4 @@ def test_checkpoints_chosen_on_test_data_are_stated(chosen: list[str], note: str
     trials = make_trials(times=(1, 8))
     warned = warnings_of(trials.assign(select_on=(chosen * 12)[: len(trials)]))
     stated = [note.replace("checkpoints", "Checkpoints were")] if note else []
-    assert [text.partition(", as")[0] for text in warned] == stated
+    assert [text.partition(", so")[0] for text in warned] == stated
