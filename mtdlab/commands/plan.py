@@ -272,7 +272,9 @@ def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
         return "one seed finds nothing: levels are compared over at least two"
     effect, planned = power["effect"], power["planned"]
     found = f"a slope of {effect:g} points over the range in {100 * planned['slope']:.0f} %"
-    if planned["peak"] is not None:
+    if planned["peak"] is None:
+        found += " of studies; two levels show no peak"
+    else:
         found = f"a peak of {effect:g} points in {100 * planned['peak']:.0f} % of studies, {found}"
     at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
     return f"{looks[-1]} seeds{at} find {found}"
