@@ -191,7 +191,8 @@ def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: f
     """
     designs = [distance]
     designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
-    needs, first = [], _FIRST
+    needs: list[Need] = []
+    first = _FIRST
     for each in designs:
         if needs and len(each) == len(distance):
             continue
@@ -234,7 +235,8 @@ class _Design:
 
         if self._scatter.items is not None and not is_enough(1.0):
             factor = _smallest_factor(is_enough)
-            return Needed(None, factor and math.ceil(self._scatter.count * factor**2))
+            items = None if factor is None else math.ceil(self._scatter.count * factor**2)
+            return Needed(None, items)
 
         def search(first: int, stand_in: Callable[[int], int]) -> int | None:
             return fewest_seeds(
@@ -250,7 +252,7 @@ class _Design:
 
 def _stand_in(seeds: int) -> int:
     """The number of seeds that is simulated in place of this one."""
-    return max(each for each in _SIMULATED if each <= seeds)
+    return int(max(each for each in _SIMULATED if each <= seeds))
 
 
 def _smallest_factor(is_enough: Callable[[float], bool]) -> float | None:
