@@ -70,10 +70,8 @@ def _number(row: Row, name: str) -> float:
 
 def list_rows(runs: "pd.DataFrame") -> list[Row]:
     """The different configurations of runs, as far as a run's length depends on them."""
-    found: list[Row] = (
-        runs[[name for name in _READ if name in runs]].drop_duplicates().to_dict("records")
-    )
-    return found
+    read = [name for name in _READ if name in runs]
+    return [*runs[read].drop_duplicates().to_dict("records")]
 
 
 def _assess(rows: Iterable[Row]) -> list[tuple[Row, RunLength]]:

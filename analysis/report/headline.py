@@ -202,7 +202,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     if study.metric == DEV or not dev.notna().all():
         return f"{text}."
     means = runs.assign(dev=dev).groupby(varied, dropna=False)["dev"].transform("mean")
-    top = int(runs.loc[means.idxmax(), "number"])
+    top = int(runs["number"].to_numpy()[means.to_numpy().argmax()])
     if number in select_configuration(runs, study.settings, top)["number"].to_numpy():
         return f"{text}; {DEV} chooses the same."
     other = _list_settings(context, top)
