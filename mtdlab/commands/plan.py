@@ -271,12 +271,11 @@ def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
     if looks[-1] < 2:
         return "one seed finds nothing: levels are compared over at least two"
     effect, planned = power["effect"], power["planned"]
-    shares = {"peak": planned["peak"], "slope": planned["slope"]}
-    found = ", ".join(
-        f"a {name} of {effect:g} points in {100 * share:.0f} % of studies"
-        for name, share in shares.items()
-        if share is not None
-    )
+    found = f"a slope of {effect:g} points over the range in {100 * planned['slope']:.0f} %"
+    if planned["peak"] is None:
+        found += " of studies; two levels show no peak"
+    else:
+        found = f"a peak of {effect:g} points in {100 * planned['peak']:.0f} % of studies, {found}"
     at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
     return f"{looks[-1]} seeds{at} find {found}"
 
