@@ -32,7 +32,7 @@ CURVE_COLUMNS: Mapping[str, str] = {
 }
 PROBE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("number", "step", "lag"), "int64"),
-    **dict.fromkeys(("cosine", "baseline"), "float64"),
+    **dict.fromkeys(("cosine", "cosine_different"), "float64"),
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 LOOK_COLUMNS: Mapping[str, str] = {
@@ -112,7 +112,7 @@ class StudyFrames:
         scores: a row per trial and task, x 100.
         probes: `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key now
-            and `lag` steps ago; baseline that of different sentences' keys now.
+            and `lag` steps ago; cosine_different that of different sentences' keys now.
         planned: how many trials the study file plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
         facts: what was run, as text, in the order to print it: corpus, encoder, device, versions,

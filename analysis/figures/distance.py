@@ -202,7 +202,7 @@ def draw_level(
         add_spots(ax, [1.0], [score], labels, transform=edge)
 
 
-def draw_baseline(score: float, ax: Axes) -> None:
+def draw_untrained(score: float, ax: Axes) -> None:
     """The score of the untrained encoder as a line, or as text if it is far from the data.
 
     Call it last: it extends the limits of the axes to at most 1.5 times their height.

@@ -220,7 +220,8 @@ def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array)
     """The rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5) for steps with both probes."""
     step = probed["step"].astype(np.float64)
     constant = np.ones_like(step)
-    rows = np.stack([number * constant, step, lag * constant, cosine, probed["baseline"]], axis=1)
+    columns = [number * constant, step, lag * constant, cosine, probed["cosine_different"]]
+    rows = np.stack(columns, axis=1)
     return rows[step >= lag]
 
 

@@ -46,7 +46,7 @@ DEEPEST = 40
 """Levels of a JSON value."""
 STATES = ("WAITING", "RUNNING", *FINISHED)
 _ARRAY = re.compile(
-    r"curve/\w+|spectrum/\w+|probe/(step|baseline|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
+    r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
 )
 
 
@@ -346,8 +346,8 @@ def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
             yield f"the arrays {group}/ of a trial have {sorted(set(sizes.values()))} values"
         if group == "curve" and not names & {"curve/loss", "curve/step"}:
             yield "a trial has curves without steps"
-        if group == "probe" and not names >= {"probe/step", "probe/baseline"}:
-            yield "a trial has probes without steps or baseline"
+        if group == "probe" and not names >= {"probe/step", "probe/cosine_different"}:
+            yield "a trial has probes without steps or cosines of different sentences"
 
 
 def _looks_and_model_name_trials(records: Records) -> Iterator[str]:

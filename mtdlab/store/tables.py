@@ -340,8 +340,8 @@ class ArrayRow(Base):
     """An array of a trial.
 
     Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
-    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe), and what its
-    score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
+    keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per probe), and what
+    its score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"

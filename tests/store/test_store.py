@@ -116,7 +116,7 @@ def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> N
     for lowest in (0.5, 0.25):
         arrays = {
             "probe/step": np.array([0, 2, 4]),
-            "probe/baseline": np.array([0.375, 0.25, 0.125]),
+            "probe/cosine_different": np.array([0.375, 0.25, 0.125]),
             "probe/cosine/2": np.array([np.nan, 0.875, np.nan]),
             "probe/cosine/4": np.array([np.nan, np.nan, lowest]),
         }

@@ -133,7 +133,7 @@ def _marks(context: StudyContext) -> bool:
 
 def _study(context: StudyContext) -> Draw:
     cells, runs = context.cells, context.traced
-    baseline = float(runs["score_before"].astype("float64").mean())
+    untrained = float(runs["score_before"].astype("float64").mean())
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
@@ -146,8 +146,8 @@ def _study(context: StudyContext) -> Draw:
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
-        if math.isfinite(baseline):
-            figures.draw_baseline(baseline, ax)
+        if math.isfinite(untrained):
+            figures.draw_untrained(untrained, ax)
         figures.add_legend(ax, more=entries)
 
     return panel
