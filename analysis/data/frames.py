@@ -92,6 +92,21 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """One configuration outside of a study's search, which ran with the same seeds.
+
+    Attributes:
+        values: the settings that the study file gives it, over those that all trials share.
+        planned: how many trials the study plans of it.
+        trials: as those of `StudyFrames`, which has none of them: only `items` has theirs too.
+    """
+
+    values: Mapping[str, Any]
+    planned: int
+    trials: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class StudyFrames:
     """One study, complete or still running.
 
@@ -113,7 +128,7 @@ class StudyFrames:
         probes: `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key now
             and `lag` steps ago; cosine_different that of different sentences' keys now.
-        planned: how many trials the study file plans.
+        planned: how many trials the search plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
         facts: what was run, as text, in the order to print it: corpus, encoder, device, versions,
             commit.
@@ -137,6 +152,7 @@ class StudyFrames:
         model: where the best trial's model was last saved: trial (its number), host (name of the
             machine) and folder there; empty where it is not recorded.
         load_items: reads `items`, which are large and needed by few.
+        baseline: what the study ran outside of its search; no other frame has a row of it.
     """
 
     name: str
@@ -160,6 +176,7 @@ class StudyFrames:
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
     load_items: Callable[[], ItemScores | None] = no_items
+    baseline: Baseline | None = None
 
     @cached_property
     def items(self) -> ItemScores | None:

@@ -98,6 +98,11 @@ class Unit:
     parameters: dict[str, Any] | None
     role: str = SEARCH
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """Configuration and seed, by which a trial is known in its study."""
+        return self.setting, self.seed
+
 
 @dataclass(frozen=True)
 class StudySpec:

@@ -317,9 +317,9 @@ def test_the_death_of_a_worker_counts_against_the_trial_that_it_has(store: Store
 def test_a_look_is_not_recorded_while_trials_wait(store: Store) -> None:
     finish(store, Result("COMPLETE", values={"score": 40.0}))
     look = Look(1, 1, (0,), 0.05, 0.05, None, "inconclusive", "max_seeds", ())
-    assert not store.record_look(look, [])
+    assert not store.record_look(look, {})
     assert store.last_look() is None
     for _ in range(2):
         finish(store, Result("FAIL", "nan"))
-    assert store.record_look(look, [])
+    assert store.record_look(look, {})
     assert store.last_look() == look
