@@ -25,6 +25,7 @@ from analysis.inference.pairing import (
 )
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
+from analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from analysis.statistics.curves import compute_cells, compute_score_curve, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
@@ -49,6 +50,7 @@ class StudyContext:
         verdict: on its shape, at the error rate and the margin that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
         methods: `compute_methods`; no rows where the runs are of one method.
+        against_baseline: `compare_with_baseline`; None without a score of a baseline.
         labels: of the columns that are settings.
         width: dimension of the encoder; None if it is not known.
         note: what every figure states about the choice of checkpoints, or empty.
@@ -152,6 +154,10 @@ class StudyContext:
     def methods(self) -> pd.DataFrame:
         study = self.study
         return compute_methods(self.trials, study.settings, items=study.items)
+
+    @cached_property
+    def against_baseline(self) -> AgainstBaseline | None:
+        return compare_with_baseline(self.study)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -26,7 +26,9 @@ from analysis.report.study_facts import (
     describe_time,
     list_facts,
     more_seeds_command,
+    planned_trials,
     runs,
+    trial_states,
 )
 from analysis.report.topics.sufficiency import name_cell
 from analysis.statistics.configurations import estimate_configuration
@@ -69,8 +71,8 @@ _FRESH_SEEDS = 5
 _OVER = ("complete", "failed")
 
 
-def build_headline(context: StudyContext, finding: Finding) -> Headline:
-    """What the first screen states of a study."""
+def build_headline(context: StudyContext, finding: Finding, baseline: str = "") -> Headline:
+    """What the first screen states of a study; `baseline`: how its baseline compares."""
     status = describe_status(context.study)
     answer, certainty, kind = finding.answer, finding.certainty, finding.kind
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
@@ -86,6 +88,7 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
         recommendation=recommend(context, finding, status, no_gain),
         next_step=find_next_step(context, finding, status),
         scope=describe_scope(context),
+        baseline=baseline,
         facts=list_facts(context),
         rerun=clean(context.study.command, most=_MOST_COMMAND),
     )
@@ -189,7 +192,7 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     if status.kind not in _OVER:
         return _continue(context, status)
     if status.failures:
-        failed = int((context.trials["state"] == "FAIL").sum())
+        failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")
@@ -240,7 +243,8 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
-    left = study.planned - int(context.trials["state"].isin(["COMPLETE", "PRUNED"]).sum())
+    ended = trial_states(study)["state"].isin(["COMPLETE", "PRUNED"])
+    left = planned_trials(study) - int(ended.sum())
     included = ", failed trials included" if status.retry else ""
     text = f"{text}{included} ({describe_time(study, left)})"
     return _step(text, status.retry or study.command)

@@ -160,6 +160,7 @@ class Headline:
     Attributes:
         kind: of the answer, for its colour: a shape, decided or inconclusive.
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
+        baseline: how the study's baseline compares with the recommended configuration, or empty.
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the command that ran the study, or empty.
     """
@@ -172,6 +173,7 @@ class Headline:
     recommendation: Recommendation | None = None
     next_step: NextStep | None = None
     scope: str = ""
+    baseline: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""
 

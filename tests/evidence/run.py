@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-NAMES = ("verdict", "effects", "items", "sufficiency", "sequential", "default_study")
+NAMES = ("verdict", "effects", "baseline", "items", "sufficiency", "sequential", "default_study")
 SEED = 0
 
 

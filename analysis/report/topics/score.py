@@ -12,6 +12,7 @@ from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count, describe_curve, describe_items, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from analysis.statistics.baseline import name_baseline
 from analysis.statistics.configurations import DIFFERENCE
 from analysis.statistics.curves import CONFIGURATION
 
@@ -105,6 +106,8 @@ def draw(context: StudyContext) -> Drawing | None:
     parts = ["A point per trial, a thin line per seed, and the mean over seeds."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
+    if context.against_baseline is not None:
+        parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("deviation from the mean over levels", _paired(context)))
         smooth = f"the line is a smooth curve with a {PERCENT} band for the whole of it, "
@@ -146,6 +149,8 @@ def _study(context: StudyContext) -> Draw:
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
+        if (beside := context.against_baseline) is not None:
+            figures.draw_baseline(name_baseline(context.study), beside.mean.estimate, ax)
         if math.isfinite(untrained):
             figures.draw_untrained(untrained, ax)
         figures.add_legend(ax, more=entries)
