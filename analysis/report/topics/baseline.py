@@ -94,8 +94,9 @@ def _tables(context: StudyContext) -> tuple[Table, ...]:
     if beside is not None and len(beside.trials):
         trials = _trials(context)
         shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
-        table = make_table(shown, caption="Trials of the baseline.", csv="baseline_trials")
-        tables.append(table)
+        shown = shown.rename(columns={"wall_seconds": "wall time, s"})
+        caption = "Trials of the baseline."
+        tables.append(make_table(shown, caption=caption, csv="baseline_trials"))
     return tuple(tables)
 
 
