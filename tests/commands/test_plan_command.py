@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from mtdlab.api.plan import find_costs, find_ended, plan
-from mtdlab.commands.plan import begin_in_copy, can_copy, cost_lines, describe_size
+from mtdlab.commands.plan import (
+    begin_in_copy,
+    can_copy,
+    cost_lines,
+    describe_baseline,
+    describe_size,
+)
 from mtdlab.config import StudySpec, read_study
 from mtdlab.cost.estimate import Estimate, Smaller, trials_of
 from mtdlab.errors import MtdlabError
@@ -184,3 +190,31 @@ def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
     failing = begin_in_copy(partial(int, "many"))
     with pytest.raises(ValueError, match="many"):
         failing()
+
+
+def test_the_trials_of_a_baseline_are_planned_with_the_others(spec: StudySpec) -> None:
+    beside = replace(spec, baseline={"method": "simcse"})
+    size = describe_size(beside, 2, {})
+    assert size == "study a: (2 configurations + baseline) x 2 seeds = 6 trials"
+    assert describe_baseline(beside) == "baseline method simcse"
+    methods = [trial.method for trial in trials_of(beside)]
+    assert methods == ["mocose", "mocose", "simcse"] * 2
+    drawn = replace(beside, sampler="random", trials=2)
+    left = trials_of(drawn)
+    # first as many as are planned, in their proportion; then further ones that might be drawn
+    assert [trial.method for trial in left[:6]] == ["mocose"] * 4 + ["simcse"] * 2
+    assert {trial.method for trial in left[6:]} == {"mocose"}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "suggested"),
+    [("{}", True), ("{method: simcse}", False), ("{queue_size: 0}", False)],
+)
+def test_a_baseline_without_a_queue_is_suggested_where_all_have_one(
+    tmp_path: Path, trainer: str, suggested: bool
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"study: a\ntrainer: {trainer}\nsearch: {{temperature: [0.05, 0.1]}}\n")
+    text = describe_baseline(read_study(path))
+    assert text.endswith("add to the file: baseline: {method: simcse}") == suggested
+    assert bool(text) == suggested
