@@ -295,7 +295,7 @@ def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
     (folder / "own.yaml").write_text(
         "study: own\nmetric: accuracy\ntrainer: {batch_size: 8, steps: 1, rate: 1}\n"
         "search: {ema_decay: [0.5, 0.9], queue_size: [8]}\nseeds: [0, 1]\n"
-        "until: {decided: true, max_seeds: 8}\nbeyond_run: keep\n"
+        "until: {decided: true, max_seeds: 8}\n"
     )
     (folder / "own.py").write_text(
         PROGRAM.replace("+ seed,", "+ seed % 3 + 0.1 * hash((seed, settings['ema_decay'])) % 1,")
@@ -344,3 +344,23 @@ def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(
     assert "secret@" not in printed
     assert not (folder / "mtdlab.db").exists()
     assert not (folder / "shared").exists()
+
+
+def test_a_baseline_of_a_program_is_other_values_of_its_settings(
+    folder: Path, run: Command
+) -> None:
+    (folder / "own.yaml").write_text(STUDY + "baseline: {rate: 10.0, name: theirs}\n")
+    printed = run(SWEEP)
+    assert "complete: 6 of 6 trials done" in printed.stdout
+    assert "best trial by accuracy: 4, accuracy 53.50" in printed.stdout
+    # always 7.5 above the best of the search
+    assert (
+        "Baseline, rate 10, name theirs: +7.50 points against the configuration" in printed.stdout
+    )
+    study = load_study("own")
+    assert study.trials["score"].tolist() == [51.0, 52.5, 52.0, 53.5]
+    assert study.baseline is not None
+    assert study.baseline.trials["score"].tolist() == [60.0, 61.0]
+    fields = json.loads(run(f"{SWEEP} --json").stdout)
+    assert fields["baseline"]["difference"]["mean"] == pytest.approx(7.5)
+    assert json.loads(run("show own 2 --json").stdout)["role"] == "baseline"
