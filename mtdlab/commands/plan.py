@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from analysis.data.runs import format_mtd
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     find_costs,
@@ -157,7 +156,7 @@ def describe_baseline(spec: "StudySpec") -> str:
     if spec.baseline is not None:
         return f"baseline {in_list(spec.baseline)}"
     text = suggest_baseline(spec)
-    return text and f"baseline {text}"
+    return text and textwrap.fill(f"baseline {text}", _WIDTH, subsequent_indent=10 * " ")
 
 
 def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
@@ -296,6 +295,8 @@ def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
 
 def _describe_tested(power: dict[str, Any]) -> list[str]:
     """What the peak is at the levels that are tested, where its top lies between them."""
+    from analysis.data.runs import format_mtd
+
     tested = power["tested"]
     if tested["above_ends"] > 0.995 * power["effect"]:
         return []

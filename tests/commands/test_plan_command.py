@@ -83,10 +83,10 @@ def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: 
         "MTD 132, 138, 208, 328 are beyond the run: they take no part in the verdict on MTD "
         "unless beyond_run is keep.",
     )
-    assert found.design["power"]["seeds"][0]["levels"] == 2
+    assert found.design["power"]["needs"][0]["levels"] == 2
     path.write_text(BEYOND + "beyond_run: keep\n")
     kept = plan(path, storage=url, measure=False)
-    assert kept.design["power"]["seeds"][0]["levels"] == 6
+    assert kept.design["power"]["needs"][0]["levels"] == 6
     assert kept.design["specification"]["beyond_run"] == "keep"
     assert kept.design["specification"]["sha256"] != found.design["specification"]["sha256"]
 

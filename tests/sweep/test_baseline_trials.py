@@ -127,6 +127,7 @@ study: a
 trainer: {steps: 4}
 search: {ema_decay: [0.5, 0.8, 0.95]}
 until: {decided: true, max_seeds: 3, looks: [2, 3]}
+beyond_run: keep
 """
 
 

@@ -177,13 +177,13 @@ def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
     halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
     halves[int(trials["mtd"].argmax())] = 1000.0
     page = write(probed(build_study(trials), halves), tmp_path)
-    assert '<h2 id="history">Measured history</h2>' in page
+    assert '<h2 id="history">' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
     assert "The median half-life is 10." in page
     highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
     assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
-    assert '<figure id="figure-history">' in page
+    assert '<figure id="figure-history" class=main>' in page
     tables = tmp_path / "tables"
     assert len(pd.read_csv(tables / "trials_half_life.csv")) == 16
     assert len(pd.read_csv(tables / "half_life.csv")) == 8
