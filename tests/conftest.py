@@ -129,7 +129,10 @@ def figures_not_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Figures are not even composed: for tests of commands, which have pages as a result."""
-    monkeypatch.setattr("analysis.report.drawing._compose", lambda *_, **__: Figure())
+    # the size of a main figure, by which the first screen is laid out
+    monkeypatch.setattr(
+        "analysis.report.drawing._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
+    )
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_one_seed_draws_no_band(ax: Axes) -> None:
     assert len(ax.collections) == 1
 
 
-def test_a_band_far_wider_than_the_points_is_cut_and_says_so(ax: Axes) -> None:
+def test_a_band_far_wider_than_the_points_is_stated_and_not_drawn(ax: Axes) -> None:
     trials = make_trials(decays=(0.85,), times=(1, 8))
     trials["score"] = 70 + trials["seed"] / 10 + trials["mtd"] / 100
     lowest, highest = trials["score"].min(), trials["score"].max()
@@ -69,7 +69,7 @@ def test_a_band_far_wider_than_the_points_is_cut_and_says_so(ax: Axes) -> None:
     figures.draw_mtd_curve(curve.assign(low=60.0, high=80.0), ax, **options)
     low, high = ax.get_ylim()
     assert 69 < low < lowest < highest < high < 71.5
-    assert "95 % CI, cut: 60 to 80" in ax.get_legend_handles_labels()[1]
+    assert "95 % CI 60 to 80, not drawn" in ax.get_legend_handles_labels()[1]
 
 
 def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes) -> None:
@@ -108,7 +108,8 @@ def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
         drawing.panels[0][1](ax)
         figure.draw_without_rendering()
     legend = ax.get_legend()
-    assert any(", cut: " in text.get_text() for text in legend.get_texts())
+    assert any(text.get_text().endswith(", not drawn") for text in legend.get_texts())
+    assert not any(each.get_label() == "95 % CI" for each in ax.collections)
     line = labelled_line(ax, "SimCSE (no MTD)")
     np.testing.assert_array_equal(line, [[0, score], [1, score]])
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
@@ -137,8 +138,39 @@ def test_the_paired_curve_has_a_line_at_zero(ax: Axes) -> None:
         each for each in ax.collections if each.get_label() == "indistinguishable from the best"
     ]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
-    bars = [each for each in ax.containers if each.get_label() == "level"]
+    bars = [each for each in ax.containers if each.get_label() == "level, 95 % CI"]
     np.testing.assert_array_equal(bars[0].lines[0].get_xydata(), curve[["mtd", "mean"]])
+
+
+def test_bars_that_are_far_wider_than_the_means_are_stated_and_not_drawn(ax: Axes) -> None:
+    means = pd.DataFrame({"mtd": [5.0, 10.0, 20.0], "mean": [-1.0, 1.0, 0.0]})
+    wide = means.assign(low=means["mean"] - 40, high=means["mean"] + 40)
+    figures.draw_paired_curve(wide, ax, smooth=wide[:0], optimal=[10.0])
+    entries = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert entries == ["indistinguishable from the best", "level", "95 % CI -41 to 41, not drawn"]
+    assert len(ax.collections) == 1  # the ring
+    shared = figures.new_figure(1, 1, width=4, height=3)[1][0]
+    figures.draw_paired_curve(wide, shared, smooth=wide[:0], optimal=[], limits=(-50, 50))
+    assert shared.get_ylim() == (-50, 50)
+    assert "level, 95 % CI" in [text.get_text() for text in shared.get_legend().get_texts()]
+
+
+def test_divisions_of_mtd_are_a_line_each_with_bars(ax: Axes) -> None:
+    cells = pd.DataFrame(
+        {
+            "ema_decay": [0.9, 0.5, 0.5, 0.9],
+            "mtd": [26.0, 18.0, 6.0, 14.0],
+            "mean": [30.0, 28.0, 31.0, 33.0],
+        }
+    )
+    bars = cells.assign(within_low=cells["mean"] - 1, within_high=cells["mean"] + 2)
+    figures.draw_divisions(bars, ax, name="score (points)")
+    first, second = (found.lines for found in ax.containers)
+    np.testing.assert_array_equal(first[0].get_xydata(), [[6, 31], [18, 28]])
+    np.testing.assert_array_equal(second[0].get_xydata(), [[14, 33], [26, 30]])
+    segments = second[2][0].get_segments()
+    np.testing.assert_array_equal(segments, [[[14, 32], [14, 35]], [[26, 29], [26, 32]]])
+    assert [text.get_text() for text in ax.texts] == ["η 0.5", "η 0.9"]
 
 
 def test_each_batch_size_has_its_line_and_one_colour_in_all_panels() -> None:
@@ -246,8 +278,10 @@ def test_seed_differences_are_the_best_level_less_each_end() -> None:
     for end in (first, last):
         shown = differences.loc[differences["end"] == end].set_index("seed")["difference"]
         assert shown.to_dict() == pytest.approx((scores[best] - scores[end]).to_dict())
-    assert "MTD 8.67 scores higher than MTD 7.67 in 3 of 3 seeds" in " ".join(
-        score_topic.describe(info)
+    above = (scores[best] > scores[first]).sum(), (scores[best] > scores[last]).sum()
+    assert score_topic.describe(info)[1] == (
+        f"MTD 8.67 scores higher than MTD 7.67 in {above[0]} of 3 seeds and than MTD 14.7 in "
+        f"{above[1]} of 3 seeds."
     )
 
 
@@ -337,7 +371,7 @@ def test_many_points_are_drawn_as_pixels() -> None:
     assert "data:image/png;base64" in svg
 
 
-def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> None:
+def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_left_out() -> None:
     table = pd.DataFrame(
         {
             "structure": ["a"] * 3 + ["b"] * 3,
@@ -349,8 +383,8 @@ def test_structures_that_coincide_are_both_to_be_seen_and_wide_bands_cut() -> No
     )
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
     figures.draw_structures(table, ax, value="mean", label="score")
-    lower, upper = ax.get_lines()
+    lower, upper, _ = ax.get_lines()
     assert (lower.get_linestyle(), upper.get_linestyle()) == ("-", "--")
     assert lower.get_markersize() > upper.get_markersize()
-    assert ax.get_ylim() == (-20, 60)  # 1.5 times the 20 points between the means on both sides
-    assert "95 % CI, cut: -100 to 110" in ax.get_legend_handles_labels()[1]
+    assert ax.get_ylim() == (0, 40)  # half of the 20 points between the means on both sides
+    assert "95 % CI -100 to 110, not drawn" in ax.get_legend_handles_labels()[1]

@@ -51,6 +51,18 @@ def test_cells_are_written_to_be_read() -> None:
     assert [column.numeric for column in table.columns] == [True, True, False]
 
 
+def test_counts_that_are_the_same_in_all_rows_stand_in_the_caption() -> None:
+    frame = pd.DataFrame({"mtd": [5, 6], "n": [4, 4], "seeds": [4, 4], "mean": [1.0, 2.0]})
+    table = make_table(frame, caption="Means.")
+    assert [column.label for column in table.columns] == ["MTD", "mean"]
+    assert table.caption == "Means. Each row: 4 seeds."
+    several = make_table(frame.assign(n=8), caption="Means.")
+    assert several.caption == "Means. Each row: 8 trials, 4 seeds."
+    uneven = make_table(frame.assign(n=[4, 3], seeds=[4, 3]), caption="Means.")
+    assert [column.label for column in uneven.columns] == ["MTD", "seeds", "mean"]
+    assert uneven.caption == "Means."
+
+
 def test_words_and_numbers() -> None:
     assert count(1, "run") == "1 run"
     assert count(1200, "run") == "1,200 runs"

@@ -87,6 +87,63 @@ def test_the_first_screen_answers(
     assert "NaN" not in page.locator("body").inner_text()
 
 
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A study of which much limits the answer, with a known commit."""
+    frame = make_trials(times=(2,), decays=(0.5, 0.85, 0.9), seeds=range(4))
+    frame = frame.assign(steps=160, best_step=160.0, select_on="test")
+    frame.loc[3, "state"] = "PRUNED"
+    facts = {"corpus": "builtin", "encoder": "builtin", "versions": "python 3.11 (commit ab12)"}
+    study = dataclasses.replace(build_study(frame), facts=facts, sampler="tpe")
+    return write(study, tmp_path_factory.mktemp("crowded")).page.as_uri()
+
+
+def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
+    open_page: OpenPage, crowded: str
+) -> None:
+    page = open_page(crowded, 1440, 900)
+    assert_on_the_first_screen(page, [".verdict", ".lead", ".advice", ".facts pre"])
+    boxes = [page.locator(part).bounding_box() for part in (".verdict", ".lead", ".advice")]
+    answer, figure, advice = (box for box in boxes if box is not None)
+    assert figure["x"] >= answer["x"] + answer["width"]
+    assert figure["y"] == answer["y"]
+    assert advice["y"] >= figure["y"] + figure["height"]
+    sizes = page.locator("header p, header h1, header b, header li").evaluate_all(
+        "all => all.map(each => parseFloat(getComputedStyle(each).fontSize))"
+    )
+    assert sorted(sizes)[-1] > 2 * sorted(sizes)[-2]
+    assert page.locator(".effect b").count() == 1
+    commands = page.locator(".facts pre").inner_text().splitlines()
+    assert commands == ["git checkout ab12 && pip install .", SWEEP]
+
+
+def test_a_phone_shows_the_answer_then_the_figure_then_the_advice(
+    open_page: OpenPage, crowded: str
+) -> None:
+    page = open_page(crowded, 390, 844)
+    boxes = [page.locator(part).bounding_box() for part in (".verdict", ".lead", ".advice")]
+    tops = [box["y"] for box in boxes if box is not None]
+    assert tops == sorted(tops)
+    assert len(set(tops)) == 3
+
+
+def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
+    open_page: OpenPage, crowded: str
+) -> None:
+    page = open_page(crowded, 1440, 900)
+    caveats = page.locator(".caveats li").all_inner_texts()
+    assert caveats == [
+        "Only ema_decay varies: its effect and that of MTD cannot be told apart.",
+        "Checkpoints were chosen on the TEST pairs, so the scores are too high.",
+        "The training text and the evaluation pairs are synthetic (the built-in data set).",
+    ]
+    notes = page.locator(".notes li").all_inner_texts()
+    assert len(notes) > 5
+    assert [sum(note.startswith(caveat) for note in notes) for caveat in caveats] == [1, 1, 1]
+    page.get_by_role("link", name="What this does not show").first.click()
+    assert page.evaluate("location.hash") == "#limits"
+
+
 @pytest.mark.parametrize("kind", ["program", "table", "means", "studies"])
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_of_every_kind_of_page_has_its_facts(
