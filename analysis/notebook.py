@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.data.cells import Scale, naming, read_cells
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import StudyFrames
 from analysis.data.run_tables import build_study
 
@@ -60,6 +61,7 @@ def read_run_table(
     score: str = "score",
     columns: Mapping[str, str] | None = None,
     scale: Scale | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> Study:
     """The runs of a CSV or Parquet file as a study, a row per run.
 
@@ -73,7 +75,10 @@ def read_run_table(
         columns: mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
             x 100. By default they are fractions if all of them lie between -1 and 1.
+        beyond_run: "keep" for a verdict that compares levels of MTD beyond the run too: of which
+            more than 10 % of the initial weights remain, or whose K/N exceeds half of the steps. A
+            table that has no column steps tells of none.
     """
     with naming(path := Path(path)):
-        found = build_study(read_cells(path), path, score, columns or {}, scale)
+        found = build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
     return Study(**{field.name: getattr(found, field.name) for field in fields(found)})

@@ -136,6 +136,7 @@ class StudyFrames:
             saved model; empty where none was recorded: then it was the metric.
         model: where the best trial's model was last saved: trial (its number), host (name of the
             machine) and folder there; empty where it is not recorded.
+        beyond_run: whether levels of MTD beyond the run take part in the verdict.
         load_items: reads `items`, which are large and needed by few.
     """
 
@@ -159,6 +160,7 @@ class StudyFrames:
     looks: pd.DataFrame = field(default_factory=lambda: empty(LOOK_COLUMNS))
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
+    beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
     load_items: Callable[[], ItemScores | None] = no_items
 
     @cached_property

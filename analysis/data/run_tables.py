@@ -27,6 +27,7 @@ from analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, Setting, StudyFrames
 from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
@@ -336,6 +337,7 @@ def open_table(
     score: str = "score",
     columns: Mapping[str, str] | None = None,
     scale: Scale | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> StudyFrames | LevelMeans:
     """Read runs as a study, or level means if the file has columns mtd, mean, low, high.
 
@@ -345,11 +347,16 @@ def open_table(
         cells = read_cells(path)
         if is_level_means(cells):
             return read_level_means(cells, path, scale)
-        return build_study(cells, path, score, columns or {}, scale)
+        return build_study(cells, path, score, columns or {}, scale, beyond_run)
 
 
 def build_study(
-    cells: pd.DataFrame, path: Path, score: str, stated: Mapping[str, str], scale: Scale | None
+    cells: pd.DataFrame,
+    path: Path,
+    score: str,
+    stated: Mapping[str, str],
+    scale: Scale | None,
+    beyond_run: BeyondRun,
 ) -> StudyFrames:
     """The study of a table of runs; see `analysis.read_run_table`."""
     named = dict(stated) if score == "score" else {**stated, "score": score}
@@ -369,17 +376,25 @@ def build_study(
         facts=_list_facts(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
         settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
-        command=_command(path, score, stated, scale),
+        command=_command(path, score, stated, scale, beyond_run),
+        beyond_run=beyond_run,
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
     )
 
 
-def _command(path: Path, score: str, stated: Mapping[str, str], scale: Scale | None) -> str:
+def _command(
+    path: Path,
+    score: str,
+    stated: Mapping[str, str],
+    scale: Scale | None,
+    beyond_run: BeyondRun,
+) -> str:
     """The command that reads the table."""
     words = ["mtdlab", "report", "--table", str(path)]
     words += ["--score", score] if score != "score" else []
     words += [word for pair in stated.items() for word in ("--column", "=".join(pair))]
-    return shlex.join([*words, *(("--scale", scale) if scale else ())])
+    words += ["--scale", scale] if scale else []
+    return shlex.join([*words, *(["--beyond-run", beyond_run] if beyond_run != BEYOND_RUN else [])])
 
 
 def _list_facts(table: RunTable, path: Path, rule: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Selection of runs: completed, with an MTD, without one; which hyperparameters varied."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ MTD_DECIMALS = 3
 _SHOWN_DECIMALS = 1
 # Below it one decimal does not tell the levels of a study apart.
 _SMALL = 10
+_MOST_NAMED = 6
 
 
 def round_mtd(distance: float) -> float:
@@ -26,6 +27,15 @@ def round_mtd(distance: float) -> float:
 def format_mtd(distance: float) -> str:
     """An MTD as text, such as 41.3, 12 or 7.67; a dash for one that is not finite."""
     return f"{round_mtd(distance):.10g}" if np.isfinite(distance) else "–"
+
+
+def name_levels(distances: Iterable[float]) -> str:
+    """MTD 5, 8 and so on; of many levels the lowest and the highest."""
+    levels = sorted(set(distances))
+    if len(levels) > _MOST_NAMED:
+        low, high = format_mtd(levels[0]), format_mtd(levels[-1])
+        return f"{len(levels)} levels of MTD from {low} to {high}"
+    return f"MTD {', '.join(format_mtd(level) for level in levels)}"
 
 
 def completed_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":

@@ -28,7 +28,7 @@ FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 1
 _TEXTS = ("name", "metric", "planned", "sampler", "study_file", "command", "facts", "methods")
-_FIELDS = (*_TEXTS, "description", "select_by", "model")
+_FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
 
 
 class StoredFramesError(ValueError):

@@ -1,7 +1,8 @@
 """Comparison of a study with a published experiment: a table of means, and paired differences.
 
 Differences between rows use seeds as blocks. Their intervals are simultaneous over all pairs of
-rows, because the pairs reported are chosen on the same scores.
+rows, because the pairs reported are chosen on the same scores, and cover the sampling of evaluation
+items where every compared run has them.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,16 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from analysis.data.defaults import LEVEL
 from analysis.data.frames import Settings
+from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, varied_settings
 from analysis.data.settings import with_defaults
 from analysis.data.tasks import STS
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.inference.intervals import Estimate, summarise
-from analysis.inference.pairing import complete_block
+from analysis.inference.intervals import Estimate, estimate, summarise
+from analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
 from analysis.inference.shapes import compare_columns
 from analysis.measures import Floats
 from analysis.statistics.training import can_collapse
@@ -123,7 +124,7 @@ _LEAST_SHARED = 5
 """Rows that a slope on the published scores needs."""
 PUBLISHED_ERROR = 0.5
 """Standard error in points of a published score, which is of one run or the mean of few."""
-_RESULT = ["n", "seeds", "mean", "low", "high", "published"]
+_RESULT = ["n", "seeds", "mean", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ class Comparison:
     Attributes:
         runs: the runs of the table, with the columns `experiment.by`.
         table: the score at each value of the experiment's settings: the columns `experiment.by`, n,
-            seeds, mean, low, high and published, NaN where the paper has no such row and for runs
-            of another method; then the mean of `experiment.measured` if there is any.
+            seeds, mean, low, high, items and published, NaN where the paper has no such row and for
+            runs of another method; then the mean of `experiment.measured` if there is any.
         labels: of those columns `experiment.by` that have one.
         others: other settings that vary between these runs; the means are over them.
         left_out: number of runs not in the table, see `balance_runs`.
@@ -151,6 +152,8 @@ class Comparison:
         differs: conditions of the published runs that these runs do not meet, with the values here.
         paired: mean score of each seed (index) at each row of the table (columns), as a complete
             block; empty unless balanced.
+        items: evaluation items whose sampling the differences and the slope cover; 0: they hold for
+            these items.
         spread: the best of these rows less the worst.
         paper_gap: the best row less the row that is best in the paper, of those with a published
             value; None if the runs differ from the published ones. Both are None without two seeds.
@@ -167,6 +170,7 @@ class Comparison:
     balanced: bool
     differs: Mapping[str, tuple[float | str, ...]]
     paired: pd.DataFrame
+    items: int
     spread: Gap | None
     paper_gap: Gap | None
     slope: Estimate | None
@@ -182,32 +186,43 @@ def find_top(values: pd.Series) -> int:
     return int(values.index.to_numpy()[values.to_numpy().argmax()])
 
 
-def _gap(scores: pd.DataFrame, above: int, below: int) -> Gap | None:
+def _gap(scores: pd.DataFrame, items: Floats | None, above: int, below: int) -> Gap | None:
     if above == below or len(scores) < 2:
         return None
     high, low = (scores.columns == row for row in (above, below))
-    found = compare_columns(scores.to_numpy(dtype=np.float64), int(low.argmax()), 1 - LEVEL)
+    values = scores.to_numpy(dtype=np.float64)
+    found = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
     return Gap(above, below, Estimate(*found.differences[high.argmax()].tolist()))
 
 
-def estimate_slope(scores: Floats, published: Floats) -> Estimate:
+def estimate_slope(scores: Floats, published: Floats, items: Floats | None = None) -> Estimate:
     """Slope of scores (S, R) on published ones (R,), averaged over seeds.
 
     Errors in the published scores, of standard deviation `PUBLISHED_ERROR`, make the slope of least
     squares too small; it is divided by the share of their scatter that is not error, at least 0.2
-    (Fuller 1987, section 1.2). The t interval counts seeds and these errors, with degrees of
-    freedom after Satterthwaite.
+    (Fuller 1987, section 1.2). The t interval counts seeds, these errors and the evaluation items.
+    `items` is the covariance of the rows' effects due to the items, (R, R) in points squared; None:
+    not counted.
     """
     centred = published - published.mean()
     squares, rows = float(centred @ centred), len(centred)
     error = PUBLISHED_ERROR**2
     kept = max(1 - (rows - 1) * error / squares, 0.2)
-    slopes = scores @ centred / squares / kept
-    mean, of_seeds = float(slopes.mean()), float(slopes.var(ddof=1)) / len(slopes)
-    of_published = mean**2 * error / squares * (2 - kept) / kept**2
-    freedom = (of_seeds + of_published) ** 2 / max(of_seeds**2 / (len(slopes) - 1), 1e-24)
-    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
-    return Estimate.around(mean, float(quantile * np.sqrt(of_seeds + of_published)))
+    weights = centred / squares / kept
+    slopes = scores @ weights
+    of_published = float(slopes.mean()) ** 2 * error / squares * (2 - kept) / kept**2
+    of_items = 0.0 if items is None else float(weights @ items @ weights)
+    return estimate(slopes, of_items=of_published + of_items)
+
+
+def _slope(scores: pd.DataFrame, items: Floats | None, published: pd.Series) -> Estimate | None:
+    """`estimate_slope` over the rows that are published; None with too few rows or seeds."""
+    values = published.to_numpy(dtype=np.float64)
+    if len(values) < _LEAST_SHARED or len(scores) < 2 or not np.ptp(values):
+        return None
+    at = scores.columns.get_indexer(published.index)
+    known = None if items is None else items[np.ix_(at, at)]
+    return estimate_slope(scores.to_numpy(dtype=np.float64)[:, at], values, known)
 
 
 def compare(
@@ -215,12 +230,14 @@ def compare(
     experiment: Experiment,
     settings: Settings,
     *,
+    items: ItemScores | None = None,
     curves: pd.DataFrame | None = None,
     width: int | None = None,
 ) -> Comparison | None:
     """The comparison of a study with an experiment; None if no setting of it varies.
 
     Args:
+        items: `StudyFrames.items`, whose sampling intervals cover where every run has them.
         curves: `StudyFrames.curves`, for `experiment.measured`.
         width: dimension of the study's encoder, to which published widths are scaled; None if not
             known: then no width is matched.
@@ -230,23 +247,22 @@ def compare(
         return None
     runs, balanced = balance_runs(every, experiment, settings)
     by, differs = list(experiment.by), find_differing(runs, experiment)
-    table = join_published(summarise(runs, by=by), experiment, width)[[*by, *_RESULT]]
+    table = join_published(summarise_scores(runs, by=by, items=items), experiment, width)
+    table = table[[*by, *_RESULT, "items", "published"]]
     if "method" in differs:
         table["published"] = np.nan
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
     scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
+    covariance = cell_covariance(placed, paired, "row", items)
     means, published = paired.mean(), table["published"][paired.columns].dropna()
     spread = paper_gap = slope = None
     if len(means) > 1:
-        spread = _gap(paired, find_top(means), find_top(-means))
+        spread = _gap(paired, covariance, find_top(means), find_top(-means))
     if len(published) > 1 and not differs:
         here = find_top(means[published.index])
-        paper_gap = _gap(paired, here, find_top(published))
-        values = paired[published.index].to_numpy(dtype=np.float64)
-        centred = (published - published.mean()).to_numpy(dtype=np.float64)
-        if len(published) >= _LEAST_SHARED and len(values) > 1 and centred.any():
-            slope = estimate_slope(values, centred)
+        paper_gap = _gap(paired, covariance, here, find_top(published))
+        slope = _slope(paired, covariance, published)
     if experiment.measured and curves is not None and len(curves):
         name = experiment.measured
         measured = runs["number"].map(curves.groupby("number")[name].mean())
@@ -263,6 +279,7 @@ def compare(
         balanced=balanced,
         differs=differs,
         paired=paired,
+        items=items.values.shape[1] if items is not None and covariance is not None else 0,
         spread=spread,
         paper_gap=paper_gap,
         slope=slope,
@@ -290,4 +307,4 @@ def compute_experiment_tasks(comparison: Comparison, scores: pd.DataFrame) -> pd
     long = published.melt(by, tasks, var_name="task", value_name="published")
     joined = summarise(runs, by=[*by, "task"]).merge(long, on=[*by, "task"], how="left")
     order = joined["task"].map(STS.index).sort_values(kind="stable").index
-    return joined.loc[order, [*by, "task", *_RESULT]].reset_index(drop=True)
+    return joined.loc[order, [*by, "task", *_RESULT, "published"]].reset_index(drop=True)

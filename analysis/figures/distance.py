@@ -3,7 +3,7 @@
 `name` is that of the vertical axis.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -144,12 +144,25 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
 
 
 def draw_mtd_curve(
-    curve: pd.DataFrame, ax: Axes, *, runs: pd.DataFrame, value: str, name: str
+    curve: pd.DataFrame,
+    ax: Axes,
+    *,
+    runs: pd.DataFrame,
+    value: str,
+    name: str,
+    beyond: Collection[float] = (),
 ) -> None:
-    """The mean at each MTD with its interval, `compute_mtd_curve`, and the `value` of every run."""
+    """The mean at each MTD with its interval, `compute_mtd_curve`, and the `value` of every run.
+
+    `beyond` are levels to be marked as beyond the run.
+    """
     draw_runs(runs, ax, value=value)
     labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
     draw_curve(curve, ax, label="mean over seeds", labels=labels)
+    marked = curve[curve["mtd"].isin(beyond)]
+    if len(marked):
+        cross: dict[str, Any] = {"marker": "x", "s": 90, "color": INK, "linewidths": 2, "zorder": 6}
+        ax.scatter(marked["mtd"], marked["mean"], label="beyond the run", **cross)
     keep_points_in_view(curve, runs[value], ax)
     label_mtd_axis(ax, curve["mtd"])
     if value == "score":

@@ -135,7 +135,9 @@ class Blocks:
         # 0 for a level that only connects two parts of the table: its runs are fitted exactly
         self.level_freedom = np.maximum(left, _LEAST_FREEDOM)
         self._kept = levels_kept(weight.shape[1])
-        self._polynomials = _polynomials(places, weight.shape[1])
+        self._polynomials = np.zeros((0, weight.shape[1]))
+        if places is not None:
+            self._polynomials = polynomials(places)
         self._curve_freedom = np.maximum(self._count_curves(), _LEAST_FREEDOM)
         self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
         self._bias = 1.0
@@ -287,13 +289,20 @@ class Blocks:
         return scaled, np.broadcast_to(np.maximum(freedom, _LEAST_FREEDOM), scaled.shape)
 
 
-def _polynomials(places: Floats | None, levels: int) -> Floats:
-    """Orthonormal polynomials of degree 1 and 2 over the levels' places, (D, L)."""
-    if places is None:
-        return np.zeros((0, levels))
-    scaled = (places - places.mean()) / np.ptp(places)
-    powers = np.vander(scaled, min(_DEGREE, levels - 1) + 1, increasing=True)
-    return np.asarray(np.linalg.qr(powers)[0][:, 1:].T)
+def polynomials(places: Floats, points: Floats | None = None) -> Floats:
+    """Polynomials of degree 1 and 2 that are orthonormal over the levels' places, (D, L).
+
+    At those places, or at other points (L',): (D, L').
+    """
+    degree = min(_DEGREE, len(places) - 1)
+
+    def powers(at: Floats) -> Floats:
+        return np.vander((at - places.mean()) / np.ptp(places), degree + 1, increasing=True)
+
+    basis, weights = np.linalg.qr(powers(places))
+    if points is not None:
+        basis = np.linalg.solve(weights.T, powers(points).T).T
+    return np.asarray(basis[:, 1:].T)
 
 
 def _freedom(variance: Floats, spread: Floats) -> Floats:

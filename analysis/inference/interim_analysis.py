@@ -13,7 +13,8 @@ Letters: K looks, G nodes of the integration.
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,9 +23,10 @@ import scipy
 from numpy.typing import ArrayLike
 from scipy import special
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import StudyFrames
 from analysis.data.items import ItemScores
-from analysis.inference.verdict import Verdict, compute_verdict
+from analysis.inference.verdict import OverLooks, Verdict, compute_verdict
 from analysis.measures import Floats
 
 Spending = Literal["obrien-fleming", "pocock", "linear"]
@@ -192,16 +194,20 @@ def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: fl
     return float(spent) + paths.exceed(float(-special.ndtri(p_value)), fractions[look - 1])
 
 
-def p_over_looks(study: StudyFrames) -> float:
-    """`find_p_over_looks` of a study's last look; NaN without one, or where nothing was tested."""
+def over_looks_of(study: StudyFrames) -> OverLooks | None:
+    """What holds over all looks of a study; None for one whose verdict is computed once."""
     planned = list(study.plans[-1].values["looks"]) if study.plans else []
-    if not len(study.looks) or len(study.looks) > len(planned):
-        return math.nan
+    taken = len(study.looks)
+    if len(planned) < 2 or taken > len(planned):
+        return None
+    found = OverLooks(len(planned), taken, 1 - study.alpha, math.nan, is_early=False)
+    if not taken:
+        return found
     last = study.looks.iloc[-1]
-    if not last["p_value"] > 0:
-        return math.nan
-    alpha = float(study.plans[-1].values["alpha"])
-    return find_p_over_looks(float(last["p_value"]), planned, int(last["look"]), alpha)
+    is_early = last["decision"] == "decided" and taken < len(planned)
+    p_value = float(last["p_value"])
+    over = find_p_over_looks(p_value, planned, taken, study.alpha) if p_value > 0 else math.nan
+    return replace(found, p_value=over, is_early=is_early)
 
 
 def judge_look(
@@ -212,6 +218,7 @@ def judge_look(
     alpha: float,
     margin: float,
     is_last: bool,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> LookResult:
     """Whether a study ends at this look, whose nominal significance level is alpha.
 
@@ -220,13 +227,14 @@ def judge_look(
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
     """
-    verdict = compute_verdict(trials, settings, items=items, level=1 - alpha, margin=margin)
+    judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
+    verdict = judge(items=items, level=1 - alpha)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     return LookResult(
         verdict.verdict,
         None if math.isnan(p_value) else p_value,
         _decide(verdict, is_last=is_last),
-        compute_verdict(trials, settings, level=LEADING_LEVEL, margin=margin).optimal_range,
+        judge(level=LEADING_LEVEL).optimal_range,
     )
 
 

@@ -47,12 +47,29 @@ class Estimate:
 UNKNOWN = Estimate(math.nan)
 
 
-def estimate(values: Floats, level: float = LEVEL) -> Estimate:
-    """Mean and t interval of one value per seed, (S,); NaN bounds for one seed."""
-    mean = float(values.mean())
-    if len(values) < 2:
+def estimate(
+    values: Floats, level: float = LEVEL, *, of_items: float = 0.0, freedom: float = math.inf
+) -> Estimate:
+    """Mean and t interval of one value per seed, (S,); NaN bounds for one seed.
+
+    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by
+    1 + 4 / (S - 1) and at least S - 1: where that variance is small by chance there would be too
+    many (3 seeds and 3,000 items: coverage 91 % without, 95 % with the weight).
+
+    Args:
+        of_items: variance of the mean due to what all seeds share, as the evaluation items.
+        freedom: degrees of freedom of that variance.
+    """
+    mean, seeds = float(values.mean()), len(values)
+    if seeds < 2:
         return Estimate(mean)
-    return Estimate.around(mean, float(half_width(values.std(ddof=1), len(values), level)))
+    of_seeds = float(values.var(ddof=1)) / seeds
+    spread = (1 + 4 / (seeds - 1)) * of_seeds**2 / (seeds - 1) + of_items**2 / freedom
+    if spread <= 0:
+        return Estimate(mean, mean, mean)
+    total = of_seeds + of_items
+    quantile = special.stdtrit(max(total**2 / spread, seeds - 1), (1 + level) / 2)
+    return Estimate.around(mean, float(quantile * np.sqrt(total)))
 
 
 def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
@@ -60,30 +77,17 @@ def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
     that of the items' common influence; what an item does to a single seed is in the first already.
-    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by
-    1 + 4 / (S - 1) and at least S - 1: where that variance is small by chance there would be too
-    many (3 seeds and 3,000 items: coverage 91 % without, 95 % with the weight). NaN bounds for one
-    seed.
+    NaN bounds for one seed.
 
     Args:
         values: one per seed, (S,), such as paired differences.
         influences: of each item on each value, (S, P), as `analysis.data.items.influences`.
     """
     seeds, items = influences.shape
-    mean = float(values.mean())
-    if seeds < 2:
-        return Estimate(mean)
     common = influences.mean(axis=0)
-    single = ((influences - common) ** 2).sum() / ((seeds - 1) * seeds * items**2)
-    of_items = max(float((common**2).sum() / (items * (items - 1)) - single), 0.0)
-    of_seeds = float(values.var(ddof=1)) / seeds
-    weight = 1 + 4 / (seeds - 1)
-    spread = weight * of_seeds**2 / (seeds - 1) + of_items**2 / (items - 1)
-    if spread <= 0:
-        return Estimate(mean, mean, mean)
-    freedom = max((of_seeds + of_items) ** 2 / spread, seeds - 1)
-    quantile = special.stdtrit(freedom, (1 + LEVEL) / 2)
-    return Estimate.around(mean, float(quantile * np.sqrt(of_seeds + of_items)))
+    single = ((influences - common) ** 2).sum() / (max(seeds - 1, 1) * seeds * items**2)
+    of_items = float((common**2).sum() / (items * (items - 1)) - single)
+    return estimate(values, of_items=max(of_items, 0.0), freedom=items - 1)
 
 
 def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") -> pd.DataFrame:

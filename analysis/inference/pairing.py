@@ -13,11 +13,18 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.defaults import LEVEL
+from analysis.data.beyond_run import BeyondLevel, leave_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.items import ItemScores, influences
 from analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
 from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.intervals import UNKNOWN, Estimate, estimate, estimate_over_items
+from analysis.inference.intervals import (
+    UNKNOWN,
+    Estimate,
+    estimate,
+    estimate_over_items,
+    summarise,
+)
 from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.measures import Floats
 
@@ -76,6 +83,25 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
         return Mean(amount, len(values), 0, estimate(values))
     covered = found.shape[1]
     return Mean(amount, len(values), covered, estimate_over_items(values, found))
+
+
+def summarise_scores(
+    runs: pd.DataFrame, *, by: Sequence[str], items: ItemScores | None
+) -> pd.DataFrame:
+    """`summarise` of the score, with the intervals of `estimate_mean`.
+
+    A row of `runs` has number, seed, score and the columns of `by`. After the columns of
+    `summarise` comes items: how many evaluation items the interval covers; 0: seeds alone.
+    """
+    table = summarise(runs, by=by)
+    if items is None or not len(table):
+        return table.assign(items=0)
+    means = [estimate_mean(group, items) for _, group in runs.groupby(list(by))]
+    return table.assign(
+        low=[mean.estimate.low for mean in means],
+        high=[mean.estimate.high for mean in means],
+        items=[mean.items for mean in means],
+    )
 
 
 @dataclass(frozen=True)
@@ -145,12 +171,14 @@ class LevelScores:
             where they are not counted.
         items: how many are counted.
         runs: the completed runs with an MTD, also those that are not in the table.
+        left_out: the levels beyond the run, which have no runs here.
     """
 
     table: pd.DataFrame
     covariance: Floats | None = None
     items: int = 0
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    left_out: tuple[BeyondLevel, ...] = ()
 
     @property
     def scores(self) -> Floats:
@@ -174,11 +202,15 @@ class LevelScores:
         return self.tests.fit(self.scores)
 
     def without_items(self) -> "LevelScores":
-        return LevelScores(self.table, runs=self.runs)
+        return LevelScores(self.table, runs=self.runs, left_out=self.left_out)
 
 
 def level_scores(
-    trials: pd.DataFrame, settings: Collection[str], items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    items: ItemScores | None = None,
+    *,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> LevelScores:
     """The scores by seed and level of a study's trials.
 
@@ -191,8 +223,9 @@ def level_scores(
         settings: which columns are settings.
         items: `StudyFrames.items`, whose sampling error is counted where every run of the table has
             them, each with scatter.
+        beyond_run: whether levels beyond the run are kept.
     """
-    runs = traced_runs(trials)
+    runs, left_out = leave_out(traced_runs(trials), beyond_run)
     weighted = _weigh_runs(runs, settings)
     products = weighted["score"] * weighted["weight"]
     cells = products.groupby([weighted["seed"], weighted["level"]]).sum()
@@ -203,7 +236,7 @@ def level_scores(
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
     count = items.values.shape[1] if items is not None and covariance is not None else 0
-    return LevelScores(table, covariance, count, runs)
+    return LevelScores(table, covariance, count, runs, left_out)
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:

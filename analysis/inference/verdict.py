@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL, MARGIN
+from analysis.data.beyond_run import BeyondLevel, describe_left_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
 from analysis.data.frames import TRIAL_COLUMNS
 from analysis.data.items import ItemScores
 from analysis.data.runs import format_mtd, traced_runs
@@ -31,6 +32,24 @@ class Lead:
 
 
 @dataclass(frozen=True)
+class OverLooks:
+    """What holds over all looks of a study that could have ended at each of them.
+
+    Attributes:
+        planned: looks; taken: those of them that were taken.
+        confidence: that tests and intervals of all looks hold together.
+        p_value: of the verdict, by stage-wise ordering; NaN where nothing was tested.
+        is_early: whether the verdict ended the study before its last look.
+    """
+
+    planned: int
+    taken: int
+    confidence: float
+    p_value: float
+    is_early: bool
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What a study shows about its score against MTD.
 
@@ -46,13 +65,15 @@ class Verdict:
             set that contains the best level with probability `level`.
         peak_excluded: whether a peak of at least the margin above both ends is excluded.
         seeds, levels: how many are compared.
-        levels_run: how many levels have a score.
+        levels_run: how many levels have a score, those left out among them.
+        left_out: levels beyond the run, which are not compared.
         first, last: lowest and highest level compared, in steps.
         leads: the level with the highest estimate less each other one, from the runner-up to the
             lowest, in points; the intervals are simultaneous over all pairs of levels, so that
             they hold for levels that are chosen by the same scores.
-        level, margin: confidence of tests and intervals; differences below the margin (points) are
-            treated as no difference.
+        level, margin: confidence of tests and intervals, for a look that of this look alone;
+            differences below the margin (points) are treated as no difference.
+        over_looks: what holds over all looks; None for a verdict that is computed once.
         known_errors: whether means with standard errors were compared, without seeds.
         items: evaluation items (graded pairs, queries) whose sampling error is counted: the verdict
             is for items like these; 0: it is for these evaluation data.
@@ -70,6 +91,7 @@ class Verdict:
     seeds: int = 0
     levels: int = 0
     levels_run: int = 0
+    left_out: tuple[BeyondLevel, ...] = ()
     first: float = math.nan
     last: float = math.nan
     leads: tuple[Lead, ...] = ()
@@ -78,6 +100,12 @@ class Verdict:
     for_these: "Verdict | None" = None
     level: float = LEVEL
     margin: float = MARGIN
+    over_looks: OverLooks | None = None
+
+    @property
+    def confidence(self) -> float:
+        """That tests and intervals hold: over all looks, where there are several."""
+        return self.over_looks.confidence if self.over_looks else self.level
 
     @property
     def best_is_inside(self) -> bool:
@@ -97,6 +125,7 @@ def compute_verdict(
     items: ItemScores | None = None,
     level: float = LEVEL,
     margin: float = MARGIN,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> Verdict:
     """Test the shape of the score against MTD and which levels may be the best.
 
@@ -113,14 +142,23 @@ def compute_verdict(
         level: confidence, at least 0.5: the error rate of a peak or a trend is at most about 1 -
             level.
         margin: points (score x 100) below which a difference is treated as no difference.
+        beyond_run: "leave-out" or "keep": whether levels beyond the run are compared. Without the
+            columns that tell them (steps; ema_decay, or queue_size and batch_size) all are.
     """
     if settings is None:
         settings = [str(name) for name in trials if name not in _NO_SETTINGS]
-    return judge_levels(level_scores(trials, settings, items), level=level, margin=margin)
+    levels = level_scores(trials, settings, items, beyond_run=beyond_run)
+    return judge_levels(levels, level=level, margin=margin)
 
 
-def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = MARGIN) -> Verdict:
-    """`compute_verdict` of scores that were tabulated before."""
+def judge_levels(
+    levels: LevelScores,
+    *,
+    level: float = LEVEL,
+    margin: float = MARGIN,
+    over_looks: OverLooks | None = None,
+) -> Verdict:
+    """`compute_verdict` of scores that were tabulated before, at a look of a study or once."""
     if not 0.5 <= level < 1:
         raise ValueError(f"level is {level:g}; a verdict needs at least 0.5, and less than 1")
     if not margin > 0:
@@ -130,9 +168,11 @@ def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = M
         "inconclusive",
         seeds=len(scores) if scores.size else 0,
         levels=len(distance),
-        levels_run=int(merge_levels(levels.runs["mtd"]).nunique()),
+        levels_run=int(merge_levels(levels.runs["mtd"]).nunique()) + len(levels.left_out),
+        left_out=levels.left_out,
         level=level,
         margin=margin,
+        over_looks=over_looks,
     )
     if scores.size:
         found = replace(found, first=float(distance[0]), last=float(distance[-1]))
@@ -144,8 +184,9 @@ def judge_levels(levels: LevelScores, *, level: float = LEVEL, margin: float = M
             found = replace(found, items=levels.items, for_these=of_these)
     elif scores.size:
         found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
-    sentence = write_sentence(found) + _scope(found, describe_conditions(levels.runs))
-    return replace(found, sentence=sentence)
+    scope = _scope(found, describe_conditions(levels.runs))
+    without = f" {describe_left_out(found.left_out)}".rstrip()
+    return replace(found, sentence=write_sentence(found) + without + scope)
 
 
 def _scope(verdict: Verdict, conditions: str) -> str:
@@ -155,7 +196,39 @@ def _scope(verdict: Verdict, conditions: str) -> str:
     covered = "these evaluation data"
     if verdict.items:
         covered = f"evaluation data like these {verdict.items:,} items"
-    return f" This holds for {covered}{conditions and ', '}{conditions}."
+    held = f" This holds for {covered}{conditions and ', '}{conditions}."
+    return " ".join(filter(None, (held, describe_over_looks(verdict))))
+
+
+def describe_over_looks(verdict: Verdict) -> str:
+    """What "over all looks" means, and how an early end biases differences; else empty."""
+    if not (looks := verdict.over_looks):
+        return ""
+    text = (
+        f"Over all looks: the study could end at any of {looks.planned} looks, and intervals made "
+        f"in this way at each of them hold at all together with "
+        f"{100 * looks.confidence:.3g} % confidence."
+    )
+    if looks.is_early:
+        text += (
+            f" The study ended at look {looks.taken}, because differences were large there: they "
+            "tend to be stated too high. mtdlab confirm measures them again with new seeds."
+        )
+    return text
+
+
+def over_all_looks(verdict: Verdict) -> str:
+    """What is written after a confidence or an error rate that is over all looks."""
+    return ", over all looks" if verdict.over_looks else ""
+
+
+def state_p(verdict: Verdict) -> str:
+    """p of the shape, at a look also that over all looks so far; of a flat score none."""
+    p_value = verdict.p_value if verdict.verdict == "peaked" else verdict.p_trend
+    over = verdict.over_looks
+    if over is None or over.taken < 2 or math.isnan(over.p_value):
+        return format_p(p_value)
+    return f"{format_p(p_value)} at this look, {format_p(over.p_value)} over all looks"
 
 
 def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
@@ -198,7 +271,7 @@ def write_sentence(verdict: Verdict) -> str:
                 ends = f" {named}, the ends of the range, may be as good."
         return (
             f"The score {shape} inside the tested range, from MTD {first} to {last} "
-            f"({format_p(verdict.p_value)}). {describe_leads(verdict)}{ends} {_optimal(verdict)}"
+            f"({state_p(verdict)}). {describe_leads(verdict)}{ends} {_optimal(verdict)}"
         )
     if verdict.verdict in ("rising", "falling"):
         return _trend(verdict)
@@ -207,7 +280,7 @@ def write_sentence(verdict: Verdict) -> str:
         return (
             f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
             f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
-            f"α = {1 - verdict.level:.2g}). {describe_leads(verdict)}"
+            f"α = {1 - verdict.confidence:.2g}{over_all_looks(verdict)}). {describe_leads(verdict)}"
         )
     none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
@@ -218,6 +291,8 @@ def write_sentence(verdict: Verdict) -> str:
 
 
 def _nothing_compared(verdict: Verdict) -> str:
+    if verdict.left_out and verdict.levels_run - len(verdict.left_out) < 2:
+        return "Fewer than two levels of MTD are within the run, so none are compared."
     if not verdict.levels_run:
         return "No completed trial with an MTD has a score yet."
     if verdict.levels_run == 1:
@@ -237,7 +312,7 @@ def _trend(verdict: Verdict) -> str:
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
     return (
         f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last} "
-        f"({format_p(verdict.p_trend)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
+        f"({state_p(verdict)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
         f"at least "
         f"{verdict.margin:g} points inside the range {excluded}; MTDs "
         f"{'above' if rising else 'below'} {near} were not tested."
@@ -245,7 +320,8 @@ def _trend(verdict: Verdict) -> str:
 
 
 def _optimal(verdict: Verdict) -> str:
-    levels, confidence = verdict.optimal_range, f"({100 * verdict.level:.3g} % confidence)"
+    levels = verdict.optimal_range
+    confidence = f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict)})"
     if len(levels) == verdict.levels:
         return f"All levels are statistically indistinguishable from the best {confidence}."
     if len(levels) == 1:
@@ -277,21 +353,24 @@ def describe_leads(verdict: Verdict, default: float = math.nan) -> str:
         }
         if named := [role for role, holds in roles.items() if holds]:
             above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
-    return f"{best} is {list_leads(above, verdict.level)}."
+    return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict))}."
 
 
-def list_leads(above: Mapping[str, Estimate], level: float) -> str:
-    """Differences in points with their intervals, by the names of what is exceeded."""
-    texts = [f"{describe_points(size, level)} above {name}" for name, size in above.items()]
+def list_leads(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+    """Differences in points with their intervals, by the names of what is exceeded.
+
+    `over`: what is written after the interval.
+    """
+    texts = [f"{describe_points(size, level, over)} above {name}" for name, size in above.items()]
     return ", and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
-def describe_points(difference: Estimate, level: float) -> str:
-    """A difference in points with its interval, where there is one."""
+def describe_points(difference: Estimate, level: float, over: str = "") -> str:
+    """A difference in points with its interval, where there is one, and `over` after it."""
     if not math.isfinite(difference.low):
         return f"{difference.mean:.2f} points"
     interval = f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}"
-    return f"{difference.mean:.2f} points ({interval})"
+    return f"{difference.mean:.2f} points ({interval}{over})"
 
 
 def format_p(value: float) -> str:

@@ -1,10 +1,13 @@
 """Maximum traceable distance (MTD): age in steps of the oldest weights behind a queue's keys.
 
-Letters: eta EMA decay of the target branch, K queue size, N batch size. Distances are
-counted in training steps. Source: MoCoSE, equations 4 to 10.
+Letters: eta EMA decay of the target branch, K queue size, N batch size, S steps of a run. Distances
+are counted in training steps. Source: MoCoSE, equations 4 to 10.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import overload
 
 import numpy as np
@@ -61,3 +64,60 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     queue, batch = _sizes("queue_size", queue_size, 0), _sizes("batch_size", batch_size, 1)
     distance = np.asarray(trace_limit(ema_decay) + queue / batch)
     return distance if distance.ndim else float(distance)
+
+
+BLOCK = 1_000_000
+"""Steps whose decays are in memory at once."""
+
+
+@dataclass(frozen=True)
+class EmaDecay:
+    """The EMA decay of each step of a run: constant, or a cosine from start to end.
+
+    eta(t) = end - (end - start)(1 + cos(pi t / period)) / 2 (MoCoSE, section 3).
+
+    Attributes:
+        end: None for a constant decay.
+        period: steps from start to end; None: those of the run.
+        shift: t of the first step.
+    """
+
+    start: float
+    end: float | None = None
+    period: int | None = None
+    shift: int = 0
+
+    def trace(self, steps: int) -> float:
+        """The EMA's part of the MTD: the mean of 1/(1 - eta) over the steps of a run.
+
+        A schedule that ends at 1 has no finite mean: then it is that of its start, as the paper
+        labels such runs. Raises ValueError for a decay outside [0, 1).
+        """
+        if self.end in (None, 1):
+            return trace_limit(self.start)
+        return _mean_trace(self, steps)
+
+    def remaining(self, steps: int) -> float:
+        """The share of the initial weights in the target branch after a run's steps.
+
+        The product of the decays: eta^S where it is constant.
+        """
+        return self.start**steps if self.end is None else _product(self, steps)
+
+    def blocks(self, steps: int) -> Iterator[Floats]:
+        """The decays of a run's steps, in order, at most `BLOCK` at once."""
+        end, period = self.start if self.end is None else self.end, self.period or steps
+        for first in range(0, steps, BLOCK):
+            t = np.arange(first, min(first + BLOCK, steps)) + self.shift
+            yield np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
+
+
+# cached, since the points of a grid share a few schedules
+@lru_cache(maxsize=4096)
+def _mean_trace(decay: EmaDecay, steps: int) -> float:
+    return float(sum(np.sum(trace_limit(block)) for block in decay.blocks(steps)) / steps)
+
+
+@lru_cache(maxsize=4096)
+def _product(decay: EmaDecay, steps: int) -> float:
+    return math.prod(float(block.prod()) for block in decay.blocks(steps))

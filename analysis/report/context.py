@@ -17,17 +17,18 @@ from analysis.data.runs import (
 from analysis.data.tasks import LAST, is_own, label_score
 from analysis.experiments.catalogue import EXPERIMENTS
 from analysis.experiments.compare import Comparison, compare
-from analysis.inference.design import seeds_for_verdict
-from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.interim_analysis import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
     compute_smooth,
     level_scores,
+    summarise_scores,
 )
+from analysis.inference.power import Needed, need_for_verdict
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
-from analysis.statistics.curves import compute_cells, compute_score_curve, find_width
+from analysis.statistics.curves import compute_cells, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from analysis.statistics.training import assess_collapse
@@ -45,7 +46,7 @@ class StudyContext:
         traced: completed runs of these with an MTD.
         untraced: all completed runs without one.
         levels: `level_scores` of the curve's trials.
-        curve, cells: `compute_score_curve`, `compute_cells`.
+        curve, cells: `summarise_scores` by MTD, `compute_cells`.
         paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
             blocks, and `compute_smooth`.
         verdict: on its shape, at the error rate and the margin that the study specifies.
@@ -76,7 +77,7 @@ class StudyContext:
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        return compute_score_curve(self.curve_trials, self.study.items)
+        return summarise_scores(self.traced, by=["mtd"], items=self.study.items)
 
     @cached_property
     def collapsed(self) -> pd.DataFrame:
@@ -114,7 +115,7 @@ class StudyContext:
 
     @cached_property
     def levels(self) -> LevelScores:
-        return level_scores(self.curve_trials, self.study.settings, self.study.items)
+        return self._tabulate(self.curve_trials)
 
     @cached_property
     def paired(self) -> pd.DataFrame:
@@ -130,25 +131,34 @@ class StudyContext:
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
-        return level_scores(trials, self.study.settings, self.study.items), alpha
+        return self._tabulate(trials), alpha
+
+    def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
+        study = self.study
+        return level_scores(trials, study.settings, study.items, beyond_run=study.beyond_run)
 
     @cached_property
     def verdict(self) -> Verdict:
         levels, alpha = self._judged
-        return judge_levels(levels, level=1 - alpha, margin=self.study.margin)
+        over_looks = over_looks_of(self.study)
+        margin = self.study.margin
+        return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
 
     @cached_property
-    def seeds_for_verdict(self) -> int | None:
-        """Seeds in all for a verdict with 80 % power; None where there is one, or not known."""
+    def need_for_verdict(self) -> Needed | None:
+        """What a verdict takes with 80 % power; None where there is one, or nothing is known."""
         if self.verdict.verdict != "inconclusive":
             return None
-        return seeds_for_verdict(self._judged[0], self.verdict)
+        return need_for_verdict(self._judged[0], self.verdict)
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        return compute_sufficiency(self.curve_trials, self.study.settings)
+        study = self.study
+        return compute_sufficiency(
+            self.curve_trials, study.settings, items=study.items, beyond_run=study.beyond_run
+        )
 
     @cached_property
     def methods(self) -> pd.DataFrame:
@@ -161,7 +171,12 @@ class StudyContext:
         study = self.study
         found = {
             each.name: compare(
-                study.trials, each, study.settings, curves=study.curves, width=self.width
+                study.trials,
+                each,
+                study.settings,
+                items=study.items,
+                curves=study.curves,
+                width=self.width,
             )
             for each in EXPERIMENTS
         }

@@ -14,9 +14,17 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.interim_analysis import judged_trials, p_over_looks
+from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import Verdict, describe_points, format_p, join_words
+from analysis.inference.verdict import (
+    Verdict,
+    describe_over_looks,
+    describe_points,
+    format_p,
+    join_words,
+    over_all_looks,
+    state_p,
+)
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
@@ -27,6 +35,16 @@ from analysis.report.topics.methods import Methods
 from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
+
+_OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
+_FAMILIES = {
+    "score": _OF_MTD,
+    "sufficiency": _OF_MTD,
+    "methods": "all differences of methods together",
+    "configurations": "all differences of configurations together",
+    "robustness": "the verdicts of all conditions together",
+}
+"""What has the error rate of a page, by the topic of its finding."""
 
 
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
@@ -52,39 +70,39 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         return f"The score {verb} with MTD, {end} tested"
     if verdict.verdict == "flat":
         return f"MTD makes no difference between {first} and {last}"
+    if verdict.levels < 2 and verdict.left_out:
+        return "Inconclusive: fewer than two levels of MTD are within the run"
     if verdict.seeds < 2 and not verdict.known_errors:
         return "Inconclusive: one seed cannot separate MTD from chance"
     return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
 
 
-def describe_certainty(
-    verdict: Verdict, default: float = math.nan, over_looks: float = math.nan
-) -> str:
+def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     """How sure the shape is: the difference to the lowest level, the p value or the margin, n.
 
-    Args:
-        default: the level of the default settings, in steps; NaN where it was not run.
-        over_looks: p of the verdict over several looks; NaN where there was one.
+    `default`: the level of the default settings, in steps; NaN where it was not run.
     """
     found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{format_p(verdict.p_value)} for a peak (multiplicity-adjusted)"
+        found = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
-        found = f"{format_p(verdict.p_trend)} for a trend"
+        found = f"{state_p(verdict)} for a trend"
     elif verdict.verdict == "flat":
         found = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.level):.3g} %)"
+            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         found = "Not tested"
-    if math.isfinite(over_looks) and verdict.verdict in ("peaked", "rising", "falling"):
-        found += f", {format_p(over_looks)} over all looks"
     levels = count(verdict.levels, "level")
+    if verdict.left_out:
+        one = len(verdict.left_out) == 1
+        levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
     others = _describe_others(verdict, default)
     if verdict.known_errors:
         return f"{others}{found}; {levels}, standard errors as given."
-    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}."
+    over = describe_over_looks(verdict)
+    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
 def find_effect(verdict: Verdict) -> Effect | None:
@@ -95,15 +113,17 @@ def find_effect(verdict: Verdict) -> Effect | None:
     role = ", the runner-up" if len(verdict.leads) > 1 else ""
     return make_effect(
         lead.size,
-        verdict.level,
+        verdict.confidence,
         f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
+        over_all_looks(verdict),
     )
 
 
-def make_effect(size: Estimate, level: float, text: str) -> Effect:
+def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
+    """A difference in points as a large number; `over` is written after its interval."""
     interval = ""
     if math.isfinite(size.low):
-        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}"
+        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}{over}"
     return Effect(f"{size.mean:+.2f}", interval, text)
 
 
@@ -114,13 +134,33 @@ def _describe_others(verdict: Verdict, default: float) -> str:
         roles = {"the lowest": place == last, "the default": lead.mtd == default}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
-    return list_above(above, verdict.level)
+    return list_above(above, verdict.confidence, over_all_looks(verdict))
 
 
-def list_above(above: Mapping[str, Estimate], level: float) -> str:
-    """A sentence for each difference, by the name of what is exceeded, and a space after it."""
-    sizes = {name: describe_points(size, level) for name, size in above.items()}
+def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it.
+
+    `over`: what is written after the intervals.
+    """
+    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
     return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
+
+
+def describe_exploratory(topic: str, alpha: float) -> str:
+    """Which tests of a page have its error rate, and that all others are exploratory.
+
+    Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
+    """
+    if not topic:
+        return ""
+    rest = "not adjusted for their number"
+    if topic not in _FAMILIES:
+        return f"All tests and intervals on this page are exploratory: {rest}."
+    rate = alpha if _FAMILIES[topic] == _OF_MTD else 1 - LEVEL
+    return (
+        f"The error rate of {100 * rate:.3g} % is that of {_FAMILIES[topic]}; all other tests and "
+        f"intervals on this page are exploratory: {rest}."
+    )
 
 
 Infos = Mapping[str, Any]
@@ -268,7 +308,8 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     return Finding(
         answer,
-        f"Verdicts by condition: {listed}; "
+        f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, all "
+        f"together at {PERCENT}; "
         f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
         "inconclusive" if "inconclusive" in kinds else "decided",
         "robustness",
@@ -301,8 +342,7 @@ def _distance(context: StudyContext) -> Finding:
     """The shape over MTD; first, where it is so, that MTD is not sufficient."""
     verdict, found = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
-    over_looks = p_over_looks(context.study) if len(context.study.looks) > 1 else math.nan
-    certainty = describe_certainty(verdict, _default_level(context), over_looks)
+    certainty = describe_certainty(verdict, _default_level(context))
     topic, kind = "score", str(verdict.verdict)
     if found is not None and found.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
@@ -349,5 +389,10 @@ def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     trials, _ = judged_trials(context.study, context.curve_trials)
     if context.verdict.seeds and context.verdict.levels > 1:
-        return choose_candidates(trials, context.study.settings, context.verdict)[0].number
-    return _best_trial(completed_runs(context.curve_trials))
+        study, verdict = context.study, context.verdict
+        best, _ = choose_candidates(trials, study.settings, verdict, beyond_run=study.beyond_run)
+        return best.number
+    # one beyond the run only where there is no other
+    is_chosen = context.verdict.left_out and len(context.levels.runs)
+    runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)
+    return _best_trial(runs)

@@ -12,8 +12,8 @@ from analysis.data.runs import (
     varied_settings,
 )
 from analysis.data.settings import format_value
-from analysis.inference.design import MOST_SEEDS
 from analysis.inference.pairing import select_configuration
+from analysis.inference.power import MOST_SEEDS
 from analysis.inference.verdict import join_words
 from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
 from analysis.report.context import StudyContext
@@ -202,7 +202,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     if study.metric == DEV or not dev.notna().all():
         return f"{text}."
     means = runs.assign(dev=dev).groupby(varied, dropna=False)["dev"].transform("mean")
-    top = int(runs.loc[means.idxmax(), "number"])
+    top = int(runs["number"].to_numpy()[means.to_numpy().argmax()])
     if number in select_configuration(runs, study.settings, top)["number"].to_numpy():
         return f"{text}; {DEV} chooses the same."
     other = _list_settings(context, top)
@@ -298,9 +298,16 @@ def _widen(context: StudyContext) -> str:
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     runs_of_seed = completed_runs(context.trials).groupby("seed").size()
     used, settling = len(runs_of_seed), None
-    if finding.topic == "score":
-        settling = context.seeds_for_verdict
-        if min(context.verdict.levels, used) > 1 and not settling:
+    need = context.need_for_verdict if finding.topic == "score" else None
+    if need and need.items:
+        return _step(
+            f"Use more evaluation items or test a wider range of MTD: with the "
+            f"{context.verdict.items:,} items no number of seeds would decide here; it takes at "
+            f"least {need.items:,}"
+        )
+    if need:
+        settling = need.seeds
+        if not settling:
             return _step(
                 f"Test a wider range of MTD: more than {MOST_SEEDS} seeds would be needed to "
                 "decide here"

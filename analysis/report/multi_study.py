@@ -122,7 +122,7 @@ def _recommend(best: pd.Series) -> Recommendation:
         interval = f" ({PERCENT} CI {best['low']:.2f} to {best['high']:.2f})"
     configuration = clean(str(best["setting"])) or "nothing varied"
     settings = {"study": _name(best["study"]), "configuration": configuration}
-    text = f"Mean {best['mean']:.2f}{interval}, {int(best['seeds'])} seeds."
+    text = f"Mean {best['mean']:.2f}{interval}, {int(best['seeds'])} seeds, for these items."
     return Recommendation("Highest mean", settings, text)
 
 
@@ -138,9 +138,9 @@ def _status(studies: Sequence[StudyFrames]) -> Status:
 
 
 _METHODS = (
-    "Means are over per-seed means; intervals are t intervals over seeds. The best of several "
-    "means is biased upwards, more so the more configurations a study has: compare studies at the "
-    "same configuration before drawing conclusions from their best.",
+    "Means are over per-seed means; intervals are t intervals over seeds, for these items. The "
+    "best of several means is biased upwards, more so the more configurations a study has: compare "
+    "studies at the same configuration before drawing conclusions from their best.",
     "Spectra are of the trial with each study's best score, each divided by its largest value.",
 )
 
@@ -226,8 +226,8 @@ def _show_studies(context: Studies) -> tuple[Table, ...]:
     table = make_table(
         shown.rename(columns=labels),
         caption=(
-            f"Each study's best configuration with its {PERCENT} CI over seeds, and its verdict "
-            "on MTD. A study's name links to its page."
+            f"Each study's best configuration with its {PERCENT} CI over seeds, for these items, "
+            "and its verdict on MTD. A study's name links to its page."
         ),
         csv="studies",
     )
@@ -269,8 +269,9 @@ def _draw_metric(context: Studies, metric: str) -> Drawing:
         [("", panel)],
         height=3.1,
         caption=(
-            f"Mean over seeds for each study; the band is the {PERCENT} t interval. A horizontal "
-            f"line is the mean of trials without an MTD.{alone}{describe_differences(shown)}"
+            f"Mean over seeds for each study; the band is the {PERCENT} t interval, for these "
+            "items. A horizontal line is the mean of trials without an MTD."
+            f"{alone}{describe_differences(shown)}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "

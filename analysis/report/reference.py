@@ -30,6 +30,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "best_high": "upper end of the optimal range, in steps",
     "best_low": "lower end of the optimal range, in steps",
     "best_mtd": "MTD with the highest mean score",
+    "beyond_run": "whether the level is beyond the run, which the verdict leaves out",
     "beyond": "trials whose half-life is longer than the longest lag",
     "chosen_by": "score by which the trial is the best",
     "collapsed_share": "trials that collapsed, in percent of those that did or have a score",

@@ -159,8 +159,8 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
         "alpha": f"{study.alpha:g}",
     }
     fixed = [
-        str(name)
-        for name in trials
+        name
+        for name in map(str, trials)
         if name in study.settings
         and name not in varied
         and not is_missing(trials[name]).all()

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import figures
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.verdict import Verdict
+from analysis.inference.verdict import Verdict, over_all_looks
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext, describe_splits
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 _SEEDS = (
     "Seeds are blocks: a seed affects all trials that use it, so trials do not count as "
-    "independent. Means are over per-seed means, and intervals are t intervals over seeds."
+    "independent. Means are over per-seed means, and intervals are t intervals over seeds, and "
+    "over evaluation items where the text says so."
 )
 _GIVEN_ITEMS = (
     "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
@@ -61,7 +62,8 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         items = (
             f"Intervals and tests also cover the sampling of the {verdict.items:,} evaluation "
             "items: the variance of a difference is that between seeds plus that of its influence "
-            "over the items, which all seeds share."
+            "over the items, which all seeds share. Items count as independent: where sentences "
+            "stand in several evaluation pairs, these intervals are too narrow."
         )
     return (
         "The verdict on MTD comes from a model of the score with an effect of the seed and one of "
@@ -78,7 +80,7 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         items,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
-        f"{100 * verdict.level:.3g} %.",
+        f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict)}.",
     )
 
 

@@ -1,13 +1,14 @@
 """What limits the conclusions from a study, a sentence for each reason."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
+from analysis.data.beyond_run import describe_lengths, list_rows
+from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
@@ -24,7 +25,6 @@ _LEAST_RUNS = 5
 _MOST_CAVEAT = 110
 """Letters of a line of the first screen."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
-_LONGEST_FILL = 0.1
 _FAILURE_LEVEL = 0.05
 _MOST_AT_END = 0.5
 
@@ -54,8 +54,8 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
         (
             _warn_of_collapses(context.collapsed),
             *_warn_of_choices(context),
+            " ".join(describe_lengths(list_rows(context.traced), context.study.beyond_run)),
             _warn_of_short_training(context.trials),
-            warn_of_queue(context.traced),
             warn_of_environment(context.study.environment, context.traced),
         ),
         (*_warn_of_data(context), _warn_of_groups(context.levels.table)),
@@ -152,7 +152,8 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
             f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
             f"{verdict.levels_run} for the verdict."
         )
-    missing = verdict.levels_run - verdict.levels if verdict.seeds > 1 else 0
+    missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
+    missing = missing if verdict.seeds > 1 else 0
     if missing > 0:
         texts.append(
             f"The verdict leaves out {count(missing, 'level')} of MTD, which share fewer than two "
@@ -240,35 +241,6 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
     )
 
 
-def warn_of_queue(runs: pd.DataFrame) -> str:
-    """That the queue is full late or never. runs  the completed runs with an MTD.
-
-    A queue of K keys that starts with K_s random ones and takes N keys a step is full after
-    ceil((K - K_s) / N) steps. Runs that did not record their steps are left out.
-    """
-    needed = {"steps", "queue_size", "batch_size"}
-    if not needed <= set(runs):
-        return ""
-    initial = runs["initial_queue_size"].fillna(0) if "initial_queue_size" in runs else 0
-    keys = (runs["queue_size"].astype("float64") - initial).clip(lower=0)
-    fill = (keys / runs["batch_size"].astype("float64")).map(np.ceil)
-    steps = runs["steps"].astype("float64")
-    never, late = fill > steps, (fill <= steps) & (fill > _LONGEST_FILL * steps)
-    texts = []
-    if never.any():
-        texts.append(f"The queue is never full at {_name_levels(runs.loc[never, 'mtd'])}.")
-    if late.any():
-        at = int((fill / steps).where(late, 0).to_numpy().argmax())
-        texts.append(
-            f"The queue is filling during {fill.iloc[at]:.0f} of {steps.iloc[at]:.0f} steps at "
-            f"MTD {format_mtd(runs['mtd'].iloc[at])}, and during more than "
-            f"{100 * _LONGEST_FILL:g} % of the steps at {_name_levels(runs.loc[late, 'mtd'])}."
-        )
-    if not texts:
-        return ""
-    return " ".join([*texts, "Until a queue is full, its oldest key is newer than the MTD says."])
-
-
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """That runs differ in precision, device, processor, threads or versions, and at which levels.
 
@@ -297,14 +269,5 @@ def _name_values(runs: pd.DataFrame, name: str) -> str:
     texts = []
     for value, levels in groups.items():
         own = [part for part in value.split(", ") if part not in shared]
-        texts.append(f"{clean(', '.join(own) or value)} at {_name_levels(levels)}")
+        texts.append(f"{clean(', '.join(own) or value)} at {name_levels(levels)}")
     return "; ".join(texts)
-
-
-def _name_levels(distances: Iterable[float]) -> str:
-    """MTD 5, 8 and so on; of many levels the lowest and the highest."""
-    levels = sorted(set(distances))
-    if len(levels) > _MOST_NAMED:
-        low, high = format_mtd(levels[0]), format_mtd(levels[-1])
-        return f"{len(levels)} levels of MTD from {low} to {high}"
-    return f"MTD {', '.join(format_mtd(level) for level in levels)}"

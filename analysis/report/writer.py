@@ -10,12 +10,13 @@ import pandas as pd
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import round_mtd
 from analysis.data.stored_frames import to_parquet
+from analysis.inference.power import Needed
 from analysis.inference.verdict import Verdict
 from analysis.report.cells import clean
 from analysis.report.context import StudyContext
 from analysis.report.drawing import render_figure
 from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.page import BasePage, Page, Section, render
 from analysis.report.study_facts import describe_cost, find_commit, list_fixed
@@ -37,13 +38,13 @@ class Report(Files):
 
     Attributes:
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
-        seeds_for_verdict: of an inconclusive study: seeds for a verdict with 80 % power; else None.
+        needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
     """
 
     verdict: Verdict
     summary: tuple[str, ...]
     mtd_sufficient: Answer = "cannot be tested"
-    seeds_for_verdict: int | None = None
+    needed: Needed | None = None
 
     def __repr__(self) -> str:
         return "\n".join([str(self.page), *self.summary])
@@ -187,6 +188,7 @@ def write_report(
     finding = find_answer(context, infos)
     summary = summarise_study(context, infos)
     headline = build_headline(context, finding)
+    exploratory = describe_exploratory(finding.topic, study.alpha)
     description = study.description.strip().removeprefix(headline.question).strip()
     page = Page(
         name=clean(study.name),
@@ -195,7 +197,7 @@ def write_report(
         headline=headline,
         summary=summary if finding.best is not None else (),
         commit=find_commit(study),
-        limits=list_warnings(context),
+        limits=tuple(filter(None, (*list_warnings(context), exploratory))),
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),
         fixed=list_fixed(study) if len(study.trials) else {},
@@ -215,5 +217,5 @@ def write_report(
         verdict=context.verdict,
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
-        seeds_for_verdict=context.seeds_for_verdict,
+        needed=context.need_for_verdict,
     )

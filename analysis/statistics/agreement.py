@@ -109,7 +109,7 @@ def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreemen
 
 
 def _levels(study: StudyFrames, unit: str) -> Levels:
-    levels = level_scores(study.trials, study.settings, study.items)
+    levels = level_scores(study.trials, study.settings, study.items, beyond_run=study.beyond_run)
     return Levels(study.name, levels, _convert(study, pd.Series(levels.distance), unit))
 
 
@@ -183,7 +183,7 @@ def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Flo
 
 def compute_unit_curve(study: StudyFrames, unit: str) -> pd.DataFrame:
     """`compute_paired_curve` with MTD in a unit of `UNITS`, without levels that have no place."""
-    curve = compute_paired_curve(level_scores(study.trials, study.settings, study.items))
+    curve = compute_paired_curve(_levels(study, "steps").of)
     curve["mtd"] = _convert(study, curve["mtd"], unit)
     return curve[curve["mtd"] > 0].sort_values("mtd", ignore_index=True)
 

@@ -20,12 +20,12 @@ from analysis.data.items import ItemScores
 from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.inference.blocks import connected_table
-from analysis.inference.intervals import summarise
 from analysis.inference.pairing import (
     Mean,
     cell_covariance,
     estimate_mean,
     select_configuration,
+    summarise_scores,
 )
 from analysis.inference.shapes import compare_columns
 from analysis.inference.simultaneous import compare_own
@@ -33,7 +33,7 @@ from analysis.measures import Floats
 
 _MOST_COMPARED = 100
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
-COLUMNS = ("number", "n", "seeds", "mean", "low", "high", *DIFFERENCE, "may_be_best")
+COLUMNS = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best")
 """Of a table of configurations, after the settings that varied."""
 
 
@@ -49,14 +49,16 @@ def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
     return runs.groupby(varied, dropna=False).ngroup()
 
 
-def rank_configurations(runs: pd.DataFrame, varied: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def rank_configurations(
+    runs: pd.DataFrame, varied: list[str], items: ItemScores | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Completed runs with the number of their configuration, and the configurations by their mean.
 
     Columns of these, the highest mean first: number of the first run, those of `varied`,
-    configuration, n, seeds, mean, low, high.
+    configuration, n, seeds, mean, low, high, items.
     """
     runs = runs.assign(configuration=number_configurations(runs, varied))
-    table = summarise(runs, by=["configuration"])
+    table = summarise_scores(runs, by=["configuration"], items=items)
     table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
     first = runs.sort_values("number").drop_duplicates("configuration")
     chosen = first[["number", *varied, "configuration"]]
@@ -77,7 +79,7 @@ def compute_configurations(
     """
     runs = completed_runs(trials).sort_values("number")
     varied = varied_settings(runs, settings)
-    runs, table = rank_configurations(runs, varied)
+    runs, table = rank_configurations(runs, varied, items)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)

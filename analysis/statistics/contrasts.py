@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, is_missing, traced_runs, varied_settings
@@ -167,7 +168,11 @@ class Candidate:
 
 
 def choose_candidates(
-    trials: pd.DataFrame, settings: Collection[str], verdict: Verdict
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    verdict: Verdict,
+    *,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> tuple[Candidate, Candidate]:
     """The best configuration and the runner-up.
 
@@ -177,15 +182,15 @@ def choose_candidates(
     with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
     ValueError with fewer than two levels.
     """
-    curve = compute_paired_curve(level_scores(trials, settings))
+    levels = level_scores(trials, settings, beyond_run=beyond_run)
+    curve = compute_paired_curve(levels)
     if len(curve) < 2:
         raise ValueError("fewer than two levels of MTD have scores of the same seeds")
     others = curve[curve["mtd"] != verdict.peak_mtd]
     outside = others[~others["mtd"].isin(verdict.optimal_range)]
     ranked = (outside if len(outside) else others).sort_values("mean", ascending=False)
-    runs = traced_runs(trials)
-    best = _configuration(runs, settings, verdict.peak_mtd)
-    return best, _configuration(runs, settings, float(ranked["mtd"].iloc[0]))
+    best = _configuration(levels.runs, settings, verdict.peak_mtd)
+    return best, _configuration(levels.runs, settings, float(ranked["mtd"].iloc[0]))
 
 
 def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:

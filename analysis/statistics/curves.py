@@ -10,18 +10,15 @@ MTD, monotone or not. Letters: N embeddings, D dimension, R trials, S seeds, L l
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from analysis.data.tasks import TASKS
 from analysis.inference.intervals import estimate, summarise
-from analysis.inference.pairing import estimate_mean
 from analysis.measures import Floats
 from analysis.measures.trace import PARTS
 
@@ -38,32 +35,12 @@ def compute_mtd_curve(trials: pd.DataFrame, *, value: str = "score") -> pd.DataF
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value)
 
 
-def compute_score_curve(trials: pd.DataFrame, items: ItemScores | None) -> pd.DataFrame:
-    """As `compute_mtd_curve` of the score, with `estimate_mean`, and items: how many it covers."""
-    runs = traced_runs(trials)
-    rows = [
-        {"mtd": mtd, "n": mean.runs, "seeds": mean.seeds, "items": mean.items}
-        | asdict(mean.estimate)
-        for mtd, of_level in runs.groupby("mtd")
-        for mean in [estimate_mean(of_level, items)]
-    ]
-    counts = dict.fromkeys(("n", "seeds", "items"), "int64")
-    kinds = dict.fromkeys(("mtd", "mean", "low", "high"), "float64") | counts
-    columns = ["mtd", "n", "seeds", "mean", "low", "high", "items"]
-    return pd.DataFrame(rows, columns=columns).astype(kinds)
-
-
 def compute_cells(trials: pd.DataFrame) -> pd.DataFrame:
     """Mean score of each combination of ema_decay, queue_size and batch_size, by MTD.
 
     Columns: mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high.
     """
     return summarise(traced_runs(trials), by=CONFIGURATION)
-
-
-def compute_batch_curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """The score's curve for each batch size: batch_size, then as `compute_mtd_curve`."""
-    return summarise(traced_runs(trials), by=["batch_size", "mtd"])
 
 
 def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:

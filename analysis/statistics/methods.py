@@ -8,12 +8,12 @@ from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from analysis.data.settings import with_defaults
 from analysis.inference.intervals import summarise
-from analysis.inference.pairing import cell_covariance
+from analysis.inference.pairing import cell_covariance, summarise_scores
 from analysis.statistics.configurations import DIFFERENCE, differences_to_best
 from analysis.statistics.curves import effective_rank
 
 _KEYS = ["method", "mtd"]
-_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", *DIFFERENCE, "may_be_best"]
+_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best"]
 
 
 def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -50,7 +50,7 @@ def compute_methods(
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
     Returns:
-        method, mtd (NaN where the method has none), n, seeds, mean, low, high, then difference,
+        method, mtd (NaN where the method has none), n, seeds, mean, low, high, items, difference,
         difference_low, difference_high (points above the row with the highest mean, with seeds as
         blocks) and may_be_best (whether no row is significantly better). The intervals are
         simultaneous for all pairs of rows, because the best row is chosen by the same scores; they
@@ -60,7 +60,8 @@ def compute_methods(
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
     runs = _comparable_runs(trials, settings)
-    return _compare_to(_best_row(runs), runs, "score", items)
+    table = summarise_scores(runs, by=_KEYS, items=items)
+    return _compare_to(_best_row(runs), table, runs, "score", items)
 
 
 def compute_method_properties(
@@ -69,13 +70,13 @@ def compute_method_properties(
     """Geometry, duration and memory of each method, compared with the best by mean score.
 
     Returns:
-        A row per measure and row of `compute_methods`: measure, then the columns of that table, for
+        A row per measure and row of `compute_methods`: measure, then its columns but items, for
         alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
         1,000 training sentences, evaluation and encoding before training included, and peak memory
         of the process, on a GPU what is allocated there. Measures that not every run has are left
         out.
     """
-    empty = pd.DataFrame(columns=["measure", *_COLUMNS])
+    empty = pd.DataFrame(columns=["measure", *(name for name in _COLUMNS if name != "items")])
     if not varies_method(trials, settings):
         return empty
     runs = _comparable_runs(trials, settings)
@@ -89,11 +90,12 @@ def compute_method_properties(
         "seconds per 1,000 sentences": 1000 * runs["wall_seconds"] / sentences,
         "peak memory, MB": runs["peak_memory"] / 1e6,
     }
-    tables = [
-        _compare_to(best, runs.assign(value=values), "value").assign(measure=name)
-        for name, values in measured.items()
-        if np.isfinite(values).all()
-    ]
+    tables = []
+    for name, values in measured.items():
+        if np.isfinite(values).all():
+            each = runs.assign(value=values)
+            table = summarise(each, by=_KEYS, value="value")
+            tables.append(_compare_to(best, table, each, "value").assign(measure=name))
     return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
 
 
@@ -109,10 +111,13 @@ def _best_row(runs: pd.DataFrame) -> int:
 
 
 def _compare_to(
-    best: int, runs: pd.DataFrame, value: str, items: ItemScores | None = None
+    best: int,
+    table: pd.DataFrame,
+    runs: pd.DataFrame,
+    value: str,
+    items: ItemScores | None = None,
 ) -> pd.DataFrame:
-    """Means of a column by method and MTD, and paired differences to row `best`."""
-    table = summarise(runs, by=_KEYS, value=value)
+    """The means of a column by method and MTD, with paired differences to row `best`."""
     runs = runs.assign(row=runs.groupby(_KEYS).ngroup())
     values = runs.pivot_table(index="seed", columns="row", values=value)
     covariance = cell_covariance(runs, values, "row", items)

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from analysis.data.beyond_run import leave_out
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import StudyFrames
 from analysis.data.points import describe_means
 from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
@@ -24,13 +26,18 @@ _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 
-def find_best_setting(trials: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
+def find_best_setting(
+    trials: pd.DataFrame, settings: Collection[str], *, beyond_run: BeyondRun = BEYOND_RUN
+) -> pd.DataFrame:
     """The configuration with the highest mean score, as text.
 
     One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
-    completed run that has a score.
+    completed run that has a score. Levels of MTD beyond the run are left out, unless they are kept
+    or there is no other.
     """
-    runs = completed_runs(trials)
+    every = completed_runs(trials)
+    within, _ = leave_out(every, beyond_run)
+    runs = within if len(within) else every
     varied = varied_settings(runs, settings)
     best = rank_configurations(runs, varied)[1].head(1)
     names = [name_configuration(row) for _, row in best[varied].astype("object").iterrows()]
@@ -47,7 +54,9 @@ def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
         done = int((study.trials["state"] == "COMPLETE").sum())
         facts = (study.name, study.metric, done, study.planned)
         row = pd.DataFrame([facts], columns=["study", "metric", "completed", "planned"])
-        rows.append(row.join(find_best_setting(study.trials, study.settings)))
+        rows.append(
+            row.join(find_best_setting(study.trials, study.settings, beyond_run=study.beyond_run))
+        )
     columns = ["study", "metric", "completed", "planned", "setting", *_SUMMARY]
     return pd.concat(rows, ignore_index=True)[columns]
 

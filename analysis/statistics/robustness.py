@@ -7,11 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs
-from analysis.inference.pairing import compute_paired_curve, level_scores
+from analysis.inference.pairing import (
+    LevelScores,
+    compute_paired_curve,
+    level_scores,
+    summarise_scores,
+)
 from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
-from analysis.statistics.curves import compute_mtd_curve
 
 
 @dataclass(frozen=True)
@@ -22,8 +27,9 @@ class Condition:
         name: such as "learning rate 0.001, 160 steps".
         stated: `describe_conditions` of its runs.
         runs: its completed runs with an MTD.
-        curve: `compute_mtd_curve`.
+        curve: `summarise_scores` by MTD.
         paired: `compute_paired_curve`.
+        verdict: at a confidence by which all conditions together have an error rate of 5 %.
         half_life: mean measured half-life of keys at the best level, in steps; NaN if not measured.
     """
 
@@ -42,9 +48,11 @@ def compute_conditions(
     *,
     items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
+    The conditions share the error rate (Bonferroni): each has 5 % divided by their number.
     Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
     `half_lives` is `compute_half_lives` of these trials.
     """
@@ -54,19 +62,30 @@ def compute_conditions(
     varied = [name for name in CONDITIONS if name in runs and runs[name].nunique() > 1]
     if not varied:
         return ()
-    found = [
-        _condition(group, varied, settings, items)
-        for _, group in runs.groupby(varied)
-        if group["mtd"].nunique() > 1
-    ]
-    return tuple(found) if len(found) > 1 else ()
+    groups = [group for _, group in runs.groupby(varied) if group["mtd"].nunique() > 1]
+    if len(groups) < 2:
+        return ()
+    level = 1 - (1 - LEVEL) / len(groups)
+    return tuple(
+        _condition(
+            group,
+            varied,
+            level_scores(group, settings, items, beyond_run=beyond_run),
+            items,
+            level,
+        )
+        for group in groups
+    )
 
 
 def _condition(
-    runs: pd.DataFrame, varied: list[str], settings: Collection[str], items: ItemScores | None
+    runs: pd.DataFrame,
+    varied: list[str],
+    levels: LevelScores,
+    items: ItemScores | None,
+    level: float,
 ) -> Condition:
-    levels = level_scores(runs, settings, items)
-    verdict = judge_levels(levels)
+    verdict = judge_levels(levels, level=level)
     texts = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
     half_life = math.nan
     if "half_life" in runs:
@@ -76,7 +95,7 @@ def _condition(
         name=", ".join(texts[name].format(float(runs[name].iloc[0])) for name in varied),
         stated=describe_conditions(runs),
         runs=runs,
-        curve=compute_mtd_curve(runs),
+        curve=summarise_scores(runs, by=["mtd"], items=items),
         paired=compute_paired_curve(levels),
         verdict=verdict,
         half_life=half_life,

@@ -9,7 +9,8 @@ Statistical Association 92, 1997, 1494-1502) in weighted least squares: the sum 
 model adds, divided by its expectation, with an F distribution whose degrees of freedom are Box's
 approximation. The expectation comes from one error variance per configuration, with errors that are
 independent within a seed, or from the covariance between seeds of what the model adds, for seeds
-that each respond differently. The larger p value is used; nothing is tested before.
+that each respond differently. To each is added that of the evaluation items, where it is known. The
+larger p value is used; nothing is tested before.
 """
 
 import math
@@ -22,16 +23,20 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.defaults import LEVEL
+from analysis.data.beyond_run import BeyondLevel, leave_out
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import estimate
-from analysis.inference.pairing import natural_spline
+from analysis.inference.pairing import cell_covariance, natural_spline
 from analysis.measures import Floats
 
 _RANK = 1e-9
 _LEVEL_DECIMALS = 6
 _MOST_LEVELS = 500
 _LEAST_VARIANCE = 1e-6
+_KNOWN = 1e9
+"""Degrees of freedom of a covariance that is known."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,9 @@ def model_weights(fit: Means, columns: Floats) -> Floats:
     return np.asarray(fit.runs / np.exp(logs @ space @ space.T))
 
 
-def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
+def p_added(
+    fit: Means, base: Floats, added: Floats, weights: Floats, items: Floats | None = None
+) -> Floats:
     """p values (...,) of the hypothesis that the means follow `base` (C, q) without `added` (C, p).
 
     The sum of squares that `added` explains in weighted least squares is divided by its expectation
@@ -156,9 +163,13 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     mean degrees of freedom of the configurations; with f times, simulated error rates reached 7 %
     at a nominal 5 % where one configuration had most of the variance. Between seeds they are f
     times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
-    run only reduces the number of runs of its configuration. `weights` (..., C) are as from
-    `model_weights`: the test is valid for any weights; weights near the inverse variances have more
-    power.
+    run only reduces the number of runs of its configuration.
+
+    Args:
+        weights: (..., C), as from `model_weights`: the test is valid for any weights; weights near
+            the inverse variances have more power.
+        items: covariance of the means due to the evaluation items, (C, C) in points squared, which
+            counts as known; None: not counted.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -170,23 +181,34 @@ def p_added(fit: Means, base: Floats, added: Floats, weights: Floats) -> Floats:
     observed = (np.einsum("...i,...ir->...r", root[..., 0] * fit.means, space) ** 2).sum(axis=-1)
     scaled = weights * fit.variances / fit.runs
     independent = np.einsum("...ir,...i,...is->...rs", space, scaled, space)
+    rooted = root * space
+    known = 0 * independent if items is None else np.swapaxes(rooted, -1, -2) @ items @ rooted
     freedom = (fit.runs - 1).mean()
-    p_value = _anova_type(observed, independent, lambda upper: (1 + upper) / 2 * freedom)
+    p_value = _anova_type(observed, independent, known, lambda upper: (1 + upper) / 2 * freedom)
     seeds = fit.residuals.shape[-2]
     single = fit.residuals * (root[..., 0] / fit.runs)[..., None, :] @ space
     between = np.swapaxes(single, -1, -2) @ single * (seeds / (seeds - 1))
-    return np.maximum(p_value, _anova_type(observed, between, lambda upper: upper * (seeds - 1)))
+    by_seed = _anova_type(observed, between, known, lambda upper: upper * (seeds - 1))
+    return np.maximum(p_value, by_seed)
 
 
-def _anova_type(observed: Floats, covariance: Floats, lower: Callable[[Floats], Floats]) -> Floats:
+def _anova_type(
+    observed: Floats, estimated: Floats, known: Floats, lower: Callable[[Floats], Floats]
+) -> Floats:
     """p values of sums of squares (...,) whose terms have a covariance (..., r, r).
 
-    `lower` gives the degrees of freedom of the denominator from Box's f of the numerator.
+    It is the sum of two: `estimated` and `known`. `lower` gives the degrees of freedom of the
+    former's trace from its Box's f; those of the sum are as in `intervals.estimate`.
     """
-    expected = np.trace(covariance, axis1=-2, axis2=-1)
+    of_seeds, expected = (
+        np.trace(each, axis1=-2, axis2=-1) for each in (estimated, estimated + known)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        upper = expected**2 / (covariance**2).sum(axis=(-2, -1))
-        p_value = scipy.special.fdtrc(upper, lower(upper), observed / expected)
+        upper = expected**2 / ((estimated + known) ** 2).sum(axis=(-2, -1))
+        freedom = lower(of_seeds**2 / (estimated**2).sum(axis=(-2, -1)))
+        larger = freedom * (expected / of_seeds) ** 2 / (1 + 4 / freedom)
+        freedom = np.where(of_seeds > 0, np.maximum(freedom, larger), _KNOWN)
+        p_value = scipy.special.fdtrc(upper, np.minimum(freedom, _KNOWN), observed / expected)
     return np.where(expected > 0, p_value, np.where(observed > _RANK, 0.0, 1.0))
 
 
@@ -228,6 +250,8 @@ class Sufficiency:
 
     Attributes:
         answer, p_value: of the test that MTD is sufficient; reason: why it cannot be tested.
+        items: evaluation items whose sampling tests and intervals cover; 0: they are for these.
+        p_these: p_value for these items alone; NaN if items is 0.
         varied: which of ema_decay and queue_size vary.
         interaction_p: of the test that 1/(1 - eta) and K/N are additive.
         explained: R² of the configuration means by model: mtd, ema_decay, queue_size, additive;
@@ -235,12 +259,15 @@ class Sufficiency:
         tests: base, added, freedom, p_value, a row per pair of nested models.
         cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
+        left_out: the levels beyond the run, which are not among the cells.
     """
 
     answer: Answer
     reason: str = ""
     varied: tuple[str, ...] = ()
     p_value: float = math.nan
+    items: int = 0
+    p_these: float = math.nan
     interaction_p: float = math.nan
     explained: Mapping[str, float] = field(default_factory=dict)
     freedom: Mapping[str, int] = field(default_factory=dict)
@@ -249,6 +276,7 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
+    left_out: tuple[BeyondLevel, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -304,32 +332,48 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     )
 
 
-def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Sufficiency:
+def compute_sufficiency(
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
+) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
     one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used. `trials` has mtd, score,
-    seed, ema_decay, queue_size, batch_size and, if not all runs completed, state.
+    combination of their values with the most configurations are used.
+
+    Args:
+        trials: mtd, score, seed, ema_decay, queue_size, batch_size, number and, if not all runs
+            completed, state.
+        items: `StudyFrames.items`, whose sampling is counted where every run of the test has them.
     """
-    runs = _one_condition(_scored(trials), settings)
+    runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
         reason = f"only {varied[0]} varies" if varied else missing
-        return Sufficiency("cannot be tested", reason, varied)
-    table = runs.pivot_table(index="seed", columns=["mtd", "ratio", "ema_decay"], values="score")
+        within = " within the run" if left_out else ""
+        return Sufficiency("cannot be tested", f"{reason}{within}", varied)
+    keys = ["mtd", "ratio", "ema_decay"]
+    runs = runs.assign(cell=runs.groupby(keys).ngroup())
+    table = runs.pivot_table(index="seed", columns="cell", values="score")
     table = table.loc[:, table.notna().sum() > 1].dropna(how="all")
     scores = table.to_numpy(dtype=np.float64)
-    cells = pd.DataFrame(list(table.columns), columns=["mtd", "ratio", "ema_decay"])
+    cells = runs.drop_duplicates("cell").set_index("cell").loc[table.columns, keys]
+    cells = cells.reset_index(drop=True)
     try:
         fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied)
+        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
-    tests = _test_nested(fit, models)
+    covariance = cell_covariance(runs, table, "cell", items)
+    tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
+    counted = items.values.shape[1] if items is not None and covariance is not None else 0
     answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
@@ -337,25 +381,28 @@ def compute_sufficiency(trials: pd.DataFrame, settings: Collection[str]) -> Suff
         reason="the configurations are too few for a curve over MTD" if untested else "",
         varied=varied,
         p_value=p_value,
+        items=counted,
+        p_these=float(_test_nested(fit, models)["p_value"][0]) if counted else math.nan,
         interaction_p=float(tests["p_value"][2]),
         explained={name: explained_share(fit.means, null) for name, null in models.null.items()},
         freedom={name: int(np.linalg.matrix_rank(x)) - 1 for name, x in models.null.items()},
         tests=tests,
         cells=cells.assign(mean=fit.means, trials=fit.runs.astype(int)),
-        pair=largest_difference(scores, cells["mtd"].to_numpy()),
+        pair=largest_difference(scores, cells["mtd"].to_numpy(), covariance),
         trials=int(fit.runs.sum()),
         seeds=len(table),
+        left_out=left_out,
     )
 
 
-def _test_nested(fit: Means, models: Models) -> pd.DataFrame:
+def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.DataFrame:
     """`Sufficiency.tests`."""
     weights = model_weights(fit, models.variance)
     rows = []
     for base, added in NESTED:
         null, extra = models.null[base], models.added[added]
         freedom = added_space(null, extra).shape[1]
-        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights))))
+        rows.append((base, added, freedom, float(p_added(fit, null, extra, weights, items))))
     return pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
 
 
@@ -383,12 +430,17 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
     return runs[condition == pairs["condition"].value_counts(sort=False).sort_index().idxmax()]
 
 
-def largest_difference(scores: Floats, mtd: Floats) -> Pair | None:
+def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None) -> Pair | None:
     """The largest difference between configurations at nearly equal MTD.
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
-    exact for normal errors with any variances. None without a pair that shares two seeds, or for
-    more than 400 configurations. Scores are (S, C), NaN where a run is missing; mtd (C,) rises.
+    exact for normal errors with any variances, where items are not counted. None without a pair
+    that shares two seeds, or for more than 400 configurations.
+
+    Args:
+        scores: (S, C), NaN where a run is missing.
+        mtd: (C,), rising.
+        items: as for `p_added`.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None
@@ -402,5 +454,8 @@ def largest_difference(scores: Floats, mtd: Floats) -> Pair | None:
     values = within[first, second]
     if values.mean() < 0:
         first, second, values = second, first, -values
-    found = estimate(values, 1 - (1 - LEVEL) / len(within))
+    of_items = 0.0
+    if items is not None:
+        of_items = items[first, first] + items[second, second] - 2 * items[first, second]
+    found = estimate(values, 1 - (1 - LEVEL) / len(within), of_items=max(float(of_items), 0.0))
     return Pair(first, second, found.mean, found.low, found.high, len(within))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.api.given import Given, Overrides, Study, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, TrialError, one_line
@@ -13,6 +13,8 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.inference.scatter import Covariance, Scatter
+    from analysis.measures import Floats
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -73,7 +75,7 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.preflight import length_warnings, setting_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -83,7 +85,7 @@ def plan(
         len(spec.units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        (*warn_of_confounding(rows), *setting_warnings(spec)),
+        (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
     )
 
@@ -114,16 +116,11 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
     A setting that the configuration's method lacks is None, and so is the MTD of a method without
     one. Empty for a sampled study, whose configurations are drawn while it runs.
     """
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
-    rows = []
-    for unit in first:
-        if unit.parameters is None:
-            return []
-        settings = spec.settings(unit.parameters, unit.seed)
-        names = dict.fromkeys((*MAIN_SETTINGS, *spec.search))
-        values = settings.model_dump()
-        row = {name: values.get(name) for name in names if name in spec.known}
-        rows.append({"mtd": mtd_value(settings.mtd)} | row)
+    names = [name for name in dict.fromkeys((*MAIN_SETTINGS, *spec.search)) if name in spec.known]
+    rows = [
+        {"mtd": mtd_value(each["mtd"])} | {name: each.get(name) for name in names}
+        for each in spec.configurations().values()
+    ]
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
 
 
@@ -161,60 +158,116 @@ def find_design(
     from mtdlab.store.urls import storage_url
 
     url, plan = storage_url(storage), plan_of(spec)
-    power = _power(spec, url, effect, sd)
+    nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
+    power = _power(spec, url, effect, sd, nominal)
     specification = plan | {"sha256": sha256_of(plan), "recorded": record}
     if record:
         trials = record_plan(url, spec.name, plan, specification["sha256"])
         specification |= {"before_trial_1": not trials, "trials_started": trials}
-    nominal = boundaries_at(spec.looks, spec.alpha).nominal
     looks = [
-        {"seeds": seeds, "nominal_level": float(level)}
+        {"seeds": seeds, "nominal_level": level}
         for seeds, level in zip(spec.looks, nominal, strict=True)
     ]
     return {"power": power, "looks": looks, "specification": specification}
 
 
-def _power(spec: "StudySpec", url: str, effect: float, sd: float | None) -> dict[str, Any] | None:
-    """Seeds for 80 % power; None for a study whose levels of MTD are not known or are one."""
-    from analysis.inference import design
-    from mtdlab.store import load_study
+def _power(
+    spec: "StudySpec", url: str, effect: float, sd: float | None, nominal: Sequence[float]
+) -> dict[str, Any] | None:
+    """What a study finds at the levels of MTD within the run, and what 80 % power takes.
 
-    known = {
-        spec.settings(unit.parameters, unit.seed).mtd
-        for unit in spec.units()
-        if unit.parameters is not None
-    }
-    levels = sorted(level for level in known if level is not None)
+    None for a study whose levels are not known, or of which fewer than two take part.
+    `nominal`: significance level of each look.
+    """
+    from analysis.data.beyond_run import find_beyond
+    from analysis.data.runs import MTD_DECIMALS
+    from analysis.inference import power
+
+    rows = list(spec.configurations().values())
+    beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
+    known = {row["mtd"] for row in rows if row["mtd"] is not None}
+    levels = sorted(level for level in known if round(level, MTD_DECIMALS) not in beyond)
     if len(levels) < 2:
         return None
-    frames = None
-    with suppress(StorageError, NothingToReport):
-        frames = load_study(spec.name, url, curves=False)
-    measured = design.residual_deviation(frames.trials, frames.settings) if frames else None
-    deviation, basis = design.ASSUMED_DEVIATION, "assumed"
-    if sd:
-        deviation, basis = sd, "as given"
-    elif frames and measured is not None:
-        complete = int((frames.trials["state"] == "COMPLETE").sum())
-        deviation, basis = measured, f"from {complete} recorded runs"
-    needs = design.compute_needs(levels, effect=effect, deviation=deviation, alpha=spec.alpha)
-    seeds = spec.looks[-1]
-    margin = design.smallest_margin(levels, seeds, deviation=deviation, alpha=spec.alpha)
-    precision = None
-    if frames:
-        precision = design.estimate_precision(
-            frames.trials, frames.settings, frames.items, spec.alpha
-        )
+    distance, seeds = power.design_levels(levels), spec.looks[-1]
+    scatter, bases = _find_scatter(spec, url, distance, sd)
+    peak, slope = power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter)
+    flat = power.compute_flatness(
+        distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
+    )
+    precision = power.compute_precision(distance, seeds, scatter)
+    needs = power.compute_needs(distance, effect=effect, scatter=scatter, alpha=spec.alpha)
+    heights = power.peak_effects(distance, effect) + effect
+    best = int(heights.argmax())
     return {
         "effect": effect,
-        "residual_sd": deviation,
-        "basis": basis,
-        "power": design.POWER,
-        "seeds": [asdict(need) for need in needs],
-        "planned_seeds": seeds,
-        "flat_margin": margin,
-        "precision": precision and asdict(precision),
+        # the peak's top is in the middle of the range, where no level need be
+        "tested": {"mtd": mtd_value(distance[best]), "above_ends": float(heights[best])},
+        "planned": {"seeds": seeds, "peak": peak, "slope": slope},
+        "power": power.POWER,
+        "needs": [asdict(need) for need in needs],
+        "flat": flat and asdict(flat),
+        "items": scatter.count,
+        "precision": asdict(precision),
+        "bases": bases,
     }
+
+
+def _find_scatter(
+    spec: "StudySpec", url: str, distance: "Floats", sd: float | None
+) -> "tuple[Scatter, dict[str, str]]":
+    """How seeds and items make differences scatter, and the basis of each, as text.
+
+    From the study's runs where there are any; otherwise it is assumed.
+    """
+    from analysis.inference import scatter
+    from analysis.inference.pairing import level_scores
+    from mtdlab.store import load_study
+
+    errors: Covariance = scatter.assume_errors(distance, sd or scatter.ASSUMED_DEVIATION)
+    items: Covariance | None = None
+    count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
+    with suppress(StorageError, NothingToReport):
+        frames = load_study(spec.name, url, curves=False)
+        levels = level_scores(
+            frames.trials, frames.settings, frames.items, beyond_run=spec.beyond_run
+        )
+        if levels.comparable:
+            complete = int((frames.trials["state"] == "COMPLETE").sum())
+            recorded = f"from {complete} recorded runs"
+            bases = dict.fromkeys(bases, recorded)
+            found = scatter.estimate_errors(levels)
+            errors = found.scaled(sd**2) if sd else found
+            if levels.covariance is not None:
+                items = scatter.Interpolated(levels.distance, levels.covariance)
+                count, bases["items"] = levels.items, recorded
+    if sd:
+        bases["errors"] = "as given"
+    if items is None and count:
+        items = scatter.assume_items(distance, count)
+        bases["items"] = f"assumed: {scatter.ASSUMED_OF_ITEMS:g} over the root of their number"
+    not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"
+    return scatter.Scatter(errors, items, count), {"items": not_counted} | bases
+
+
+def count_pairs(spec: "StudySpec") -> int:
+    """The graded pairs of the study's metric; 0 where it is none of pairs, or they are not there.
+
+    Those of other metrics are known once a trial has recorded them.
+    """
+    from mtdlab.config.paths import resolve_paths
+    from mtdlab.config.program_study import ProgramSpec
+    from mtdlab.evaluation.pairs import load_pairs
+
+    splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
+    if isinstance(spec, ProgramSpec) or spec.metric not in splits:
+        return 0
+    if len(spec.possible_values("evaluation")) > 1:
+        return 0
+    with suppress(MtdlabError):
+        source = resolve_paths(spec.fixed(), spec.places).evaluation
+        return len(load_pairs(source, splits[spec.metric]))
+    return 0
 
 
 def find_costs(

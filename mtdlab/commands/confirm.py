@@ -96,4 +96,7 @@ def _sentence(original: "Difference", again: "Difference") -> str:
         )
     if again.estimate.mean < original.estimate.mean:
         text += " That of the study is too high on average, since it chose both levels."
-    return text
+    return (
+        f"{text} The evaluation items are those that chose the levels too: where items differ in "
+        "which level they favour, the new difference is still too high."
+    )

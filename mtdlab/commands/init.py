@@ -22,7 +22,7 @@ from mtdlab.terminal import print_text, printable
 
 BUILTIN = "builtin"
 VALUES: Mapping[str, list[Any]] = {
-    "ema_decay": [0.5, 0.75, 0.9, 0.95, 0.97, 0.985, 0.995],
+    "ema_decay": [0.5, 0.75, 0.85, 0.9, 0.95, 0.97],
     "queue_size": [64, 256, 512, 1024],
     "batch_size": [32, 64, 128],
     "temperature": [0.03, 0.05, 0.1],
@@ -236,6 +236,7 @@ def _absolute(value: str, file: Path) -> str:
 def _write(path: Path, text: str, as_json: bool) -> None:
     """Check the study, write its file, and print what it holds and what comes next."""
     from mtdlab.config.reader import parse_study
+    from mtdlab.sweep.preflight import length_warnings
 
     spec = parse_study("the new study", text)
     try:
@@ -243,14 +244,17 @@ def _write(path: Path, text: str, as_json: bool) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(f"{path} cannot be written: {reason}") from None
-    trials = len(spec.units())
+    trials, warnings = len(spec.units()), length_warnings(spec)
     if as_json:
-        print_json({"file": str(path), "study": spec.name, "trials": trials})
+        fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
+        print_json(fields)
         return
     most = "at most " if spec.until else ""
     varied = f"{', '.join(spec.search) or 'nothing'} varied"
     seeds = count_noun(len(spec.seeds), "seed")
     print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
+    for warning in warnings:
+        print_text(wrap_text(f"warning {warning}"))
     file = shlex.quote(str(path))
     print_text("next, to estimate time and number of seeds, to run it, and to write its page:")
     for command in (f"plan {file}", f"sweep {file}", f"report --study {spec.name}"):

@@ -3,12 +3,14 @@
 import os
 import platform
 import shlex
+import textwrap
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from analysis.data.runs import format_mtd
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     find_costs,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from mtdlab.config import StudySpec
 
 Value = TypeVar("Value")
+_WIDTH = 100
 
 
 def plan(
@@ -64,7 +67,7 @@ def plan(
     """
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.preflight import setting_warnings
+    from mtdlab.sweep.preflight import length_warnings, setting_warnings
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
@@ -72,7 +75,7 @@ def plan(
     # it takes seconds, in which a copy of this process finds it
     design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
-    warnings = warn_of_confounding(rows) + setting_warnings(spec)
+    warnings = warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
     ended = find_ended(spec, storage_url(storage))
     units = {(unit.setting, unit.seed) for unit in spec.units()}
     left = units - ended.keys()
@@ -210,15 +213,15 @@ def describe_design(design: dict[str, Any]) -> list[str]:
     """The design in a few lines."""
     from analysis.inference.interim_analysis import describe_recorded
 
-    lines = []
+    lines, seeds = [], [look["seeds"] for look in design["looks"]]
+    specified = design["specification"]
     if design["power"]:
-        lines += _describe_power(design["power"])
-    if len(design["looks"]) > 1:
+        lines += _describe_power(design["power"], seeds, specified["margin"])
+    if len(seeds) > 1:
         levels = ", ".join(
             f"{look['seeds']} ({look['nominal_level']:.2g})" for look in design["looks"]
         )
         lines.append(f"looks   at seeds (nominal level): {levels}")
-    specified = design["specification"]
     state = "not recorded"
     if specified["recorded"]:
         state = f"recorded {describe_recorded(specified['trials_started'])}"
@@ -230,36 +233,85 @@ def describe_design(design: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _describe_power(power: dict[str, Any]) -> list[str]:
-    own, *others = power["seeds"]
-    lines = [
-        f"power   80 % for a peak of {power['effect']:g} points above both ends: {_seeds(own)};",
-        f"        with other numbers of levels: {', '.join(map(_seeds, others))}",
-        f"        80 % for a slope of {power['effect']:g} points over the range: "
-        f"{_count(own['slope'])} seeds",
-        f"        residual standard deviation {power['residual_sd']:.2g} points, {power['basis']}",
-    ]
-    lines = lines if own["levels"] > 2 else lines[2:]
-    if power["flat_margin"] is not None:
-        lines.append(
-            f"        {power['planned_seeds']} seeds show a flat score to be flat within "
-            f"{power['flat_margin']:.2g} points"
+def _describe_power(power: dict[str, Any], looks: list[int], margin: float) -> list[str]:
+    """What the study finds, what 80 % power takes, and what that assumes."""
+    items, bases, precision = power["items"], power["bases"], power["precision"]
+    seeds, (own, *others) = count_noun(looks[-1], "seed"), power["needs"]
+    texts = [_describe_found(power, looks)]
+    if own["peak"]:
+        peaks = [f"with {need['levels']} levels {_needed(need['peak'], items)}" for need in others]
+        needed = "; ".join([_needed(own["peak"], items), *peaks])
+        texts += [*_describe_tested(power), f"80 % power in one test for the peak takes {needed}"]
+    texts.append(f"80 % power in one test for the slope takes {_needed(own['slope'], items)}")
+    if flat := power["flat"]:
+        texts.append(
+            f"{seeds} show a flat score to be flat within {flat['margin']:.2g} points (80 % power)"
         )
-    if precision := power["precision"]:
-        more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
-        lines += [
-            "items   standard error of a difference between two levels: "
-            f"{precision['of_seeds']:.2g} points from {precision['seeds']} seeds,",
-            f"        {precision['of_items']:.2g} from {precision['items']:,} evaluation items; "
-            f"more {more} help more",
-            f"        no number of seeds shows less than {precision['least']:.2g} points with them",
-        ]
-    return lines
+        if flat["items"]:
+            texts[-1] += (
+                f", any number of seeds within {flat['least']:.2g}; the margin of {margin:g} takes "
+                f"at least {_at_least(flat['items'])} items"
+            )
+    texts.append(
+        f"residual standard deviation {precision['residual_sd']:.2g} points, {bases['errors']}; "
+        f"correlations between levels {bases['correlations']}"
+    )
+    basis = bases["items"]
+    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+    text = (
+        f"standard error of a difference between two levels: {precision['of_seeds']:.2g} points "
+        f"from {seeds}, {precision['of_items']:.2g} from {items:,} evaluation items ({basis}); "
+        f"more {more} help more"
+    )
+    return _wrap("power", texts) + _wrap("items", [text if items else basis])
 
 
-def _seeds(need: dict[str, Any]) -> str:
-    return f"{_count(need['peak'])} seeds at {need['levels']} levels"
+def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
+    """How often the study finds a peak or a slope."""
+    if looks[-1] < 2:
+        return "one seed finds nothing: levels are compared over at least two"
+    effect, planned = power["effect"], power["planned"]
+    shares = {"peak": planned["peak"], "slope": planned["slope"]}
+    found = ", ".join(
+        f"a {name} of {effect:g} points in {100 * share:.0f} % of studies"
+        for name, share in shares.items()
+        if share is not None
+    )
+    at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
+    return f"{looks[-1]} seeds{at} find {found}"
 
 
-def _count(seeds: int | None) -> str:
-    return "more than 512" if seeds is None else str(seeds)
+def _describe_tested(power: dict[str, Any]) -> list[str]:
+    """What the peak is at the levels that are tested, where its top lies between them."""
+    tested = power["tested"]
+    if tested["above_ends"] > 0.995 * power["effect"]:
+        return []
+    return [
+        "the peak is a parabola in log MTD with its top in the middle of the range: at MTD "
+        f"{format_mtd(tested['mtd'])}, its highest tested level, {tested['above_ends']:.2f} points "
+        "above both ends"
+    ]
+
+
+def _needed(needed: dict[str, Any], items: int) -> str:
+    """What 80 % power takes: seeds, or that no number of them is enough."""
+    if needed["seeds"]:
+        return f"{needed['seeds']} seeds"
+    if needed["items"]:
+        wanted = _at_least(needed["items"])
+        return f"at least {wanted} items instead of {items:,}, whatever the number of seeds"
+    return "more than 512 seeds"
+
+
+def _at_least(items: int) -> str:
+    """A number of items, rounded up to two digits."""
+    unit = 10 ** max(len(str(items)) - 2, 0)
+    return f"{-(-items // unit) * unit:,}"
+
+
+def _wrap(name: str, texts: list[str]) -> list[str]:
+    """Texts, each from a new line, after a name."""
+    lines = []
+    for text in texts:
+        lines += textwrap.wrap(text, _WIDTH, initial_indent=8 * " ", subsequent_indent=10 * " ")
+    return [f"{name:<8}{lines[0].lstrip()}", *lines[1:]]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab import __version__
 from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
@@ -78,6 +79,13 @@ def report(
             "all lie between -1 and 1."
         ),
     ] = None,
+    beyond_run: Annotated[
+        BeyondRun,
+        typer.Option(
+            help="With --table: whether the verdict leaves out levels of MTD beyond the run, or "
+            "keeps them."
+        ),
+    ] = BEYOND_RUN,
     storage: opt.Storage = None,
     out: Annotated[Path, typer.Option(help="Folder; the page goes into one of its own.")] = Path(
         "reports"
@@ -116,8 +124,10 @@ def report(
             "report needs exactly one of the name of a STUDY, --table, --from and --published; "
             f"given: {' and '.join(given) or 'none of them'}"
         )
-    if table is None and (score != "score" or column or scale):
-        raise MtdlabError("--score, --column and --scale describe a table; use them with --table")
+    if table is None and (score != "score" or column or scale or beyond_run != BEYOND_RUN):
+        raise MtdlabError(
+            "--score, --column, --scale and --beyond-run describe a table; use them with --table"
+        )
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
     if transfer and len(studies) + len(from_ or []) < 2:
@@ -129,7 +139,7 @@ def report(
         if studies:
             found: list[StudyFrames] | LevelMeans = [load_named(each, storage) for each in studies]
         elif table is not None:
-            found = _read_table(table, score, column or [], scale, name)
+            found = _read_table(table, score, column or [], scale, beyond_run, name)
         else:
             found, generated = _read_stored(from_ or [], published)
         if isinstance(found, list):
@@ -164,7 +174,12 @@ Page = tuple[Path, dict[str, Any], list[str]]
 
 
 def _read_table(
-    path: Path, score: str, columns: list[str], scale: Scale | None, name: str | None
+    path: Path,
+    score: str,
+    columns: list[str],
+    scale: Scale | None,
+    beyond_run: BeyondRun,
+    name: str | None,
 ) -> "list[StudyFrames] | LevelMeans":
     """Runs made elsewhere, as a study of that name, or level means."""
     from analysis.data.cells import TableError
@@ -178,7 +193,7 @@ def _read_table(
             raise MtdlabError(f"--column {each!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
         parsed[ours] = theirs
     try:
-        found = open_table(path, score=score, columns=parsed, scale=scale)
+        found = open_table(path, score=score, columns=parsed, scale=scale, beyond_run=beyond_run)
     except TableError as error:
         raise MtdlabError(str(error)) from None
     check_name(name)
@@ -270,7 +285,8 @@ def _page_fields(written: "Report") -> dict[str, Any]:
         **_files(written),
         **verdict_fields(written.verdict),
         "mtd_sufficient": written.mtd_sufficient,
-        "seeds_for_power": written.seeds_for_verdict,
+        "seeds_for_power": written.needed and written.needed.seeds,
+        "items_for_power": written.needed and written.needed.items,
     }
 
 
@@ -309,9 +325,10 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
 def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
     """The verdict as it is printed with --json; null where a value is not known.
 
-    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps.
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps; confidence is
+    that of intervals, over all looks where there are several.
     """
-    interval = verdict.peak_interval
+    interval, over = verdict.peak_interval, verdict.over_looks
     return {
         "verdict": verdict.verdict,
         "sentence": verdict.sentence,
@@ -323,7 +340,10 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "lowest": _lead_fields(verdict.leads[-1:]),
         "p_value": verdict.p_value,
         "p_trend": verdict.p_trend,
+        "p_over_looks": over and over.p_value,
+        "confidence": verdict.confidence,
         "items": verdict.items,
+        "left_out": [level.mtd for level in verdict.left_out],
     }
 
 

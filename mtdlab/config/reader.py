@@ -49,7 +49,10 @@ from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
 from mtdlab.user_code import UserModule
 
-_AS_WRITTEN = ("metric", "trainer", "sampler", "pruner", "trials", "description", "tracking")
+_AS_WRITTEN = (
+    *("metric", "trainer", "sampler", "pruner", "trials", "description"),
+    *("tracking", "beyond_run"),
+)
 _Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
 """What makes the study, the dimensions of its search, and the points that they leave out."""
 

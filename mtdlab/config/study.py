@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from analysis.data.defaults import ALPHA, MARGIN
+from analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
 from mtdlab.config.source import Source
@@ -114,6 +114,7 @@ class StudySpec:
         tracking: what else training curves are written as: none or tensorboard.
         margin: points (score x 100) below which a difference counts as none in the verdict.
         alpha: error rate of the verdict, over all looks.
+        beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: what the file says with its profile and --set: `defined_study` reads it.
     """
 
@@ -133,6 +134,7 @@ class StudySpec:
     until: tuple[int, ...] | None = None
     margin: float = MARGIN
     alpha: float = ALPHA
+    beyond_run: BeyondRun = BEYOND_RUN
     places: Places = field(default_factory=Places)
     encoder_pooling: Pooling | None = None
     tracking: str = "none"
@@ -218,6 +220,17 @@ class StudySpec:
         settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
         return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
 
+    def configurations(self) -> dict[str, dict[str, Any]]:
+        """Every setting of each configuration of a grid, and its mtd, by the configuration's key.
+
+        Empty for a sampled study, whose configurations are drawn while it runs.
+        """
+        if self.sampler != "grid":
+            return {}
+        first = [unit for unit in self.units() if unit.seed == self.seeds[0]]
+        every = {unit.setting: self.settings(unit.parameters or {}, unit.seed) for unit in first}
+        return {key: {**each.model_dump(), "mtd": each.mtd} for key, each in every.items()}
+
     def first_units(self) -> list[Unit]:
         """The trials up to the first look: of all units those of its seeds."""
         first = set(self.seeds[: self.looks[0]])
@@ -238,6 +251,7 @@ class StudySpec:
             until = {
                 "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
                 "verdict": {"margin": self.margin, "alpha": self.alpha},
+                "beyond_run": self.beyond_run,
                 "configurations": fingerprint({"settings": sorted(points)}),
             }
         return until | {
@@ -317,12 +331,13 @@ def is_study_name(name: str) -> bool:
 
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:
-    """Study, metric, margin, alpha and the numbers of seeds at which its verdict is computed."""
+    """What a study's verdict is judged by, and the numbers of seeds at which it is computed."""
     return {
         "study": spec.name,
         "metric": spec.metric,
         "margin": spec.margin,
         "alpha": spec.alpha,
+        "beyond_run": spec.beyond_run,
         "looks": list(spec.looks),
     }
 

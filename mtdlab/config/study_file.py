@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
 from mtdlab.methods.registry import BUILTIN, settings_class
@@ -50,6 +51,12 @@ class StudyFile(BaseModel):
     )
     verdict: dict[str, Any] = Field(
         default_factory=dict, description="`margin` (0.5 points) and `alpha` (0.05) of the verdict"
+    )
+    beyond_run: BeyondRun = Field(
+        BEYOND_RUN,
+        description="levels of MTD beyond the run, of which more than 10 % of the initial weights "
+        "remain (η^steps) or whose K/N exceeds half of the steps: `leave-out` of the verdict, or "
+        "`keep`",
     )
     tracking: Tracking = Field(
         "none",

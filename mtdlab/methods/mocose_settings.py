@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from mtdlab.methods.history import HeadSettings, HistorySettings
 from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import limits, setting
-from mtdlab.settings.schedules import mean_trace
+from mtdlab.settings.schedules import decay_of
 from mtdlab.settings.trainer import Count, Positive
 
 Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
@@ -171,9 +171,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         With a schedule of the decay, the mean over the run's steps. A schedule that ends at 1 has
         no finite mean: then it is the MTD of its start, as the paper labels such runs.
         """
-        if self.ema_decay_end in (None, 1):
-            return super().mtd
-        return mean_trace(self) + self.queue_size / self.batch_size
+        return decay_of(self).trace(self.steps) + self.queue_size / self.batch_size
 
     def head_operations(self, width: int) -> float:
         """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""

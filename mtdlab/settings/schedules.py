@@ -1,16 +1,10 @@
 """Schedules of the EMA decay and the learning rate, as pure functions of the step."""
 
 import math
-from functools import lru_cache
 from typing import Protocol
 
-import numpy as np
-
-from analysis.measures.trace import trace_limit
+from analysis.measures.trace import EmaDecay
 from mtdlab.settings.trainer import TrainerSettings
-
-BLOCK = 1_000_000
-"""Steps whose decays are in memory at once."""
 
 
 class EmaSchedule(Protocol):
@@ -43,25 +37,10 @@ def ema_decay_at(step: int, settings: EmaSchedule) -> float:
     return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2
 
 
-def mean_trace(settings: EmaSchedule) -> float:
-    """The mean of 1/(1 − η) over the steps of a run: the EMA's part of the MTD.
-
-    Raises ValueError where η reaches 1.
-    """
-    end = settings.ema_decay if settings.ema_decay_end is None else settings.ema_decay_end
-    period = settings.ema_schedule_steps or settings.steps
+def decay_of(settings: EmaSchedule) -> EmaDecay:
+    """The decays of all steps, for what is computed of them: `ema_decay_at` is that of one step."""
     shift = int(settings.ema_order == "before-target")
-    return _mean_trace(settings.ema_decay, end, period, shift, settings.steps)
-
-
-@lru_cache(maxsize=4096)
-def _mean_trace(start: float, end: float, period: int, shift: int, steps: int) -> float:
-    """Cached, since the points of a grid share a few schedules; in blocks of `BLOCK` steps."""
-    total = 0.0
-    for first in range(0, steps, BLOCK):
-        t = np.arange(first, min(first + BLOCK, steps)) + shift
-        total += np.sum(trace_limit(end - (end - start) * (1 + np.cos(math.pi * t / period)) / 2))
-    return float(total / steps)
+    return EmaDecay(settings.ema_decay, settings.ema_decay_end, settings.ema_schedule_steps, shift)
 
 
 def learning_rate_at(step: int, settings: TrainerSettings) -> float:

@@ -11,6 +11,7 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
+from analysis.data.defaults import BEYOND_RUN
 from analysis.data.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
@@ -184,6 +185,7 @@ def load_study(
             looks=_looks(looks),
             plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),
             model=row.model or {},
+            beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
             load_items=no_items if session.scalar(items) is None else read_items,
         )
 

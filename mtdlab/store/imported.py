@@ -9,12 +9,13 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from sqlalchemy import Boolean, select
 from sqlalchemy.orm import Session
 
+from analysis.data.defaults import BeyondRun
 from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
@@ -170,7 +171,15 @@ _SETTINGS = _named(SCALAR)
 _SETTING = _named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)
 _METHOD = _named(TEXT, title=TEXT, settings=_named(_SETTING))
 _IDENTITY = _named(JSON, sampler=TEXT, trainer=_named(JSON), search=_named(TEXT))
-_PLAN = _named(JSON, study=TEXT, metric=TEXT, margin=NUMBER, alpha=LEVEL, looks=_listed(WHOLE))
+_PLAN = _named(
+    JSON,
+    study=TEXT,
+    metric=TEXT,
+    margin=NUMBER,
+    alpha=LEVEL,
+    beyond_run=_one_of(*get_args(BeyondRun)),
+    looks=_listed(WHOLE),
+)
 _MODEL = _named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
 
 _OWN: Mapping[type[Base], Mapping[str, Shape]] = {

@@ -76,7 +76,9 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     context = StudyContext(frames)
     trials, _ = judged_trials(frames, context.curve_trials)
     try:
-        best, other = choose_candidates(trials, frames.settings, context.verdict)
+        best, other = choose_candidates(
+            trials, frames.settings, context.verdict, beyond_run=frames.beyond_run
+        )
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
     first, second = (_settings(recorded, url, each.number) for each in (best, other))
@@ -93,6 +95,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         "skip": _mixed(varied, first, second),
         "seeds": list(range(start, start + seeds)),
         "verdict": {"margin": frames.margin, "alpha": frames.alpha},
+        "beyond_run": frames.beyond_run,
     }
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 
+from analysis.data.beyond_run import find_beyond
 from analysis.data.runs import MTD_DECIMALS
 from analysis.inference.interim_analysis import boundaries_at, judge_look, leading_levels
 from mtdlab.config import StudySpec, Unit
@@ -59,6 +60,7 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
         alpha=float(bounds.nominal[index]),
         margin=spec.margin,
         is_last=index == len(spec.looks) - 1,
+        beyond_run=spec.beyond_run,
     )
     complete = frames.trials.loc[frames.trials["state"] == "COMPLETE", "number"]
     goes_on = judged.decision == "continue"
@@ -89,9 +91,13 @@ def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) 
     ]
     if index + 2 == len(spec.looks):
         return tuple(new)
-    level = {}
-    for unit in spec.first_units():
-        mtd = spec.settings(unit.parameters or {}, unit.seed).mtd
-        level[unit.setting] = math.nan if mtd is None else round(mtd, MTD_DECIMALS)
-    leading = leading_levels(sorted(set(level.values())), optimal)
+    rows = spec.configurations()
+    level = {
+        key: math.nan if row["mtd"] is None else round(row["mtd"], MTD_DECIMALS)
+        for key, row in rows.items()
+    }
+    # those beyond the run, which the verdict leaves out, get their seeds at the last look
+    left_out = {each.mtd for each in find_beyond(rows.values(), spec.beyond_run)}
+    judged = set(level.values()) - left_out
+    leading = leading_levels(sorted(judged), optimal)
     return tuple(unit for unit in new if level[unit.setting] in leading)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from analysis.data.beyond_run import describe_lengths
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import INPUTS, locate_augmentation, resolve_paths
 from mtdlab.config.program_study import ProgramSpec
@@ -73,6 +74,11 @@ def check_training(job: Job) -> dict[str, str]:
     for warning in setting_warnings(spec) + selection_warnings(spec) + shortfall_warnings(spec):
         print_text(f"mtdlab: {warning}", file=sys.stderr)
     return digests
+
+
+def length_warnings(spec: StudySpec) -> list[str]:
+    """A sentence for each history that is long beside the run, and for levels beyond the run."""
+    return list(describe_lengths(spec.configurations().values(), spec.beyond_run))
 
 
 def setting_warnings(spec: StudySpec) -> list[str]:

@@ -17,7 +17,7 @@ from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.open_study import as_begun, open_study
-from mtdlab.sweep.preflight import check_same_inputs, has_trials_left
+from mtdlab.sweep.preflight import check_same_inputs, has_trials_left, length_warnings
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
 from mtdlab.sweep.signals import stop_on_signals
@@ -99,6 +99,8 @@ def sweep(
         opened.enter_context(following_phases(Phases()))
         server, found = None, None
         if has_trials_left(spec, url, retry_failed=retry_failed):
+            for warning in length_warnings(spec):
+                _warn(warning)
             if server := early_server(spec, execution):
                 opened.enter_context(closing(server))
             # imported here, since it imports optuna, torch and transformers

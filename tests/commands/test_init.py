@@ -68,6 +68,16 @@ def test_a_path_is_absolute_where_the_file_is_written_elsewhere(
     assert read_study(tmp_path / "sub/mine.yaml").fixed().corpus == str(tmp_path / "text.txt")
 
 
+def test_a_level_beyond_the_run_is_not_written_without_saying_so(command: Command) -> None:
+    written = command("init mine --vary ema_decay").stdout
+    assert "beyond" not in written
+    assert "remain" not in written
+    found = json.loads(command("init other --vary ema_decay=0.5,0.995 --json").stdout)
+    assert found["warnings"][0].startswith("MTD 208 (η 0.995): 45 % of")
+    text = command("init third --vary ema_decay=0.5,0.995").stdout
+    assert "warning MTD 208 is beyond the run" in text
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_the_usual_values_of_a_setting_make_a_study(
     command: Command, tmp_path: Path, name: str
@@ -116,7 +126,7 @@ def test_in_a_terminal_it_asks(
     answer("", "text.txt", "", "ema_decay queue_size=64,512", "3")
     text = command("init mine").stdout
     assert "the built-in evaluation pairs are synthetic" in text
-    assert "42 trials (ema_decay, queue_size varied, 3 seeds)" in text
+    assert "36 trials (ema_decay, queue_size varied, 3 seeds)" in text
     assert read_study(tmp_path / "mine.yaml").fixed().corpus == "text.txt"
 
 

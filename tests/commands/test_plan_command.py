@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtdlab.api.plan import find_costs, find_ended
+from mtdlab.api.plan import find_costs, find_ended, plan
 from mtdlab.commands.plan import begin_in_copy, can_copy, cost_lines, describe_size
 from mtdlab.config import StudySpec, read_study
 from mtdlab.cost.estimate import Estimate, Smaller, trials_of
@@ -56,6 +56,33 @@ def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) 
     assert size == "study a: 2 configurations x 2 seeds = 4 trials; 1 done, 1 failed, 2 left"
     left = [(trial.model_dump()["ema_decay"], trial.seed) for trial in trials_of(spec, ended)]
     assert left == [(0.5, 1), (0.75, 1)]
+
+
+BEYOND = """\
+study: b
+trainer: {steps: 160}
+search: {ema_decay: [0.75, 0.9, 0.995], queue_size: [512, 8192]}
+"""
+
+
+def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: Path) -> None:
+    path, url = tmp_path / "b.yaml", f"sqlite:///{tmp_path / 'b.db'}"
+    path.write_text(BEYOND)
+    found = plan(path, storage=url, measure=False)
+    assert found.configurations["mtd"].tolist() == [12, 18, 132, 138, 208, 328]
+    assert found.warnings[-3:] == (
+        "MTD 132, 138, 328 (K/N 128): the queue is filling until step 128 of 160.",
+        "MTD 208, 328 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 "
+        "steps.",
+        "MTD 132, 138, 208, 328 are beyond the run: they take no part in the verdict on MTD "
+        "unless beyond_run is keep.",
+    )
+    assert found.design["power"]["seeds"][0]["levels"] == 2
+    path.write_text(BEYOND + "beyond_run: keep\n")
+    kept = plan(path, storage=url, measure=False)
+    assert kept.design["power"]["seeds"][0]["levels"] == 6
+    assert kept.design["specification"]["beyond_run"] == "keep"
+    assert kept.design["specification"]["sha256"] != found.design["specification"]["sha256"]
 
 
 def costs(spec: StudySpec, monkeypatch: pytest.MonkeyPatch, found: Any) -> dict[str, Any]:

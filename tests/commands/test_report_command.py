@@ -9,13 +9,15 @@ import pytest
 
 from analysis import compute_verdict
 from analysis.data.frames import StudyFrames
+from analysis.inference.verdict import OverLooks, Verdict
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.report import PAUSE, verdict_fields, write_on_changes
 from tests.commands.conftest import Command
 
 FIELDS = {
     *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
-    *("runner_up", "lowest", "p_value", "p_trend", "mtd_sufficient", "seeds_for_power", "items"),
+    *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
+    *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -138,7 +140,8 @@ def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> No
         ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
         ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),
-        ("report --study a --scale percent", "--scale describe a table; use them with --table"),
+        ("report --study a --scale percent", "and --beyond-run describe a table; use them with"),
+        ("report --study a --beyond-run keep", "and --beyond-run describe a table; use them with"),
         ("report --published figure3", "unknown published means 'figure3'; choose from figure2"),
         ("report --table runs.csv --scale fraction", "row 1, column score: '30.0'; with --scale"),
     ],
@@ -154,9 +157,13 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
     print_json(verdict_fields(compute_verdict(empty, ())))
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power"}
+    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power", "items_for_power"}
     assert fields["verdict"] == "inconclusive"
-    assert fields["peak_mtd"] is fields["p_value"] is None
+    assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
+    # level is that of the look
+    looks = OverLooks(planned=4, taken=3, confidence=0.95, p_value=0.031, is_early=True)
+    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks))
+    assert (fields["p_over_looks"], fields["confidence"]) == (0.031, 0.95)
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")

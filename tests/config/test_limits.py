@@ -148,7 +148,7 @@ def test_what_is_as_large_as_allowed_is_read_soon(
 def test_the_mtd_of_a_schedule_is_the_mean_over_its_steps(
     order: str, steps: int, period: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtdlab.settings.schedules.BLOCK", 1000)
+    monkeypatch.setattr("analysis.measures.trace.BLOCK", 1000)
     settings = make_settings(
         ema_decay=0.5,
         ema_decay_end=0.97,

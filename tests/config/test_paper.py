@@ -12,12 +12,12 @@ from tests.config.conftest import settings_of
 PAPER = Path(__file__).parents[2] / "studies" / "paper"
 SIZES = {
     # settings with the paper's, the small and the minilm profile's values
-    "table3-ema-decay": (6, 6, 6),
+    "table3-ema-decay": (6, 6, 5),
     "table4-heads": (12, 12, 12),
     "table5-augmentation": (10, 7, 7),
     "table6a-prediction-dim": (5, 5, 5),
     "table6b-batch-size": (4, 4, 4),
-    "table7-initial-queue": (20, 12, 20),
+    "table7-initial-queue": (20, 12, 16),
     "table8-queue-slices": (5, 5, 5),
     "table9-fgsm-epsilon": (5, 5, 5),
     "figure2-mtd": (27, 27, 18),

@@ -14,7 +14,7 @@ from analysis.measures import Floats
 Draw = Callable[[np.random.Generator, int, int, Floats], Floats]
 """Errors (B, S, L) from a generator, B, S and the places (L,) of the levels, from -1 to 1."""
 _LOST = 15.0
-_MEASURED = pd.read_csv(Path(__file__).with_name("measured_covariances.csv"))
+MEASURED = pd.read_csv(Path(__file__).with_name("measured_covariances.csv"))
 """Covariance of the residuals of 8 seeds at 7 levels, of four studies of the built-in data."""
 
 
@@ -75,7 +75,7 @@ def _bimodal(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -
 
 def _measured(study: str) -> Draw:
     """Normal errors with the covariance of a study's residuals, interpolated in log MTD."""
-    chosen = _MEASURED[_MEASURED["study"] == study]
+    chosen = MEASURED[MEASURED["study"] == study]
     logs = np.log(chosen["mtd"].to_numpy(dtype=np.float64))
     covariance = chosen.drop(columns=["study", "mtd"]).to_numpy(dtype=np.float64)
     values, vectors = np.linalg.eigh(covariance)
@@ -86,6 +86,28 @@ def _measured(study: str) -> Draw:
         weights = np.array([np.interp(points, logs, unit) for unit in np.eye(len(logs))]).T
         drawn = rng.standard_normal((tables, seeds, len(logs)))
         return np.asarray(drawn @ (weights @ factor).T)
+
+    return draw
+
+
+def _skewed(slope: float) -> Draw:
+    """Seeds with slopes of their own, of this standard deviation, whose distribution is skewed."""
+
+    def draw(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -> Floats:
+        own = rng.exponential(size=(tables, seeds, 1)) - 1
+        errors = _independent(rng, tables, seeds, place)
+        return np.asarray(errors + slope * own * _standard(place))
+
+    return draw
+
+
+def _skewed_level(level: int) -> Draw:
+    """One level has exponential errors, three times as large as those of the others."""
+
+    def draw(rng: np.random.Generator, tables: int, seeds: int, place: Floats) -> Floats:
+        errors = _independent(rng, tables, seeds, place)
+        errors[..., level] = 3 * (1 - rng.exponential(size=(tables, seeds)))
+        return errors
 
     return draw
 
@@ -104,9 +126,14 @@ ERRORS: Mapping[str, Draw] = {
     "slopes of 3": _curves(3),
     "slopes and curvatures of 1": _curves(1, 1),
     "slopes and curvatures of 3": _curves(3, 3),
-    **{f"as measured, {study}": _measured(study) for study in _MEASURED["study"].unique()},
+    **{f"as measured, {study}": _measured(study) for study in MEASURED["study"].unique()},
     "half of the seeds rise, half fall": _bimodal,
     "20 % collapsed at the last level": _collapsed_at_the_end,
 }
+SKEWED: Mapping[str, Draw] = {
+    **{f"skewed slopes of {size}": _skewed(size) for size in (1, 3)},
+    **{f"skewed {name} level": _skewed_level(at) for name, at in (("first", 0), ("last", -1))},
+}
+"""Errors that are not symmetric, as where few seeds do much better or worse than the others."""
 FEW_SEEDS_CANNOT_SHOW = ("half of the seeds rise, half fall", "20 % collapsed at the last level")
 """Errors whose rate of false verdicts is stated and not bounded."""

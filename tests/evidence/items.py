@@ -40,16 +40,28 @@ def true_scores() -> Floats:
     return np.asarray(600 / np.pi * np.arcsin(correlation / 2) @ weights / weights.sum())
 
 
-def simulate(rng: np.random.Generator, seeds: int, items: int) -> tuple[Floats, Floats]:
-    """Scores of a study, (S, 3), and the influences of its items, (S, 3, P)."""
-    gold, shared = rng.standard_normal((2, items))
-    slopes = _SLOPES + _SEED_SLOPE * rng.standard_normal((seeds, 3))
-    level = _LEVEL * rng.standard_normal((3, items))
-    run = _RUN * rng.standard_normal((seeds, 3, items))
+def simulate(
+    rng: np.random.Generator, seeds: int, items: int, *, levels: int = 3, pairs: int = 1
+) -> tuple[Floats, Floats]:
+    """Scores of a study, (S, L), and the influences of its items, (S, L, P); the first L levels.
+
+    `pairs`: in how many pairs a sentence stands; gold, shared noise and that of the level are sums
+    over the two sentences of a pair, as large as where every sentence stands in one.
+    """
+    if pairs > 1:
+        sentences = -(-2 * items // pairs)
+        named = rng.permutation(np.repeat(np.arange(sentences), pairs))[: 2 * items]
+        parts = rng.standard_normal((2 + levels, sentences))[:, named.reshape(2, items)]
+        gold, shared, *noise = parts.sum(axis=1) / np.sqrt(2)
+    else:
+        gold, shared = rng.standard_normal((2, items))
+    slopes = _SLOPES[:levels] + _SEED_SLOPE * rng.standard_normal((seeds, levels))
+    level = _LEVEL * (np.array(noise) if pairs > 1 else rng.standard_normal((levels, items)))
+    run = _RUN * rng.standard_normal((seeds, levels, items))
     values = slopes[..., None] * gold + _SHARED * shared + level + run
     scored = ItemScores(
-        numbers=np.arange(3 * seeds),
-        values=values.reshape(3 * seeds, items).astype(np.float32),
+        numbers=np.arange(levels * seeds),
+        values=values.reshape(levels * seeds, items).astype(np.float32),
         kind="spearman",
         gold=gold,
         tasks={"pairs": items},
@@ -57,7 +69,7 @@ def simulate(rng: np.random.Generator, seeds: int, items: int) -> tuple[Floats, 
     )
     ranks = stats.rankdata(scored.values, axis=1), stats.rankdata(gold)
     scores = 100 * np.corrcoef(*ranks)[-1, :-1]
-    return scores.reshape(seeds, 3), influences(scored).reshape(seeds, 3, items)
+    return scores.reshape(seeds, levels), influences(scored).reshape(seeds, levels, items)
 
 
 def measure(seeds: int, items: int, datasets: int, seed: int) -> dict[str, float]:

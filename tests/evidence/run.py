@@ -12,7 +12,20 @@ from pathlib import Path
 
 import pandas as pd
 
-NAMES = ("verdict", "effects", "items", "sufficiency", "sequential", "default_study")
+NAMES = (
+    "verdict",
+    "tails",
+    "differences",
+    "conditions",
+    "effects",
+    "items",
+    "means",
+    "selection",
+    "sufficiency",
+    "sequential",
+    "default_study",
+    "power",
+)
 SEED = 0
 
 

@@ -69,6 +69,10 @@ SLOPES: dict[str, Callable[[Floats, Floats], Floats]] = {
 }
 """What seeds respond to, each with multiples of its own, beside errors of equal variances."""
 
+ITEMS = {"items of 1": "equal", "items of 1, slopes of 1": "slopes of 1 by seed"}
+"""Beside an effect of the evaluation items on each configuration, in all seeds alike, with standard
+deviation 1."""
+
 VARIANCES: dict[str, Callable[[int], Floats]] = {
     "equal": np.ones,
     "4 at two lowest": lambda size: np.where(np.arange(size) < 2, _NOISY, 1.0),
@@ -98,58 +102,74 @@ def simulate_tests(
     seed: int,
     *,
     slopes: Floats | None = None,
-) -> dict[str, Floats]:
+    items: float = 0.0,
+) -> dict[str, tuple[Floats, Floats]]:
     """p values (datasets,) of each question for normal errors and seed effects.
 
-    means, deviations  (C,), of the configurations; the standard deviation between seeds is 2.
-    slopes             (V, C), of which every seed has its own multiples.
+    The first counts the items, the second does not.
+
+    Args:
+        means, deviations: (C,), of the configurations; the standard deviation between seeds is 2.
+        slopes: (V, C), of which every seed has its own multiples.
+        items: standard deviation of the items' effect on a configuration.
     """
     rng = np.random.default_rng(seed)
     effects = rng.normal(scale=_SEED_EFFECT, size=(datasets, seeds, 1))
     errors = rng.normal(size=(datasets, seeds, len(means))) * deviations
     if slopes is not None:
         errors += rng.normal(size=(datasets, seeds, len(slopes))) @ slopes
+    count = len(means)
+    if items:
+        errors += items * rng.normal(size=(datasets, 1, count))
     fit = fit_blocks(means + effects + errors)
     weights = model_weights(fit, models.variance)
-    return {
-        question: p_added(fit, models.null[base], models.added[added], weights)
-        for question, (base, added) in QUESTIONS.items()
-    }
+    found = {}
+    for question, (base, added) in QUESTIONS.items():
+        terms = models.null[base], models.added[added], weights
+        only = p_added(fit, *terms)
+        known = items**2 * (np.eye(count) - 1 / count)
+        found[question] = (p_added(fit, *terms, known) if items else only, only)
+    return found
 
 
 def _cells(datasets: int, seed: int) -> Iterator[tuple[object, ...]]:
-    for design, truth, variances, seeds in product(DESIGNS, TRUTHS, [*VARIANCES, *SLOPES], SEEDS):
+    for design, truth, variances, seeds in product(
+        DESIGNS, TRUTHS, [*VARIANCES, *SLOPES, *ITEMS], SEEDS
+    ):
         trace, ratio = DESIGNS[design]
         # the same random numbers for a cell, whichever other cells there are
         key = zlib.crc32(f"{seed} {design} {truth} {variances} {seeds}".encode())
+        beside = ITEMS.get(variances, variances)
         found = simulate_tests(
             TRUTHS[truth](trace, ratio),
             build_models(trace, ratio),
-            VARIANCES.get(variances, np.ones)(len(trace)),
+            VARIANCES.get(beside, np.ones)(len(trace)),
             seeds,
             datasets,
             key,
-            slopes=SLOPES[variances](trace, ratio) if variances in SLOPES else None,
+            slopes=SLOPES[beside](trace, ratio) if beside in SLOPES else None,
+            items=float(variances in ITEMS),
         )
         for question, p_values in found.items():
             null = truth in NULLS[question]
-            rejected = int((p_values <= ALPHA).sum())
-            yield design, truth, variances, seeds, question, null, rejected
+            rejected = [int((each <= ALPHA).sum()) for each in p_values]
+            yield design, truth, variances, seeds, question, null, *rejected
 
 
 def rows(datasets: int, seed: int) -> pd.DataFrame:
     """A row per design, truth, variances, seeds and question.
 
-    Columns: null (whether a rejection is an error), rejected (share of n data sets at 5 %), n,
-    low99 and high99 (Clopper and Pearson).
+    Columns: null (whether a rejection is an error), rejected (share of n data sets at 5 %),
+    seeds_only (where items are not counted), n, low99 and high99 (Clopper and Pearson).
     """
-    names = ["design", "truth", "variances", "seeds", "question", "null", "rejected"]
+    names = ["design", "truth", "variances", "seeds", "question", "null", "rejected", "seeds_only"]
     table = pd.DataFrame(list(_cells(datasets, seed)), columns=names).assign(n=datasets)
     hits = table["rejected"].to_numpy()
     low = stats.beta.ppf(0.005, hits, datasets - hits + 1)
     high = stats.beta.ppf(0.995, hits + 1, datasets - hits)
     return table.assign(
         rejected=hits / datasets,
+        seeds_only=table["seeds_only"] / datasets,
         low99=np.where(hits == 0, 0.0, low),
         high99=np.where(hits == datasets, 1.0, high),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from errors import ERRORS
+from errors import ERRORS, SKEWED
 from joblib import Parallel, delayed
 from scipy import stats
 
@@ -26,6 +26,7 @@ ALPHA, MARGIN = 0.05, 0.5
 SEEDS, LEVELS = (3, 5, 8, 10), (5, 7, 9, 20)
 _ROUNDING = 1e-9
 _SHAPES = ("flat", "rising", "falling", "peaked", "inconclusive")
+_DRAWS = {**ERRORS, **SKEWED}
 _PATTERNS = 5
 """Designs with failed runs that are drawn for a cell."""
 
@@ -55,7 +56,7 @@ class Truth:
         """Simulated studies, (B, S, L)."""
         place = np.linspace(-1, 1, len(self.scores))
         own = rng.normal(scale=5, size=(tables, seeds, 1))
-        return np.asarray(self.scores + own + ERRORS[self.errors](rng, tables, seeds, place))
+        return np.asarray(self.scores + own + _DRAWS[self.errors](rng, tables, seeds, place))
 
     def present(self, rng: np.random.Generator, seeds: int) -> Floats:
         """Which runs are complete, (S, L): runs of the last third of the levels may fail."""
@@ -156,7 +157,11 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     measured = Parallel(n_jobs=-1)(
         delayed(_measure_design)(seeds, levels, datasets, seed) for seeds, levels in designs
     )
-    table = pd.DataFrame([cell for design in measured for cell in design])
+    return with_bounds(pd.DataFrame([cell for design in measured for cell in design]))
+
+
+def with_bounds(table: pd.DataFrame) -> pd.DataFrame:
+    """Cells with the lower 99 % bounds of their false verdicts (Bonferroni over cells)."""
     level = 1 - 2 * 0.01 / len(table)
     for kind in ("peaks", "trends", "flat"):
         false = (table[f"false_{kind}"] * table["n"]).round().astype(int)

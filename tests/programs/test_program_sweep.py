@@ -295,7 +295,7 @@ def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
     (folder / "own.yaml").write_text(
         "study: own\nmetric: accuracy\ntrainer: {batch_size: 8, steps: 1, rate: 1}\n"
         "search: {ema_decay: [0.5, 0.9], queue_size: [8]}\nseeds: [0, 1]\n"
-        "until: {decided: true, max_seeds: 8}\n"
+        "until: {decided: true, max_seeds: 8}\nbeyond_run: keep\n"
     )
     (folder / "own.py").write_text(
         PROGRAM.replace("+ seed,", "+ seed % 3 + 0.1 * hash((seed, settings['ema_decay'])) % 1,")

@@ -30,6 +30,7 @@ trainer: {steps: 4}
 search:
   ema_decay: [0.5, 0.8, 0.9, 0.95, 0.99]
 until: {decided: true, max_seeds: 6, looks: [3, 4, 6]}
+beyond_run: keep
 """
 Sweep = Callable[..., run.SweepResult]
 pytestmark = pytest.mark.usefixtures("no_inputs")
@@ -209,6 +210,8 @@ def test_the_design_cannot_change_once_the_study_is_begun(sweep: Sweep) -> None:
         sweep(STUDY.replace("[3, 4, 6]", "[3, 6]"))
     with pytest.raises(MtdlabError, match=r"verdict.alpha: was 0.05, now 0.2"):
         sweep(STUDY + "verdict: {alpha: 0.2}\n")
+    with pytest.raises(MtdlabError, match=r"beyond_run: was keep, now leave-out"):
+        sweep(STUDY.replace("keep", "leave-out"))
     with pytest.raises(MtdlabError, match="configurations: was"):
         sweep(STUDY.replace("0.99]", "0.99, 0.995]"))
 
@@ -223,6 +226,19 @@ def test_seeds_are_added_at_the_leading_levels_first(sweep: Sweep, url: str, sco
     assert second.to_dict() == {0.5: 4, 0.8: 4, 0.9: 4, 0.95: 3, 0.97: 3, 0.99: 4}
     assert study.looks["added"].tolist() == [4, 4, 10, 0]
     assert study.trials.groupby("ema_decay")["seed"].nunique().eq(6).all()
+
+
+def test_a_level_beyond_the_run_is_not_judged_and_gets_its_seeds_at_the_last_look(
+    sweep: Sweep, url: str
+) -> None:
+    # 0.99 is left out of 160 steps (0.2), 0.95 not: the ends are MTD 10 and 28
+    text = STUDY.replace("beyond_run: keep", "beyond_run: leave-out").replace("4}", "160}")
+    sweep(text + "verdict: {margin: 0.001, alpha: 1e-9}\n")
+    study = load_study("until", url)
+    second = trials_at(study, 1).groupby("ema_decay")["seed"].nunique()
+    assert (second[0.99], second[0.95], second[0.5]) == (3, 4, 4)
+    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(6).all()
+    assert [level.mtd for level in study.verdict().left_out] == pytest.approx([108])
 
 
 def falling(settings: TrainerSettings, noise: float) -> float:

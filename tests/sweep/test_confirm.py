@@ -32,6 +32,7 @@ search:
   initial_queue_size: [0]
 seeds: [0, 1, 2]
 verdict: {margin: 1}
+beyond_run: keep
 """
 
 
@@ -136,6 +137,7 @@ def test_what_new_seeds_show_is_said_of_what_the_study_showed(
     sentence = _sentence(first, second)
     assert sentence.startswith(text)
     assert ("too high on average" in sentence) == (again[0] < original[0])
+    assert sentence.endswith("the new difference is still too high.")
 
 
 def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None:
@@ -152,7 +154,7 @@ def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url:
     assert {each.steps for each in settings} == {4}
     assert len({each.mtd for each in settings}) == 2
     assert planned.spec.description.startswith("Confirmation of study first with fresh seeds")
-    assert planned.spec.margin == 1
+    assert (planned.spec.margin, planned.spec.beyond_run) == (1, "keep")
 
 
 def test_one_level_cannot_be_confirmed(written: Written, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ trainer: {steps: 4, batch_size: 8, queue_size: 16, initial_queue_size: 0}
 search: {ema_decay: [0.5, 0.75, 0.9]}
 seeds: [0, 1, 2]
 until: {decided: true, max_seeds: 4, looks: [3, 4]}
+beyond_run: keep
 """
 GOOD = """\
 study: good

@@ -9,16 +9,18 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import SCORE, SOURCE, load_curve
 from analysis.data.runs import format_mtd
-from analysis.inference.pairing import compute_paired_curve, level_scores
+from analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
 from analysis.inference.verdict import Verdict, judge_levels
-from analysis.report.cells import BAND, make_table
+from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
-from analysis.statistics.curves import compute_batch_curves
 
 
 @dataclass(frozen=True)
 class Batches:
-    """Curves by batch size, the same less each seed's mean, and a verdict for each size."""
+    """Curves by batch size, the same less each seed's mean, and a verdict for each size.
+
+    The verdicts share the error rate of 5 % (Bonferroni).
+    """
 
     context: StudyContext
     curves: pd.DataFrame
@@ -29,13 +31,15 @@ class Batches:
 def compute(context: StudyContext) -> Batches | None:
     """None unless there are several batch sizes, one of them at several levels of MTD."""
     study, runs = context.study, context.traced
-    curves = compute_batch_curves(context.curve_trials)
+    curves = summarise_scores(runs, by=["batch_size", "mtd"], items=study.items)
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
     if runs["batch_size"].nunique() < 2 or not curved:
         return None
     levels = {
-        int(str(size)): level_scores(group, study.settings, study.items)
+        int(str(size)): level_scores(
+            group, study.settings, study.items, beyond_run=study.beyond_run
+        )
         for size, group in runs.groupby("batch_size")
     }
     paired = [compute_paired_curve(each).assign(batch_size=size) for size, each in levels.items()]
@@ -43,7 +47,10 @@ def compute(context: StudyContext) -> Batches | None:
         context,
         curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
         pd.concat(paired, ignore_index=True),
-        {size: judge_levels(each) for size, each in levels.items()},
+        {
+            size: judge_levels(each, level=1 - (1 - LEVEL) / len(levels))
+            for size, each in levels.items()
+        },
     )
 
 
@@ -53,13 +60,19 @@ def tabulate(info: Batches) -> pd.DataFrame:
 
 
 def show(info: Batches) -> tuple[Table, ...]:
-    caption, labels = "Mean score by batch size and MTD.", info.context.labels
-    table = tabulate(info)
+    covered, labels = describe_items(int(info.curves["items"].min())), info.context.labels
+    caption = f"Mean score by batch size and MTD with its {PERCENT} interval over seeds{covered}."
+    table = tabulate(info).drop(columns="items")
     return (make_table(table, caption=caption, csv="mtd_by_batch", labels=labels, many="rows"),)
 
 
 def describe(info: Batches) -> tuple[str, ...]:
-    return tuple(f"Batch size {size}. {found.sentence}" for size, found in info.verdicts.items())
+    confidence = 100 * next(iter(info.verdicts.values())).level
+    return (
+        *(f"Batch size {size}. {found.sentence}" for size, found in info.verdicts.items()),
+        f"The {len(info.verdicts)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each "
+        f"is at {confidence:.4g} % confidence (Bonferroni).",
+    )
 
 
 def draw(info: Batches) -> Drawing:
@@ -81,7 +94,9 @@ def draw(info: Batches) -> Drawing:
         columns=2,
         caption=(
             "First: mean over seeds. Second: deviation from the mean over levels at that batch "
-            f"size. Third: figure 3 of the paper; compare its shape, not its level. {BAND}"
+            f"size. Third: figure 3 of the paper; compare its shape, not its level. Bands of this "
+            f"study are {PERCENT} intervals of one level over "
+            f"seeds{describe_items(int(info.curves['items'].min()))}."
         ),
         alt=" ".join(verdicts),
     )

@@ -9,7 +9,7 @@ from analysis import figures
 from analysis.data.settings import format_value
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points
-from analysis.report.cells import LEVEL, PERCENT, clean, count, make_table
+from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items, make_table
 from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import (
     COLUMNS,
@@ -21,7 +21,6 @@ from analysis.statistics.configurations import (
 
 _MOST_DRAWN = 12
 _MOST_LETTERS = 60
-_ROWS = f"Mean over seeds; bars are {PERCENT} t intervals over seeds."
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,11 @@ class Configurations:
     table: pd.DataFrame
     effects: Effects | None
     names: tuple[str, ...]
+
+    @property
+    def covered(self) -> str:
+        """What the intervals cover beside seeds."""
+        return describe_items(int(self.table["items"].min()))
 
 
 def compute(context: StudyContext) -> Configurations | None:
@@ -95,10 +99,10 @@ def _describe_interactions(effects: Effects) -> str:
 
 def show(info: Configurations) -> tuple[Table, ...]:
     configurations = make_table(
-        info.table.rename(columns={"number": "first trial"}),
-        caption=f"Mean score of each configuration with its {PERCENT} CI over seeds, the "
-        "difference to the best with a CI that is simultaneous for all pairs of configurations, "
-        "and whether no other is significantly better.",
+        info.table.drop(columns="items").rename(columns={"number": "first trial"}),
+        caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
+        "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
+        f"is significantly better. CIs cover seeds{info.covered}.",
         csv="configurations",
         sortable=True,
         labels=info.context.labels,
@@ -107,7 +111,8 @@ def show(info: Configurations) -> tuple[Table, ...]:
     effects = make_table(
         _tabulate_effects(info),
         caption="Effect of each setting: its best value less its worst, averaged over the other "
-        f"settings, with a {PERCENT} CI that is simultaneous for all values of all settings.",
+        f"settings, with a {PERCENT} CI that is simultaneous for all values of all settings and "
+        f"covers seeds{info.covered}.",
         csv="effects",
     )
     return configurations, effects
@@ -119,7 +124,8 @@ def _tabulate_effects(info: Configurations) -> pd.DataFrame:
 
 def draw(info: Configurations) -> Drawing:
     table, names = info.table.head(_MOST_DRAWN), info.names[:_MOST_DRAWN]
-    score, caption = info.context.score_label, _ROWS
+    score = info.context.score_label
+    caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{info.covered}."
     if len(table) < len(info.table):
         caption += f" The {len(table)} best of {len(info.table):,}."
     return Drawing(

@@ -26,7 +26,9 @@ def describe(table: pd.DataFrame) -> tuple[str, ...]:
 
 def show(table: pd.DataFrame) -> tuple[Table, ...]:
     seeds = int(table["seeds"].min())
-    interval = f"with its {PERCENT} t interval" if seeds > 1 else "without an interval"
+    interval = (
+        f"with its {PERCENT} t interval for these items" if seeds > 1 else "without an interval"
+    )
     caption = (
         f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
         f"{interval}."

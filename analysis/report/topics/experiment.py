@@ -22,7 +22,7 @@ from analysis.experiments.compare import (
 from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import compute_deviations
 from analysis.measures.trace import PARTS
-from analysis.report.cells import PERCENT, clean, count, make_table
+from analysis.report.cells import PERCENT, clean, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
@@ -104,7 +104,8 @@ def describe_spread(comparison: Comparison) -> str:
         return f"{text}; not tested, which takes two seeds at both."
     size = f"{gap.size.mean:.2f} points ({_interval(gap.size)}, adjusted for all pairs)"
     significant = "statistically significant" if gap.size.low > 0 else "not significant"
-    return f"{text}; {significant}: paired difference {size}."
+    covered = describe_items(comparison.items)
+    return f"{text}; {significant}: paired difference {size}. Intervals cover seeds{covered}."
 
 
 def describe_paper(comparison: Comparison) -> str:
@@ -206,8 +207,8 @@ _MOST_ROWS = 24
 _WIDE = 8
 _SHADES = "darker is higher; cells 5 points or more below the highest are equally light."
 _CAPTIONS = {
-    "line": "A point per trial and the mean over seeds, with its {} t interval.",
-    "rows": "Lines are {} t intervals over seeds.",
+    "line": "A point per trial and the mean over seeds, with its {} over seeds{}.",
+    "rows": "Lines are {} over seeds{}.",
     "grid": f"Mean scores; {_SHADES}",
     "seeds": (
         "First: a point per seed, its score less its mean over all configurations, so that only "
@@ -329,7 +330,7 @@ def draw(info: ExperimentInfo) -> Drawing | None:
     if info.is_curve or is_diagonal(comparison):
         return None
     kind, score = experiment.figure, info.context.score_label
-    caption = _CAPTIONS[kind].format(PERCENT)
+    caption = _CAPTIONS[kind].format(f"{PERCENT} CI", _covered(comparison))
     if kind in ("line", "rows"):
         panels = [("this study", _curve(comparison, score))]
         if len(comparison.table) > _MOST_ROWS:
@@ -361,6 +362,11 @@ def draw(info: ExperimentInfo) -> Drawing | None:
     )
 
 
+def _covered(comparison: Comparison) -> str:
+    """What the intervals of the means cover beside seeds."""
+    return describe_items(int(comparison.table["items"].min()))
+
+
 def _conditions(experiment: Experiment) -> str:
     return f" ({experiment.fixed})" if experiment.fixed else ""
 
@@ -368,7 +374,7 @@ def _conditions(experiment: Experiment) -> str:
 def _readable(comparison: Comparison) -> pd.DataFrame:
     """The table with named values where they have a name, and shares in percent."""
     experiment, first = comparison.experiment, comparison.experiment.by[0]
-    shown = comparison.table.copy()
+    shown = comparison.table.drop(columns="items")
     if experiment.value_names:
         shown[first] = shown[first].map(experiment.label).astype("str")
     if experiment.measured:
@@ -384,7 +390,7 @@ def show(info: ExperimentInfo) -> tuple[Table, ...]:
     if comparison.same_method:
         source = f"{experiment.source}{_conditions(experiment)}"
         published = f"published: {source}, on other data and another encoder."
-    caption = f"Mean score with its interval over seeds; {published}"
+    caption = f"Mean score with its interval over seeds{_covered(comparison)}; {published}"
     if info.is_curve:
         # the section on MTD has the means
         shown = shown[:0]
@@ -407,7 +413,7 @@ def _show_tasks(info: ExperimentInfo) -> Iterator[Table]:
     yield make_table(
         wide[[*by, "source", *names]],
         caption="The same by task, Spearman x 100; published: BERT-base, Wikipedia. The CSV has "
-        "trials, seeds and intervals.",
+        "trials, seeds and intervals over seeds, for these items.",
         csv=f"{experiment.name}_tasks",
         labels=info.comparison.labels,
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.data.frames import Plan, StudyFrames
-from analysis.inference.interim_analysis import describe_recorded, p_over_looks
+from analysis.inference.interim_analysis import describe_recorded, over_looks_of
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count, make_table
 from analysis.report.topics.base import StudyContext, Table, Topic
@@ -24,11 +24,8 @@ _LATE = (
     "What the verdict is judged by was specified or changed when trials had begun: its error rate "
     "holds only if the results were not looked at."
 )
-_EARLY = (
-    "A study that ends at an early look tends to state differences that are too high, because it "
-    "ended when they were large: mtdlab confirm measures them again with new seeds."
-)
-_SPECIFIED = ("metric", "margin", "alpha", "looks")
+_KEPT = "levels of MTD beyond the run kept, "
+_SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
     "flat": "The study ended there for futility: the score is flat within the margin.",
@@ -64,7 +61,8 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
     changed = f"Changed afterwards: {'; '.join(changes)}."
     return (
         f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
-        f"margin {values['margin']:g} points, α {values['alpha']:g}, verdict computed at "
+        f"margin {values['margin']:g} points, α {values['alpha']:g}, "
+        f"{_KEPT if values['beyond_run'] == 'keep' else ''}verdict computed at "
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
         f"{changed if changes else 'This was not changed afterwards.'}"
     )
@@ -81,11 +79,9 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
         first = "The first look at the verdict is taken when its trials have ended."
         return (first,) if len(planned) > 1 else ()
     last = study.looks.iloc[-1]
-    p_value, over = format_p(float(last["p_value"])), p_over_looks(study)
-    if math.isfinite(over) and last["look"] > 1:
-        p_value += (
-            f"; {format_p(over)} over the {last['look']} looks so far, by stage-wise ordering"
-        )
+    p_value, over = format_p(float(last["p_value"])), over_looks_of(study)
+    if over and over.taken > 1 and math.isfinite(over.p_value):
+        p_value += f"; {format_p(over.p_value)} over the looks so far, by stage-wise ordering"
     ending = _ENDS.get(last["decision"], "Trials are added up to the next look.")
     configurations = int(study.trials.groupby("seed").size().max()) if len(study.trials) else 0
     return (
@@ -94,11 +90,10 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
         f"with all seeds would be {configurations * planned[-1]:,}.",
         "Each look compares p with a nominal level, so that all looks together have the error "
         "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
-        "that of the last look: of its trials, at the confidence "
-        f"{100 * (1 - last['alpha']):.5g} % of that look alone, which is "
-        f"{100 * (1 - study.alpha):.3g} % over all looks. The nominal levels hold also where a "
-        "study that looks flat is continued.",
-        _EARLY if last["decision"] == "decided" and last["look"] < len(planned) else "",
+        "that of the last look and of its trials. Its intervals are made at the confidence that "
+        f"belongs to the nominal level of that look, {100 * (1 - last['alpha']):.3g} %, so that "
+        f"those of all looks together have {100 * (1 - study.alpha):.3g} %. The nominal levels "
+        "hold also where a study that looks flat is continued.",
     )
 
 

@@ -10,7 +10,7 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
-from analysis.report.cells import PERCENT, clean, make_table, number
+from analysis.report.cells import PERCENT, clean, describe_items, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.methods import compute_method_properties, with_methods
 
@@ -18,8 +18,9 @@ MOST_CURVES = 4
 """Methods in one figure against MTD; there is no space for the legend of more."""
 _CAPTIONS = {
     "methods": (
-        f"Mean score with its {PERCENT} CI over seeds, the difference to the best row with a CI "
-        "that is simultaneous for all pairs of rows, and whether no row is significantly better."
+        f"Mean score with its {PERCENT} CI, the difference to the best row with a CI "
+        "that is simultaneous for all pairs of rows, and whether no row is significantly better. "
+        "CIs cover seeds{}."
     ),
     "method_properties": (
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
@@ -46,6 +47,11 @@ class Methods:
 
     def name(self, method: object) -> str:
         return clean(self.context.name_method(method))
+
+    @property
+    def covered(self) -> str:
+        """What the intervals of the scores cover beside seeds."""
+        return describe_items(int(self.table["items"].min()))
 
 
 def compute(context: StudyContext) -> Methods | None:
@@ -88,6 +94,7 @@ def describe(info: Methods) -> tuple[str, ...]:
     return (
         f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
         *_compare(info, best),
+        f"Confidence intervals cover seeds{info.covered}.",
         *_describe_presets(info),
     )
 
@@ -126,8 +133,10 @@ def show(info: Methods) -> tuple[Table, ...]:
     frames = {"methods": info.table, "method_properties": info.properties}
     return tuple(
         make_table(
-            frame.assign(method=[info.name(method) for method in frame.get("method", ())]),
-            caption=_CAPTIONS[name],
+            frame.assign(method=[info.name(method) for method in frame.get("method", ())]).drop(
+                columns="items", errors="ignore"
+            ),
+            caption=_CAPTIONS[name].format(info.covered),
             csv=name,
         )
         for name, frame in frames.items()
@@ -166,7 +175,7 @@ def draw(info: Methods) -> Drawing:
             rows = [_name_row(info, row) for _, row in table.iterrows()]
             figures.draw_rows(table, ax, names=rows, label="method", name=score, labels=labels)
 
-    caption = f"Mean over seeds; bars and bands are {PERCENT} t intervals over seeds."
+    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds{info.covered}."
     if traced and not has_distance.all():
         caption += " Methods without an MTD are horizontal lines."
     caption += _describe_rate(info)

@@ -8,7 +8,7 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
-from analysis.report.cells import PERCENT, make_table
+from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
@@ -33,6 +33,7 @@ def compute(context: StudyContext) -> Robustness | None:
         study.settings,
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
+        beyond_run=study.beyond_run,
     )
     return Robustness(context, found) if found else None
 
@@ -64,19 +65,26 @@ def tabulate_curves(info: Robustness) -> pd.DataFrame:
 def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
-        *(f"{_place(each)}." for each in info.conditions),
+        *(f"{_place(info, each)}." for each in info.conditions),
+        f"The {len(info.conditions)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: "
+        f"each is at {_confidence(info)} confidence (Bonferroni).",
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
     )
 
 
-def _place(each: Condition) -> str:
+def _confidence(info: Robustness) -> str:
+    """That of each condition's verdict and levels."""
+    return f"{100 * info.conditions[0].verdict.level:.4g} %"
+
+
+def _place(info: Robustness, each: Condition) -> str:
     best_mtd, optimal = each.verdict.peak_mtd, each.verdict.optimal_range
     best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
-        best += f" (levels indistinguishable from it with {PERCENT} confidence: {levels})"
+        best += f" (levels indistinguishable from it with {_confidence(info)} confidence: {levels})"
     if math.isfinite(each.half_life):
         ratio = best_mtd / each.half_life
         best += f", {ratio:.2g} times the measured half-life of a key ({each.half_life:.3g})"
@@ -91,8 +99,8 @@ def show(info: Robustness) -> tuple[Table, ...]:
     shown = table.assign(**texts, half_life=table["half_life"].round(1))
     names = {
         "best_mtd": "best MTD",
-        "best_low": f"its {PERCENT} low",
-        "best_high": f"its {PERCENT} high",
+        "best_low": f"its {_confidence(info)} low",
+        "best_high": f"its {_confidence(info)} high",
         "half_life": "half-life of a key there, steps",
     }
     known = shown.dropna(axis="columns", how="all").rename(columns=names)
@@ -113,6 +121,7 @@ def draw(info: Robustness) -> Drawing:
             alt=" ".join(describe(info)),
         )
     every = pd.concat([each.paired for each in compared])
+    items = min(int(each.curve["items"].min()) for each in compared)
     low, high = float(every["low"].min()), float(every["high"].max())
     limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
     rows = -(-len(compared) // _COLUMNS)
@@ -123,8 +132,8 @@ def draw(info: Robustness) -> Drawing:
         columns=_COLUMNS,
         caption=(
             "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
-            f"are {PERCENT} intervals, and rings mark the levels that are statistically "
-            "indistinguishable from the best."
+            f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
+            "that are statistically indistinguishable from the best."
         ),
         alt=" ".join(describe(info)),
     )

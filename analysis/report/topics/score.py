@@ -5,6 +5,7 @@ import math
 import pandas as pd
 
 from analysis import figures
+from analysis.data.beyond_run import RULE
 from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.inference.pairing import merge_levels
@@ -26,6 +27,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
+        beyond_run=curve["mtd"].isin(_left_out(context)),
     )
     leads = [
         (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
@@ -40,6 +42,10 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     return table[[*first, *table.columns.drop(first)]]
 
 
+def _left_out(context: StudyContext) -> list[float]:
+    return [level.mtd for level in context.verdict.left_out]
+
+
 def show(context: StudyContext) -> tuple[Table, ...]:
     """The table, with the components of MTD that vary where each level is one configuration."""
     table, cells = tabulate(context), context.cells
@@ -50,13 +56,19 @@ def show(context: StudyContext) -> tuple[Table, ...]:
         for name, symbol in PARTS.items():
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
+    run, beyond = table["beyond_run"].map({True: "beyond", False: "within"}), ""
+    if _left_out(context):
+        shown.insert(1, "run", run)
+        beyond = f" Beyond the run, and not compared: {RULE}."
     caption = f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}"
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
-    interval = f"difference, {100 * context.verdict.level:.3g} %"
+    interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
     return (
-        make_table(shown, caption=f"{caption}.", csv="mtd_curve", labels=labels, many="levels"),
+        make_table(
+            shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels, many="levels"
+        ),
     )
 
 
@@ -106,6 +118,8 @@ def draw(context: StudyContext) -> Drawing | None:
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
+    if _left_out(context):
+        parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("each level, within seeds", _paired(context)))
         smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
@@ -142,7 +156,12 @@ def _study(context: StudyContext) -> Draw:
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
-            context.curve, ax, runs=runs, value="score", name=context.score_label
+            context.curve,
+            ax,
+            runs=runs,
+            value="score",
+            name=context.score_label,
+            beyond=_left_out(context),
         )
         entries = None
         if _marks(context):

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 
 from analysis import figures
+from analysis.data.beyond_run import describe_left_out
 from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import format_mtd
 from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
 from analysis.inference.pairing import compute_deviations
 from analysis.inference.verdict import format_p
-from analysis.report.cells import PERCENT, count, make_table
+from analysis.report.cells import PERCENT, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.sufficiency import NEAR, Sufficiency
 
@@ -63,11 +64,15 @@ def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 def describe(info: Sufficiency) -> tuple[str, ...]:
     """The answer in two sentences: the test, and what the models and configurations show."""
+    left_out = describe_left_out(info.left_out)
     if info.answer == "cannot be tested":
-        return (f"Whether MTD alone determines the score cannot be tested here: {info.reason}.",)
+        text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
+        return (f"{text} {left_out}".rstrip(),)
+    these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
     basis = (
-        f"{format_p(info.p_value)}; {count(len(info.cells), 'configuration')}, "
-        f"{count(info.seeds, 'seed')}, {count(info.trials, 'trial')}"
+        f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
+        f"{count(len(info.cells), 'configuration')}, {count(info.seeds, 'seed')}, "
+        f"{count(info.trials, 'trial')}"
     )
     found = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
@@ -78,7 +83,10 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
             "MTD alone does not determine the score here: at equal MTD the score also depends on "
             "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
         )
-    return (f"{found} ({basis}).", f"{_describe_models(info)}; {_describe_pair(info)}.")
+    return (
+        f"{found} ({basis}). {left_out}".rstrip(),
+        f"{_describe_models(info)}; {_describe_pair(info)}.",
+    )
 
 
 def describe_missing(info: Sufficiency) -> str:
@@ -153,7 +161,8 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
     caption = (
         "Nested models of the configuration means, with seeds as blocks and one error variance "
         "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
-        "for the number of rows; the first row is the test of whether MTD suffices."
+        "for the number of rows; the first row is the test of whether MTD suffices. Tests cover "
+        f"seeds{describe_items(info.items)}."
     )
     return (make_table(shown, caption=caption, csv="sufficiency"),)
 

@@ -30,7 +30,8 @@ def show(info: pd.DataFrame) -> tuple[Table, ...]:
         average = "The average is that of the seven STS tasks."
     caption = (
         "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
-        f"tasks. {average} The CSV has trials, seeds and intervals."
+        f"tasks. {average} The CSV has trials, seeds and "
+        "intervals over seeds, for these items."
     )
     return (make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels"),)
 

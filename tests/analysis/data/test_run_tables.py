@@ -54,6 +54,16 @@ def test_the_verdict_is_that_of_the_frame_it_was_written_from(tmp_path: Path) ->
     assert own.verdict == "peaked"
 
 
+def test_a_table_that_states_its_steps_tells_of_levels_beyond_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    make_trials(decays=(0.5, 0.9, 0.995), times=(8,)).assign(steps=160).to_csv(path, index=False)
+    left_out, kept = read_run_table(path), read_run_table(path, beyond_run="keep")
+    assert [level.mtd for level in left_out.verdict().left_out] == [208]
+    assert kept.verdict().left_out == ()
+    assert "--beyond-run" not in left_out.command
+    assert kept.command.endswith("runs.csv --beyond-run keep")
+
+
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
     first, _ = report_of(build_study(make_trials()), tmp_path / "a")

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.items import ItemScores
 from analysis.data.published import load_published
 from analysis.data.settings import with_defaults
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
@@ -486,3 +487,30 @@ def test_a_slope_on_published_scores_counts_their_errors() -> None:
     # fewer than 361 of 400 has a probability below 0.0005 at a coverage of 0.95
     assert covered >= 361
     assert np.median(slopes) == pytest.approx(1, abs=0.08)
+
+
+def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None:
+    """Rows differ by items alone: 2 points here, which other items would give at random."""
+    rng = np.random.default_rng(2)
+    points = GRIDS["ema_decay"]
+    own = rng.normal(0, 15, size=(len(points), 100))
+    values = np.repeat(own, 4, axis=0) + rng.normal(0, 1, size=(4 * len(points), 100))
+    scores = values.mean(axis=1).reshape(-1, 4).tolist()
+    trials = make_runs(points, scores)
+    items = ItemScores(np.arange(len(values)), values, "mean", None, {"own": 100}, "digest")
+    these, like = (found("ema_decay", trials, items=known) for known in (None, items))
+    assert these.spread is not None
+    assert like.spread is not None
+    assert these.spread.size.mean == pytest.approx(like.spread.size.mean)
+    assert these.spread.size.low > 0 > like.spread.size.low
+    assert (these.items, like.items) == (0, 100)
+    assert "Intervals cover seeds, for these items." in describe_comparison(these)[0]
+    assert "Intervals cover seeds and 100 evaluation items." in describe_comparison(like)[0]
+    # 15 / sqrt(100) = 1.5 points, times 1.96 at least
+    assert (like.table["high"] - like.table["mean"]).min() > 2
+    assert these.slope is not None
+    assert like.slope is not None
+    widths = [each.high - each.low for each in (these.slope, like.slope)]
+    assert widths[0] < widths[1]
+    incomplete = items.of(range(1, len(values)))
+    assert found("ema_decay", trials, items=incomplete).items == 0

@@ -12,14 +12,11 @@ from numpy.typing import NDArray
 
 from analysis import figures
 from analysis.data.runs import choose_evenly, format_mtd, traced_runs
+from analysis.inference.intervals import summarise
 from analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
 from analysis.report.context import StudyContext
 from analysis.report.topics import score as score_topic
-from analysis.statistics.curves import (
-    compute_batch_curves,
-    compute_distances,
-    compute_mtd_curve,
-)
+from analysis.statistics.curves import compute_distances, compute_mtd_curve
 from analysis.statistics.training import compute_training_means
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
@@ -177,7 +174,7 @@ def test_divisions_of_mtd_are_a_line_each_with_bars(ax: Axes) -> None:
 
 
 def test_each_batch_size_has_its_line_and_one_colour_in_all_panels() -> None:
-    curves = compute_batch_curves(make_trials(batches=(64, 128)))
+    curves = summarise(make_trials(batches=(64, 128)), by=["batch_size", "mtd"])
     colours = []
     for shown in (curves, curves[curves["batch_size"] == 128]):
         ax = figures.new_figure(1, 1, width=4, height=3)[1][0]

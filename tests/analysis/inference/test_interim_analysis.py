@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.data.defaults import BeyondRun
 from analysis.inference.interim_analysis import judge_look, leading_levels
 
 LEVELS = np.array([5.0, 10.0, 20.0, 40.0, 80.0])
@@ -58,6 +59,14 @@ def test_the_level_of_a_look_decides() -> None:
         for alpha in (p_value / 2, min(2 * p_value, 0.5))
     )
     assert (strict, lenient) == ("inconclusive", "peaked")
+
+
+@pytest.mark.parametrize(("beyond_run", "verdict"), [("leave-out", "rising"), ("keep", "peaked")])
+def test_a_look_leaves_out_levels_beyond_the_run(beyond_run: BeyondRun, verdict: str) -> None:
+    trials = trials_of([0.0, 2, 4, 6, 0], 5, 0.3).assign(ema_decay=0.9, steps=100)
+    trials.loc[trials["mtd"] == 80, "ema_decay"] = 0.99
+    found = judge_look(trials, [], alpha=0.02, margin=0.5, is_last=False, beyond_run=beyond_run)
+    assert (found.verdict, 80 in found.optimal) == (verdict, False)
 
 
 def test_without_scores_there_is_nothing_to_continue() -> None:

@@ -9,6 +9,7 @@ from analysis.inference.pairing import (
     compute_paired_curve,
     estimate_mean,
     level_scores,
+    summarise_scores,
 )
 from analysis.statistics.curves import compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, make_trials
@@ -90,3 +91,19 @@ def test_the_mean_of_a_run_without_items_is_for_these_items() -> None:
     assert mean.estimate.mean == pytest.approx(2)
     # t(1) = 12.7062, standard deviation 1.4142
     assert mean.estimate.high == pytest.approx(2 + 12.7062, abs=1e-3)
+
+
+def test_a_table_of_means_says_which_of_them_cover_items() -> None:
+    rng = np.random.default_rng(0)
+    runs = pd.DataFrame({"number": range(8), "seed": [0, 1] * 4, "mtd": [5.0, 5, 8, 8] * 2})
+    values = rng.normal(0, 20, size=(8, 50))
+    items = ItemScores(np.arange(8), values, "mean", None, {"own": 50}, "digest")
+    runs["score"] = values.mean(axis=1)
+    part = items.of([0, 1, 4, 5])
+    for known, counts in ((None, [0, 0]), (items, [50, 50]), (part, [50, 0])):
+        table = summarise_scores(runs, by=["mtd"], items=known)
+        assert table["items"].tolist() == counts
+        for mtd, low in zip(table["mtd"], table["low"], strict=True):
+            mean = estimate_mean(runs[runs["mtd"] == mtd], known)
+            assert low == pytest.approx(mean.estimate.low)
+    assert list(summarise_scores(runs.iloc[:0], by=["mtd"], items=items))[-1] == "items"

@@ -133,6 +133,35 @@ def test_many_distinct_levels_are_merged() -> None:
     assert (verdict.levels, verdict.levels_run, verdict.verdict) == (30, 30, "peaked")
 
 
+def test_a_level_beyond_the_run_is_left_out_of_the_verdict_unless_it_is_kept() -> None:
+    # highest at MTD 28 of 10 to 74.7; 0.995^160 = 0.448, 0.985^160 = 0.089
+    decays = (0.5, 0.75, 0.9, 0.95, 0.97, 0.985, 0.995)
+    shape = lambda mtd: 40 - 3 * float(np.log(mtd / 28)) ** 2  # noqa: E731
+    trials = make_trials(decays=decays, times=(8,), seeds=range(6), shape=shape)
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    within = compute_verdict(trials[trials["ema_decay"] < 0.99], SETTINGS)
+    found = compute_verdict(trials.assign(steps=160), SETTINGS)
+    assert [level.mtd for level in found.left_out] == [208]
+    assert found.left_out[0].remaining == pytest.approx(0.448, abs=5e-4)
+    assert (found.levels, found.levels_run, found.peak_mtd) == (6, 7, 28)
+    assert (found.verdict, found.p_value, found.leads) == ("peaked", within.p_value, within.leads)
+    assert "1 level (MTD 208) is left out, being beyond the run: 45 % of" in found.sentence
+    for kept in (
+        compute_verdict(trials.assign(steps=160), SETTINGS, beyond_run="keep"),
+        # of a table that does not state the steps nothing is known
+        compute_verdict(trials, SETTINGS),
+    ):
+        assert (kept.left_out, kept.levels, kept.peak_mtd) == ((), 7, 208)
+        assert "beyond the run" not in kept.sentence
+
+
+def test_fewer_than_two_levels_within_the_run_are_not_compared() -> None:
+    trials = make_trials(decays=(0.5, 0.995), times=(8,)).assign(steps=160)
+    found = compute_verdict(trials, SETTINGS)
+    assert (found.verdict, found.levels_run) == ("inconclusive", 2)
+    assert found.sentence.startswith("Fewer than two levels of MTD are within the run, so none")
+
+
 def test_arguments_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="margin is 0"):
         compute_verdict(make_trials(), SETTINGS, margin=0)

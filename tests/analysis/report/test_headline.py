@@ -10,7 +10,7 @@ import pytest
 from analysis.data.frames import Setting, StudyFrames
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
+from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.study_facts import (
     describe_status,
@@ -82,6 +82,21 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -
     assert "with 5 new seeds (10 trials, about 2 min of computing)" in shown.next_step.text
 
 
+def test_a_level_beyond_the_run_is_not_recommended() -> None:
+    trials = make_trials(times=(2,), decays=(0.5, 0.75, 0.85, 0.995), seeds=range(6))
+    trials = trials.assign(steps=160)
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    study = build_study(trials)
+    shown = headline_of(study)
+    assert shown.recommendation.settings["ema_decay"] == "0.85"
+    assert "6 seeds, 3 levels (1 beyond the run is left out)" in shown.certainty
+    kept = headline_of(dataclasses.replace(study, beyond_run="keep"))
+    assert kept.recommendation.settings["ema_decay"] == "0.995"
+    two = headline_of(build_study(trials[trials["ema_decay"].isin([0.5, 0.995])]))
+    assert two.answer == "Inconclusive: fewer than two levels of MTD are within the run"
+    assert two.recommendation.settings["ema_decay"] == "0.5"
+
+
 def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_this_one() -> None:
     trials = make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(3))
     dev = trials["number"].map({3: 30.0, 4: 10.0, 5: 20.0}).fillna(5.0)
@@ -124,6 +139,15 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     assert read.command == ""
 
 
+def test_what_has_the_error_rate_of_the_page_is_named() -> None:
+    assert describe_exploratory("", 0.05) == ""
+    assert describe_exploratory("history", 0.05).startswith("All tests and intervals on this page")
+    assert "rate of 1 % is that of the verdict on MTD" in describe_exploratory("score", 0.01)
+    conditions = describe_exploratory("robustness", 0.01)
+    assert "rate of 5 % is that of the verdicts of all conditions together;" in conditions
+    assert conditions.endswith("are exploratory: not adjusted for their number.")
+
+
 def test_the_question_is_the_description_up_to_its_question_mark() -> None:
     study = build_study(make_trials())
     asked = dataclasses.replace(study, description="Is K 1.5 enough? It is a grid. Or not?")
@@ -135,11 +159,11 @@ def test_the_question_is_the_description_up_to_its_question_mark() -> None:
 def test_an_open_study_asks_for_the_seeds_that_would_settle_it() -> None:
     trials = make_trials(noise=3.0, shape=lambda mtd: 40 - 1.5 * float(np.log(mtd / 8.667)) ** 2)
     study = build_study(trials)
-    shown, needed = headline_of(study), StudyContext(study).seeds_for_verdict
+    shown, needed = headline_of(study), StudyContext(study).need_for_verdict
     assert shown.answer.startswith("Inconclusive")
     assert shown.recommendation.label == "Highest mean, not confirmed as best"
     assert needed is not None
-    assert f"Run {needed} seeds in all" in shown.next_step.text
+    assert f"Run {needed.seeds} seeds in all" in shown.next_step.text
 
 
 def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:

@@ -1,5 +1,6 @@
 """The section on specification and looks, and the verdict of a study that adds seeds."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -9,11 +10,14 @@ import pandas as pd
 import pytest
 
 from analysis.data.frames import LOOK_COLUMNS, Plan, StudyFrames
+from analysis.inference.verdict import format_p
 from analysis.report.context import StudyContext
+from analysis.report.findings import find_answer
 from analysis.report.topics import interim_analysis
 from tests.analysis.inference.test_interim_analysis import PEAK, trials_of
 
 VALUES = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3, 4, 6]}
+VALUES["beyond_run"] = "leave-out"
 
 
 def plan(trials: int, **changed: Any) -> Plan:
@@ -62,11 +66,29 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
         "Look 1 of 3, at 3 seeds: inconclusive (p = 0.2). Trials are added up to the next" in text
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
-    assert "at the confidence 99 % of that look alone, which is 95 % over all looks" in text
+    assert "nominal level of that look, 99 %, so that those of all looks together have 95 %" in text
     assert interim_analysis.compute(StudyContext(study)) is study
     [table] = interim_analysis.show(study)
     assert len(table.rows) == 1
     assert "trials" not in interim_analysis.tabulate(study)
+
+
+def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
+    """Of a study whose second look, with p 0.01, ended it before its last one."""
+    early = look(2, p_value=0.01, verdict="peaked", decision="decided", alpha=0.014)
+    table = pd.DataFrame([look(1), early], columns=list(LOOK_COLUMNS))
+    context = StudyContext(replace(study, looks=table.astype(dict(LOOK_COLUMNS))))
+    over = context.verdict.over_looks
+    assert over is not None
+    # 0.025 was spent at the first look, and 0.01 at the second is passed by some of these alone
+    assert 0.025 < over.p_value < 0.035
+    texts = (context.verdict.sentence, find_answer(context, {}).certainty)
+    for text in texts:
+        assert re.search(r"\(95 % CI -?[\d.]+ to -?[\d.]+, over all looks\)", text)
+        assert "98." not in text
+        assert f"at this look, {format_p(over.p_value)} over all looks" in text
+        assert "the study could end at any of 3 looks" in text
+        assert "The study ended at look 2, because differences were large there" in text
 
 
 @pytest.mark.parametrize(

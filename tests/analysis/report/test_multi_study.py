@@ -130,6 +130,16 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
     assert find_best_setting(three[2].trials, three[2].settings).empty
 
 
+def test_the_best_setting_is_within_the_run() -> None:
+    trials = make_trials(decays=(0.75, 0.995), times=(1,)).assign(steps=160)
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    study = build_study(trials)
+    kept = dataclasses.replace(study, beyond_run="keep")
+    overview = compute_overview([study, kept])
+    # with one setting left nothing varies
+    assert overview["setting"].tolist() == ["", "ema_decay 0.995"]
+
+
 def test_settings_are_distinguished_by_value(settings: Settings) -> None:
     trials = make_trials(seeds=(0, 1), decays=(0.85,), times=(1,)).iloc[[0, 0, 1, 1]]
     trials = trials.assign(

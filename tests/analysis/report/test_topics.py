@@ -77,15 +77,15 @@ def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections()
 def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     tabulated: list[LevelScores] = []
 
-    def tabulate(*arguments: Any) -> LevelScores:
-        tabulated.append(level_scores(*arguments))
+    def tabulate(*arguments: Any, **options: Any) -> LevelScores:
+        tabulated.append(level_scores(*arguments, **options))
         return tabulated[-1]
 
     monkeypatch.setattr("analysis.report.context.level_scores", tabulate)
     context = StudyContext(build_study(make_trials()))
     assert len(score.tabulate(context)) == 8
     assert "two groups" not in " ".join(list_warnings(context))
-    assert (context.seeds_for_verdict, len(tabulated)) == (None, 1)
+    assert (context.need_for_verdict, len(tabulated)) == (None, 1)
 
 
 def test_a_topic_in_one_file_is_on_the_page(tmp_path: Path) -> None:

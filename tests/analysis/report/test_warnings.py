@@ -13,7 +13,6 @@ from analysis.report.warnings import (
     list_warnings,
     warn_of_environment,
     warn_of_failures,
-    warn_of_queue,
 )
 from analysis.statistics.training import count_best_at_end
 from tests.analysis.conftest import build_study, make_trials
@@ -155,28 +154,16 @@ def test_the_test_of_failures_rarely_warns_of_chance() -> None:
     assert sum(warned) <= 14
 
 
-def test_a_queue_that_fills_late_or_never_is_warned_of() -> None:
-    # K/N 1, 2, 4, 8 at N 64 with 32 random keys: full after 1, 2, 4, 8 steps
-    trials = make_trials()
-    assert warn_of_queue(trials) == ""
-    assert warn_of_queue(trials.assign(steps=80)) == ""
-    late = warn_of_queue(trials.assign(steps=20))
-    assert (
-        "The queue is filling during 8 of 20 steps at MTD 12, and during more than 10 % of the "
-        "steps at MTD 8, 10.7, 12, 14.7." in late
+def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> None:
+    trials = make_trials(decays=(0.5, 0.9, 0.995), times=(8,)).assign(steps=160)
+    study = build_study(trials)
+    [text] = [each for each in list_warnings(StudyContext(study)) if "beyond the run" in each]
+    assert text == (
+        "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps. "
+        "MTD 208 is beyond the run: it takes no part in the verdict on MTD unless beyond_run is "
+        "keep."
     )
-    never = warn_of_queue(trials.assign(steps=7))
-    assert never.startswith("The queue is never full at MTD 12, 14.7.")
-    # as in the former default study
-    trials = make_trials(times=(1, 8, 64)).assign(steps=120)
-    trials["initial_queue_size"] = trials["queue_size"] // 4
-    text = warn_of_queue(trials)
-    assert text.startswith("The queue is filling during 48 of 120 steps at MTD 68, and during")
-    assert "10 % of the steps at MTD 68, 70.7." in text
-    # of a table without an initial size
-    trials = make_trials(times=(8,)).drop(columns="initial_queue_size").assign(steps=8)
-    assert "filling during 8 of 8 steps" in warn_of_queue(trials)
-    assert "never full" in warn_of_queue(trials.assign(steps=7))
+    assert "excluded" not in " ".join(list_warnings(StudyContext(study)))
 
 
 def test_runs_that_computed_differently_are_named_with_their_levels() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
 from analysis.report.context import StudyContext
-from analysis.report.topics import score
-from analysis.statistics.curves import compute_batch_curves, compute_distances, compute_mtd_curve
+from analysis.report.topics import batches, score
+from analysis.statistics.curves import compute_distances, compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -36,7 +36,6 @@ def test_only_completed_runs_with_a_score_count() -> None:
 def test_no_runs_give_an_empty_curve_with_its_columns() -> None:
     none = make_trials().iloc[:0]
     assert list(compute_mtd_curve(none)) == ["mtd", "n", "seeds", "mean", "low", "high"]
-    assert list(compute_batch_curves(none))[:2] == ["batch_size", "mtd"]
     assert compute_distances(none).empty
 
 
@@ -52,12 +51,16 @@ def test_a_run_without_an_mtd_is_no_part_of_the_curve(without: float) -> None:
     assert untraced["mtd"].tolist() == [0, 0]
 
 
-def test_batch_curves_split_the_runs() -> None:
+def test_batch_curves_split_the_runs_and_share_the_error_rate() -> None:
     trials = make_trials(batches=(64, 128))
-    curves = compute_batch_curves(trials)
-    only = compute_mtd_curve(trials[trials["batch_size"] == 128])
+    info = batches.compute(StudyContext(build_study(trials)))
+    assert info is not None
+    curves = batches.tabulate(info)
+    only = compute_mtd_curve(trials[trials["batch_size"] == 128]).assign(items=0)
     half = curves[curves["batch_size"] == 128].drop(columns="batch_size")
     pd.testing.assert_frame_equal(half.reset_index(drop=True), only)
+    assert {found.level for found in info.verdicts.values()} == {0.975}
+    assert "each is at 97.5 % confidence" in batches.describe(info)[-1]
 
 
 def test_distances_are_from_the_ideal_point() -> None:

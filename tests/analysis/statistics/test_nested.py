@@ -110,6 +110,14 @@ def test_seeds_that_respond_differently_make_it_a_t_test_over_seeds() -> None:
     assert p_value == pytest.approx(stats.ttest_1samp(scores @ x, 0).pvalue)
 
 
+def test_with_items_alone_it_is_a_chi_square_test() -> None:
+    """Runs that do not scatter: the covariance is known."""
+    x = np.linspace(-1, 1, 5)
+    fit = fit_blocks(np.vstack([x, x + 1, x - 1]))
+    p_value = float(p_added(fit, np.ones((5, 1)), x[:, None], np.ones(5), 0.5 * np.eye(5)))
+    assert p_value == pytest.approx(stats.chi2.sf(x @ x / 0.5, 1), rel=1e-6)
+
+
 def test_empty_terms_have_no_p_value_and_exact_scores_have_0_or_1() -> None:
     x = np.arange(6.0)
     base = np.column_stack([np.ones(6), x])

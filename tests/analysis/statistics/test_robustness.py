@@ -46,7 +46,20 @@ def test_every_condition_has_its_own_verdict() -> None:
     assert best == [28, 18, 18, 12]
     assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
     assert all(np.isnan(each.half_life) for each in found)
+    assert [each.verdict.level for each in found] == pytest.approx([0.9875] * 4)
+    assert compute_conditions(conditioned(FOUR[:2]), SETTINGS)[0].verdict.level == 0.975
     assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
+
+
+def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> None:
+    # 0.98^100 = 0.13, 0.98^640 = 2e-6: MTD 58 is compared in the long runs alone
+    trials = conditioned(((1e-3, 100, 18.0), (1e-3, 640, 18.0)))
+    short, long = compute_conditions(trials, SETTINGS)
+    assert [level.mtd for level in short.verdict.left_out] == [58]
+    assert (short.verdict.levels, long.verdict.levels, long.verdict.left_out) == (4, 5, ())
+    assert set(short.curve["mtd"]) == set(long.curve["mtd"])
+    kept, _ = compute_conditions(trials, SETTINGS, beyond_run="keep")
+    assert kept.verdict.levels == 5
 
 
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
@@ -72,7 +85,11 @@ def test_the_section_names_each_condition() -> None:
     trials = conditioned(FOUR)
     info = topic.compute(StudyContext(build_study(trials)))
     text = topic.describe(info)
-    assert len(text) == 5
+    assert text[4] == (
+        "The 4 verdicts share the error rate of 5 %: each is at 98.75 % confidence (Bonferroni)."
+    )
+    assert len(text) == 6
+    assert "indistinguishable from it with 98.75 % confidence" in text[0]
     assert text[0].startswith(
         "At learning rate 0.0003, 160 steps, queue size 512 and batch size 64, the mean score is "
         "highest at MTD 28"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.data.items import ItemScores
 from analysis.inference.design import describe_confounding
 from analysis.measures.trace import d_trace
 from analysis.report.context import StudyContext
@@ -51,6 +52,38 @@ def test_an_effect_of_one_component_rejects_it() -> None:
     high, low = found.cells.iloc[[found.pair.high_row, found.pair.low_row]].to_dict("records")
     assert (high["ratio"], low["ratio"]) == (1, 64)
     assert found.pair.low < np.log(64) < found.pair.high
+
+
+def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
+    """Configurations differ by what 100 items do to them, and by little else."""
+    trials = scored(lambda _a, _b: 0.0)
+    rng = np.random.default_rng(4)
+    configuration = trials.groupby(["ema_decay", "queue_size"]).ngroup()
+    values = rng.normal(0, 20, size=(16, 100))[configuration]
+    trials["score"] += values.mean(axis=1)
+    items = ItemScores(trials["number"].to_numpy(), values, "mean", None, {"own": 100}, "digest")
+    these, like = (compute_sufficiency(trials, SETTINGS, items=each) for each in (None, items))
+    assert these.p_value < 0.001
+    assert like.p_value > 0.05
+    assert like.p_these == pytest.approx(these.p_value)
+    assert (these.items, like.items) == (0, 100)
+    assert these.pair.low > 0 > like.pair.low
+    text = topic.describe(like)[0]
+    assert "over seeds and 100 evaluation items, p < 0.001 for exactly these;" in text
+    part = items.of(trials["number"].tolist()[1:])
+    assert compute_sufficiency(trials, SETTINGS, items=part).items == 0
+
+
+def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
+    # the score depends on MTD, and on being nearly frozen (0.998^160 = 0.73)
+    trials = scored(lambda a, b: -np.log(a + b) + 5 * (a > 400)).assign(steps=160)
+    found = compute_sufficiency(trials, SETTINGS)
+    assert (found.answer, len(found.cells), len(found.left_out)) == ("not rejected", 12, 4)
+    assert "4 levels (MTD 501, 504, 516, 564) are left out" in topic.describe(found)[0]
+    kept = compute_sufficiency(trials, SETTINGS, beyond_run="keep")
+    assert (len(kept.cells), kept.left_out) == (16, ())
+    only = trials[trials["ema_decay"].isin([0.75, 0.998])]
+    assert compute_sufficiency(only, SETTINGS).reason == "only queue_size varies within the run"
 
 
 def test_an_interaction_is_found() -> None:
@@ -160,7 +193,7 @@ def test_the_section_answers_in_two_sentences() -> None:
     info = topic.compute(StudyContext(build_study(trials)))
     first, second = topic.describe(info)
     assert first.startswith("MTD alone does not determine the score here")
-    assert "p < 0.001; 16 configurations, 4 seeds, 64 trials" in first
+    assert "(p < 0.001 over seeds, for these items; 16 configurations, 4 seeds, 64" in first
     assert "the largest difference at nearly equal MTD is" in second
     assert "K/N 1 (MTD" in second
     (table,) = topic.show(info)
@@ -191,7 +224,7 @@ def load_evidence() -> ModuleType:
 def test_false_rejections_are_few_and_effects_are_found() -> None:
     """150 data sets per cell detect large errors only; tests/evidence has the full simulation."""
     table = load_evidence().rows(150, 1)
-    assert len(table) == 3 * 4 * 6 * 4 * 3
+    assert len(table) == 3 * 4 * 8 * 4 * 3
     assert (table["low99"] <= table["rejected"]).all()
     assert (table["rejected"] <= table["high99"]).all()
     null = table[table["null"]]

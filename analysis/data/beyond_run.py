@@ -1,0 +1,184 @@
+"""Levels of MTD beyond the run: which they are, and what is said of them.
+
+A level is beyond the run where one of its configurations is (`analysis.measures.run_length`). It
+takes no part in a verdict on MTD unless the study keeps it: its scores are those of a target branch
+or a queue that never had the age that its MTD states.
+
+A row is a configuration: its mtd and settings by name, of a frame or of a study file.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
+from analysis.data.runs import MTD_DECIMALS, name_levels
+from analysis.measures.run_length import MOST_FILLING, MOST_REMAINING, RunLength, assess_run
+from analysis.measures.trace import EmaDecay
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[Any, Any]
+_SCHEDULE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order")
+_READ = ("mtd", *_SCHEDULE, "queue_size", "batch_size", "steps")
+RULE = (
+    f"more than {100 * MOST_REMAINING:g} % of the initial weights remain at its end, or the queue "
+    f"is filling for more than {100 * MOST_FILLING:g} % of it"
+)
+"""When a level is beyond the run."""
+
+
+@dataclass(frozen=True)
+class BeyondLevel:
+    """A level of MTD that is beyond the run.
+
+    Attributes:
+        mtd: in steps.
+        remaining, filling: the largest of its configurations (`RunLength`); NaN where not known.
+    """
+
+    mtd: float
+    remaining: float
+    filling: float
+
+
+def assess_row(row: Row) -> RunLength | None:
+    """A configuration's run; None without an MTD, or where its steps were not recorded."""
+    steps = _number(row, "steps")
+    if not (_number(row, "mtd") > 0 and steps >= 1):
+        return None
+    end, period = _number(row, "ema_decay_end"), _number(row, "ema_schedule_steps")
+    decay = EmaDecay(
+        _number(row, "ema_decay"),
+        None if math.isnan(end) else end,
+        None if math.isnan(period) else int(period),
+        int(row.get("ema_order") == "before-target"),
+    )
+    return assess_run(decay, _number(row, "queue_size"), _number(row, "batch_size"), int(steps))
+
+
+def _number(row: Row, name: str) -> float:
+    """A finite number, or NaN for anything else: a setting may be missing, or text."""
+    try:
+        value = float(row[name])
+    except (KeyError, TypeError, ValueError):
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
+def list_rows(runs: "pd.DataFrame") -> list[Row]:
+    """The different configurations of runs, as far as a run's length depends on them."""
+    read = [name for name in _READ if name in runs]
+    return [*runs[read].drop_duplicates().to_dict("records")]
+
+
+def _assess(rows: Iterable[Row]) -> list[tuple[Row, RunLength]]:
+    """The rows whose run is known, in the order of their MTD."""
+    found = [(row, length) for row in rows if (length := assess_row(row)) is not None]
+    return sorted(found, key=lambda each: float(each[0]["mtd"]))
+
+
+def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[BeyondLevel, ...]:
+    """The levels that a verdict leaves out as beyond the run, in rising order; none with "keep"."""
+    if beyond_run == "keep":
+        return ()
+    levels: dict[float, list[RunLength]] = {}
+    for row, length in _assess(rows):
+        if length.is_beyond:
+            levels.setdefault(round(float(row["mtd"]), MTD_DECIMALS), []).append(length)
+    return tuple(
+        BeyondLevel(
+            mtd,
+            _largest(each.remaining for each in found),
+            _largest(each.filling for each in found),
+        )
+        for mtd, found in sorted(levels.items())
+    )
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
+
+
+def leave_out(
+    runs: "pd.DataFrame", beyond_run: BeyondRun
+) -> "tuple[pd.DataFrame, tuple[BeyondLevel, ...]]":
+    """The runs at levels that take part in a verdict on MTD, and the levels that take none.
+
+    Args:
+        runs: completed runs; those without an MTD stay, and where a column that the rule needs is
+            not there nothing is left out.
+    """
+    beyond = find_beyond(list_rows(runs), beyond_run)
+    levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
+    return runs[~levels.isin([level.mtd for level in beyond])], beyond
+
+
+def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:
+    """How many levels a verdict leaves out, and why, as a sentence; empty without any."""
+    if not beyond:
+        return ""
+    one, upto = len(beyond) == 1, "" if len(beyond) == 1 else "up to "
+    remaining = _largest(level.remaining for level in beyond)
+    filling = _largest(level.filling for level in beyond)
+    reasons = []
+    if remaining > MOST_REMAINING:
+        reasons.append(f"{upto}{_percent(remaining)} of the initial weights remain at its end")
+    if filling > MOST_FILLING:
+        reasons.append(f"the queue is filling during {upto}{_percent(filling)} of it")
+    names = name_levels(level.mtd for level in beyond)
+    if names.startswith("MTD"):
+        names = f"{len(beyond)} level{'' if one else 's'} ({names})"
+    return f"{names} {'is' if one else 'are'} left out, being beyond the run: {', '.join(reasons)}."
+
+
+def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[str, ...]:
+    """What remains of the initial weights, or how long the queue fills, where it takes long.
+
+    A sentence for each decay with 1/(1 - eta), and each queue with K/N, above a quarter of the
+    steps, then one for the levels beyond the run; none where there are none.
+    """
+    assessed, levels = _assess(rows), dict[str, list[float]]()
+    for row, length in assessed:
+        for text in filter(None, (_describe_weights(row, length), _describe_queue(length))):
+            levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
+    texts = [f"{name_levels(found)} {text}." for text, found in levels.items()]
+    beyond = find_beyond(row for row, _ in assessed)
+    return (*texts, _describe_beyond(beyond, beyond_run)) if beyond else tuple(texts)
+
+
+def _describe_weights(row: Row, length: RunLength) -> str:
+    if not length.is_slow:
+        return ""
+    start, end = _number(row, "ema_decay"), _number(row, "ema_decay_end")
+    rises = "" if math.isnan(end) else f" to {end:.4g}"
+    return (
+        f"(η {start:.4g}{rises}): {_percent(length.remaining)} of the momentum encoder's initial "
+        f"weights remain after {length.steps:,} steps"
+    )
+
+
+def _describe_queue(length: RunLength) -> str:
+    if not length.is_filling:
+        return ""
+    until = f"is filling until step {math.ceil(length.batches):,} of {length.steps:,}"
+    if length.batches > length.steps:
+        until = f"is never full in {length.steps:,} steps"
+    return f"(K/N {length.batches:.4g}): the queue {until}"
+
+
+def _describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun) -> str:
+    one = len(beyond) == 1
+    found = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
+    takes = "it takes" if one else "they take"
+    if beyond_run == "keep":
+        return f"{found}: {takes} part in the verdict, as beyond_run is keep."
+    return f"{found}: {takes} no part in the verdict on MTD unless beyond_run is keep."
+
+
+def _percent(share: float) -> str:
+    """A share in percent: 45 %, 4 %, 0.09 %."""
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %"

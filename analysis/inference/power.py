@@ -1,0 +1,403 @@
+"""Power of the verdict by simulation: the seeds and the evaluation items that a study needs.
+
+Studies of a design are simulated with normal errors and effects of the items
+(`analysis.inference.scatter`), and tested as their runs will be. Letters: L levels of MTD, S seeds,
+B simulated studies, K looks.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from analysis.inference.blocks import Fit
+from analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
+from analysis.inference.scatter import (
+    Interpolated,
+    Scatter,
+    difference_variance,
+    estimate_errors,
+)
+from analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
+from analysis.inference.simultaneous import null_with_items
+from analysis.inference.verdict import Verdict
+from analysis.measures import Floats
+
+OTHER_LEVELS = (5, 9)
+POWER, MOST_SEEDS = 0.8, 512
+ANY_SEEDS = 10**8
+"""So many that the seeds' errors do not count beside those of the items."""
+_TRIED = (*range(2, 21), *(int(20 * 1.05**step) for step in range(2, 67)), MOST_SEEDS)
+"""Numbers of seeds that are tried; above 20 in steps of 5 %, as 1,000 studies resolve no more."""
+_SIMULATED = (*range(2, 11), 13, 16, 20, 25, 32, 40)
+"""Numbers of seeds that are simulated in place of those that are tried, with errors that are larger
+or smaller in proportion, since critical values take long: the last one for all above it (a t
+quantile with 39 degrees of freedom is 3 % above a normal one)."""
+_FIRST = 16
+"""That with which a search begins."""
+_DRAWS = 1_000
+_FURTHEST = 64.0
+"""The largest factor of an effect that is tried."""
+
+Find = Callable[[ShapeTests, Fit, float], NDArray[np.bool_]]
+"""Whether each of B studies finds what it looks for, from tests, fit and alpha."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a verdict takes with 80 % power.
+
+    Attributes:
+        seeds: None where more than 512 are needed, or no number is enough.
+        items: where no number of seeds is enough with the items that are counted: how many items
+            are needed at least; None elsewhere.
+    """
+
+    seeds: int | None
+    items: int | None = None
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is needed for 80 % power at a number of levels.
+
+    Attributes:
+        peak: for a verdict "peaked"; None with fewer than 3 levels.
+        slope: for "rising"; computed for the levels of the design only.
+    """
+
+    levels: int
+    peak: Needed | None
+    slope: Needed | None = None
+
+
+@dataclass(frozen=True)
+class Flatness:
+    """The margins at which a flat score is shown to be flat with 80 % power, in points.
+
+    Attributes:
+        margin: with the seeds of a study; least: with any number of seeds.
+        items: how many a wanted margin takes at least, where it is below `least`; else None.
+    """
+
+    margin: float
+    least: float
+    items: int | None
+
+
+class _Studies:
+    """B simulated studies without differences between levels, at each of K looks.
+
+    Args:
+        looks: seeds of each, in rising order.
+        simulated: seeds that are drawn in place of the last of them, with errors in proportion.
+    """
+
+    def __init__(
+        self, distance: Floats, looks: Sequence[int], scatter: Scatter, simulated: int
+    ) -> None:
+        share, levels = simulated / looks[-1], len(distance)
+        items = None if scatter.items is None else scatter.items.at(distance)
+        tables = _draw(scatter.errors.at(distance) * share, items, simulated)
+        drawn = [max(round(share * seeds), 2) for seeds in looks]
+        self._looks = [_fit(tables[:, :seeds], distance, items) for seeds in drawn]
+        self._centre = np.eye(levels) - 1 / levels
+
+    def find(self, find: Find, effects: Floats, alphas: Sequence[float]) -> float:
+        """The share of studies that find something at one of the looks, with effects (L,)."""
+        shifted = effects @ self._centre
+        found = [
+            find(tests, replace(fit, effects=fit.effects + shifted), alpha)
+            for (tests, fit), alpha in zip(self._looks, alphas, strict=True)
+        ]
+        return float(np.any(found, axis=0).mean())
+
+    def flat_margin(self, alpha: float) -> float:
+        """The margin in points within which 80 % of the studies are flat at the last look."""
+        tests, fit = self._looks[-1]
+        estimate, width = tests.each_pair.intervals(fit, alpha)
+        return float(np.quantile((np.abs(estimate) + width).max(axis=-1), POWER))
+
+
+def _fit(tables: Floats, distance: Floats, items: Floats | None) -> tuple[ShapeTests, Fit]:
+    """Simulated tables (B, S, L) with the tests of their design."""
+    tests = design_tests(np.ones(tables.shape[1:], dtype=bool), distance)
+    fit = tests.fit(tables)
+    if items is None:
+        return tests, fit
+    # the variance as a power of 2: critical values hardly depend on it, and take long to simulate
+    variance = 2.0 ** round(math.log2(fit.typical.mean()))
+    null = null_with_items(tests.null, items / variance)
+    return ShapeTests(null, distance, items), replace(fit, items=items)
+
+
+def _draw(errors: Floats, items: Floats | None, seeds: int) -> Floats:
+    """Simulated tables, (B, S, L); the same for the same arguments."""
+    levels = len(errors)
+    draws = int(np.clip(2_000_000 // (seeds * levels), 100, _DRAWS))
+    rng = np.random.default_rng(0)
+    tables = rng.standard_normal((draws, seeds, levels)) @ _root(errors).T
+    if items is not None:
+        tables += rng.standard_normal((draws, 1, levels)) @ _root(items).T
+    return np.asarray(tables)
+
+
+def _root(covariance: Floats) -> Floats:
+    """A matrix whose product with its transpose is the covariance."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
+
+
+def _find_peak(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+    best = fit.effects.argmax(axis=-1)
+    inside = (best > 0) & (best < tests.levels - 1)
+    return np.asarray((tests.test_peak(fit)[0] <= alpha) & inside)
+
+
+def _find_slope(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+    return np.asarray(tests.test_trend(fit)[0] <= alpha)
+
+
+def peak_effects(distance: Floats, height: float) -> Floats:
+    """A parabola in log MTD, (L,): the maximum in the middle, `height` points above both ends."""
+    place = np.log(distance)
+    middle, half = (place[0] + place[-1]) / 2, (place[-1] - place[0]) / 2
+    return np.asarray(-height * ((place - middle) / half) ** 2, dtype=np.float64)
+
+
+def slope_effects(distance: Floats, height: float) -> Floats:
+    """A line in log MTD, (L,), `height` points higher at the last level than at the first."""
+    place = np.log(distance)
+    return np.asarray(height * (place - place[0]) / (place[-1] - place[0]), dtype=np.float64)
+
+
+def design_levels(levels: ArrayLike) -> Floats:
+    """The levels of a design that are compared, (L,), in rising order: more than 30 are merged."""
+    return np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
+
+
+def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: float) -> list[Need]:
+    """What 80 % power takes to find a peak or a slope of `effect` points in one test.
+
+    Args:
+        distance: MTD of each level of the design as from `design_levels`, at least two.
+
+    Returns:
+        One `Need` for the levels of the design, then one each for 5 and 9 levels over the same
+        range, evenly spaced in log MTD.
+    """
+    designs = [distance]
+    designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
+    needs: list[Need] = []
+    first = _FIRST
+    for each in designs:
+        if needs and len(each) == len(distance):
+            continue
+        studies, peak, slope = _Design(each, scatter, alpha), None, None
+        if len(each) > 2:
+            peak = studies.need(lambda _: _find_peak, peak_effects(each, effect), first)
+            # one answer is a good beginning for the search of the next
+            first = peak.seeds or first
+        if not needs:
+            slope = studies.need(lambda _: _find_slope, slope_effects(each, effect), first)
+        needs.append(Need(len(each), peak, slope))
+    return needs
+
+
+class _Design:
+    """The search of what one design needs; each number of seeds is simulated once."""
+
+    def __init__(self, distance: Floats, scatter: Scatter, alpha: float) -> None:
+        self._distance, self._scatter, self._alpha = distance, scatter, alpha
+        self._kept: dict[tuple[int, int], _Studies] = {}
+
+    def _power(self, find: Find, effects: Floats, seeds: int, simulated: int) -> float:
+        """The share of studies that find something in one test."""
+        key = seeds, simulated
+        if key not in self._kept:
+            self._kept[key] = _Studies(self._distance, (seeds,), self._scatter, simulated)
+        return self._kept[key].find(find, effects, (self._alpha,))
+
+    def need(self, find: Callable[[float], Find], effects: Floats, first: int = _FIRST) -> Needed:
+        """Seeds, or items where no number of seeds is enough.
+
+        Args:
+            find: what studies find in which effects and margins are larger by a factor. As there
+                are no errors beside them then, it is as if the items were more by its square.
+            first: the number of seeds at which the search begins.
+        """
+
+        def is_enough(factor: float) -> bool:
+            return self._power(find(factor), factor * effects, ANY_SEEDS, _FIRST) >= POWER
+
+        if self._scatter.items is not None and not is_enough(1.0):
+            factor = _smallest_factor(is_enough)
+            items = None if factor is None else math.ceil(self._scatter.count * factor**2)
+            return Needed(None, items)
+
+        def search(first: int, stand_in: Callable[[int], int]) -> int | None:
+            return fewest_seeds(
+                lambda seeds: self._power(find(1.0), effects, seeds, stand_in(seeds)) >= POWER,
+                _TRIED,
+                first,
+            )
+
+        # a beginning that takes one simulation of critical values, then each number with its own
+        near = search(first, lambda _: _FIRST) or MOST_SEEDS
+        return Needed(search(near, _stand_in))
+
+
+def _stand_in(seeds: int) -> int:
+    """The number of seeds that is simulated in place of this one."""
+    return int(max(each for each in _SIMULATED if each <= seeds))
+
+
+def _smallest_factor(is_enough: Callable[[float], bool]) -> float | None:
+    """The smallest factor from 1 to `_FURTHEST` that is enough, to 1 %; None if none is."""
+    low, high = 1.0, _FURTHEST
+    if not is_enough(high):
+        return None
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def find_power(
+    distance: Floats,
+    looks: Sequence[int],
+    alphas: Sequence[float],
+    *,
+    effect: float,
+    scatter: Scatter,
+) -> tuple[float | None, float]:
+    """The power of a study with K looks to find a peak or a slope of `effect` points.
+
+    Of a peak None with fewer than 3 levels. All levels have all seeds of a look; one seed finds
+    nothing.
+
+    Args:
+        looks: seeds of each, in rising order.
+        alphas: significance level of each.
+    """
+    if looks[-1] < 2:
+        return 0.0 if len(distance) > 2 else None, 0.0
+    studies = _Studies(distance, looks, scatter, min(looks[-1], _SIMULATED[-1]))
+    slope = studies.find(_find_slope, slope_effects(distance, effect), alphas)
+    if len(distance) < 3:
+        return None, slope
+    return studies.find(_find_peak, peak_effects(distance, effect), alphas), slope
+
+
+def compute_flatness(
+    distance: Floats, seeds: int, *, margin: float, scatter: Scatter, alpha: float
+) -> Flatness | None:
+    """The margins at which a flat score is shown to be flat; `margin`: the one that is wanted.
+
+    None with fewer than 3 seeds or levels, with which no score is called flat, and for more levels
+    than are compared (30).
+    """
+    if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
+        return None
+    simulated = min(seeds, _SIMULATED[-1])
+    reached = _Studies(distance, (seeds,), scatter, simulated).flat_margin(alpha)
+    if scatter.items is None:
+        return Flatness(reached, 0.0, None)
+    least = _Studies(distance, (ANY_SEEDS,), scatter, _FIRST).flat_margin(alpha)
+    items = math.ceil(scatter.count * (least / margin) ** 2) if least > margin else None
+    return Flatness(reached, least, items)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What limits the comparison of two levels, in points.
+
+    Attributes:
+        residual_sd: residual standard deviation of a run.
+        of_seeds, of_items: standard error of a difference between two levels due to the seeds, and
+            due to the evaluation items, the root mean square over pairs of levels; 0 where items
+            are not counted.
+    """
+
+    residual_sd: float
+    of_seeds: float
+    of_items: float
+
+
+def compute_precision(distance: Floats, seeds: int, scatter: Scatter) -> Precision:
+    """The precision of a study with so many seeds at each level."""
+    residual, of_items = difference_variance(scatter.errors.at(distance)), 0.0
+    if scatter.items is not None:
+        of_items = 2 * difference_variance(scatter.items.at(distance))
+    return Precision(math.sqrt(residual), math.sqrt(2 * residual / seeds), math.sqrt(of_items))
+
+
+def need_for_verdict(levels: LevelScores, verdict: Verdict) -> Needed | None:
+    """What a verdict other than "inconclusive" takes, if all is as estimated.
+
+    The estimate, of the levels that gave the verdict, favours what was seen: an order of magnitude.
+    None with fewer than two levels or seeds.
+    """
+    if not levels.comparable:
+        return None
+    items = None
+    if levels.covariance is not None:
+        items = Interpolated(levels.distance, levels.covariance)
+    scatter = Scatter(estimate_errors(levels), items, levels.items)
+    effects = levels.fit.effects
+    alpha = 1 - verdict.level
+    return count_needed(
+        levels.distance, effects, scatter=scatter, alpha=alpha, margin=verdict.margin
+    )
+
+
+def count_needed(
+    distance: Floats, effects: Floats, *, scatter: Scatter, alpha: float, margin: float
+) -> Needed:
+    """What a verdict other than "inconclusive" takes with 80 % power.
+
+    Raises ValueError for fewer than 2 levels.
+
+    Args:
+        distance, effects: (L,): MTD in rising order, and score in points.
+    """
+    if len(distance) < 2:
+        raise ValueError(f"{len(distance)} level of MTD; a verdict needs at least 2")
+
+    def find(factor: float) -> Find:
+        def decides(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+            shapes = tests.classify(fit, alpha, factor * margin).shape
+            return np.asarray(shapes != "inconclusive", dtype=np.bool_)
+
+        return decides
+
+    return _Design(distance, scatter, alpha).need(find, effects)
+
+
+def fewest_seeds(is_enough: Callable[[int], bool], tried: Sequence[int], first: int) -> int | None:
+    """The smallest of some rising numbers of seeds for which `is_enough`, None if none.
+
+    Args:
+        is_enough: monotone: true for all numbers of seeds above the smallest for which it is true.
+        first: where the search begins; it takes the fewest calls if this is close.
+    """
+    low, step = -1, 1
+    high = min(int(np.searchsorted(tried, first)), len(tried) - 1)
+    if is_enough(tried[high]):
+        while (below := max(high - step, -1)) > -1 and is_enough(tried[below]):
+            high, step = below, 2 * step
+        low = below
+    else:
+        low, high = high, min(high + step, len(tried) - 1)
+        while high > low and not is_enough(tried[high]):
+            low, step = high, 2 * step
+            high = min(low + step, len(tried) - 1)
+        if high == low:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(tried[middle]) else (middle, high)
+    return tried[high]

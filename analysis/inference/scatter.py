@@ -1,0 +1,139 @@
+"""How seeds and evaluation items make differences between levels of MTD scatter.
+
+What power is computed from: the covariance between levels of a seed's errors, and that of the
+levels' effects due to the evaluation items, which all seeds share. Both are taken from runs of the
+study where there are any, and are assumed otherwise. Letters: L levels, D polynomials in log MTD.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from analysis.inference.blocks import Blocks, polynomials
+from analysis.inference.pairing import LevelScores
+from analysis.measures import Floats
+
+ASSUMED_DEVIATION = 1.5
+"""Residual standard deviation in points where none was measured. The built-in studies have 0.9 to
+2.0 at most levels."""
+ASSUMED_CURVES = (0.4, 0.2)
+"""Shares of the residual variance that are a seed's own slope and curvature over log MTD where none
+were measured; the rest is independent from level to level. Means of the four studies in
+`tests/evidence/measured_covariances.csv`: 0.37 and 0.24."""
+ASSUMED_OF_ITEMS = 21.0
+"""Standard error of a difference between two levels, of Spearman's correlation x 100, that one pair
+would have, where no items were recorded; of P pairs it is the root of P times smaller. Root mean
+square over pairs of levels. On the built-in data, three studies of 3, 6 and 7 levels have 26, 16
+and 21."""
+ASSUMED_CURVES_OF_ITEMS = (0.65, 0.15)
+"""The shares as of `ASSUMED_CURVES`: two of these studies have 0.74 and 0.11, 0.57 and 0.13."""
+_LEAST_VARIANCE = 1e-12
+
+
+class Covariance(Protocol):
+    """A covariance between levels of MTD that is known at any levels."""
+
+    def at(self, distance: Floats) -> Floats:
+        """(L, L) in points squared; `distance` (L,) in steps."""
+        ...
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Slope and curvature over log MTD, and what is independent from level to level.
+
+    Attributes:
+        places: log MTD of the levels of a design, (L,).
+        curves: covariance of the coefficients of their orthonormal polynomials, (D, D).
+        rest: variance of what is independent.
+        factors: (L,) by which a level's standard deviation is larger than of these.
+    """
+
+    places: Floats
+    curves: Floats
+    rest: float
+    factors: Floats
+
+    def at(self, distance: Floats) -> Floats:
+        """At other levels too; outside of those of the design as at the nearest one."""
+        points = np.clip(np.log(distance), self.places[0], self.places[-1])
+        basis = polynomials(self.places, points)
+        factors = np.interp(points, self.places, self.factors)
+        covariance = basis.T @ self.curves @ basis + self.rest * np.eye(len(points))
+        return np.asarray(covariance * np.outer(factors, factors), dtype=np.float64)
+
+    def scaled(self, variance: float) -> "Curves":
+        """The same with this `difference_variance` at the levels of the design."""
+        share = variance / max(difference_variance(self.at(np.exp(self.places))), _LEAST_VARIANCE)
+        return replace(self, factors=np.sqrt(share) * self.factors)
+
+
+@dataclass(frozen=True)
+class Interpolated:
+    """A covariance that was found at some levels, (L, L), linear in log MTD between them."""
+
+    distance: Floats
+    covariance: Floats
+
+    def at(self, distance: Floats) -> Floats:
+        known, points = np.log(self.distance), np.log(distance)
+        weights = np.array([np.interp(points, known, unit) for unit in np.eye(len(known))]).T
+        return np.asarray(weights @ self.covariance @ weights.T, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """What makes scores scatter.
+
+    Attributes:
+        errors: of the runs of one seed, without what they have in common.
+        items: of the levels' effects due to the evaluation items; None: they are not counted.
+        count: how many items these are; 0 where they are not counted.
+    """
+
+    errors: Covariance
+    items: Covariance | None = None
+    count: int = 0
+
+
+def difference_variance(covariance: Floats) -> float:
+    """Half of the mean variance of a difference between two levels, of an (L, L) covariance.
+
+    Where errors are independent and equal it is their variance: the residual variance.
+    """
+    levels = len(covariance)
+    return float((np.trace(covariance) - covariance.sum() / levels) / (levels - 1))
+
+
+def assume_errors(distance: Floats, deviation: float = ASSUMED_DEVIATION) -> Curves:
+    """Errors with a residual standard deviation at the levels of a design, (L,) in steps."""
+    return _assumed(distance, ASSUMED_CURVES).scaled(deviation**2)
+
+
+def assume_items(distance: Floats, count: int) -> Curves:
+    """The effect of so many pairs on Spearman's correlation x 100 at the levels of a design."""
+    return _assumed(distance, ASSUMED_CURVES_OF_ITEMS).scaled(ASSUMED_OF_ITEMS**2 / 2 / count)
+
+
+def _assumed(distance: Floats, shares: tuple[float, float]) -> Curves:
+    """Curves with shares of the variance at a level; coefficients are those of all levels."""
+    places, levels = np.log(distance), len(distance)
+    degrees = len(polynomials(places))
+    curves = levels * np.diag(shares[:degrees])
+    return Curves(places, curves, 1 - sum(shares), np.ones(levels))
+
+
+def estimate_errors(levels: LevelScores) -> Curves:
+    """The covariance of the errors of comparable scores; their variances by level differ."""
+    places = np.log(levels.distance)
+    blocks = Blocks(np.isfinite(levels.scores), places)
+    fit = blocks.fit(levels.scores)
+    alike = Curves(places, fit.curves, float(fit.rest), np.ones(len(places)))
+    # the variance of a residual, as `Fit.variances` has it of the runs
+    covariance = alike.at(levels.distance)
+    centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None]
+    expected = np.diag(centred + covariance.mean()) * len(places) / (len(places) - 1)
+    factors = np.sqrt(fit.variances / np.maximum(expected, _LEAST_VARIANCE))
+    found = replace(alike, factors=factors)
+    return found.scaled(float(fit.variances @ blocks.level_freedom / blocks.freedom))

@@ -1,0 +1,82 @@
+"""The parts of an MTD beside the length of a run; values by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from analysis.measures.run_length import RunLength, assess_run
+from analysis.measures.trace import EmaDecay
+
+
+def test_what_remains_of_the_initial_weights() -> None:
+    # ln 0.995 = -0.0050125; times 160 -0.8020, exp 0.4484; times 460 -2.3058, exp 0.0997
+    short, long = (assess_run(0.995, 512, 64, steps) for steps in (160, 460))
+    assert (short.trace, short.batches) == (pytest.approx(200), 8)
+    assert short.remaining == pytest.approx(0.448, abs=5e-4)
+    assert (short.is_slow, short.is_filling, short.is_beyond) == (True, False, True)
+    assert long.remaining == pytest.approx(0.0997, abs=5e-4)
+    # a long history all the same: 200 of 460 steps
+    assert (long.is_slow, long.is_beyond) == (True, False)
+    assert not assess_run(0.995, 512, 64, 801).is_slow
+
+
+@pytest.mark.parametrize(
+    ("queue", "steps", "is_filling", "is_beyond"),
+    [
+        (512, 160, False, False),
+        # 40 of 160 steps are a quarter, not more
+        (2560, 160, False, False),
+        (2624, 160, True, False),
+        # 80 of 160 steps are half of them
+        (5120, 160, True, False),
+        (8192, 160, True, True),
+        (0, 1, False, False),
+    ],
+)
+def test_how_long_the_queue_fills(
+    queue: int, steps: int, is_filling: bool, is_beyond: bool
+) -> None:
+    found = assess_run(0.0, queue, 64, steps)
+    assert (found.is_filling, found.is_beyond) == (is_filling, is_beyond)
+
+
+def test_the_share_of_a_queue_that_is_never_full_is_all_of_the_run() -> None:
+    assert assess_run(0.5, 8192, 64, 160).filling == pytest.approx(0.8)
+    assert assess_run(0.5, 8192, 64, 100).filling == 1
+
+
+@pytest.mark.parametrize("steps", [1, 7, 100])
+def test_of_a_schedule_the_decays_are_multiplied(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analysis.measures.trace.BLOCK", 3)
+    product, total = 1.0, 0.0
+    for step in range(steps):
+        decay = 0.999 - 0.049 * (1 + math.cos(math.pi * (step + 1) / 50)) / 2
+        product, total = product * decay, total + 1 / (1 - decay)
+    found = assess_run(EmaDecay(0.95, 0.999, 50, 1), 64, 64, steps)
+    assert found.remaining == pytest.approx(product, rel=1e-9)
+    assert found.trace == pytest.approx(total / steps, rel=1e-9)
+
+
+def test_a_schedule_that_ends_at_1_has_the_trace_of_its_start() -> None:
+    found = assess_run(EmaDecay(0.75, 1.0), 64, 64, 100)
+    assert found.trace == 4
+    assert found.remaining == pytest.approx(
+        np.prod([1 - 0.125 * (1 + math.cos(math.pi * t / 100)) for t in range(100)]), rel=1e-9
+    )
+
+
+def test_a_part_that_is_not_known_is_not_judged() -> None:
+    unknown = RunLength(160, math.nan, math.nan, math.nan)
+    found = {unknown.is_slow, unknown.is_filling, unknown.is_beyond}
+    assert found == {False}
+    assert assess_run(0.995, math.nan, 64, 160).is_beyond
+    assert assess_run(math.nan, 8192, 64, 160).is_beyond
+    assert not assess_run(math.nan, 512, 64, 160).is_beyond
+
+
+def test_a_run_without_a_step_is_refused() -> None:
+    with pytest.raises(ValueError, match="steps is 0; it must be at least 1"):
+        assess_run(0.5, 64, 64, 0)

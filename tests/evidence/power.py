@@ -1,0 +1,215 @@
+"""How far the power that `mtdlab plan` promises is from that of simulated studies.
+
+Each design is planned as `plan` does it (`analysis.inference.power`): with so many seeds a peak or
+a slope is to be found in 80 % of studies, or a flat score to be shown to be flat; with looks, in
+the share that is stated. Fresh studies are then drawn with other random numbers, with exactly that
+number of seeds and with the covariances that the plan was given, and are judged as a page judges
+them: by all rules of the verdict, and with critical values for the share of the items in the
+variance of the study's own runs (rounded to 10 %, so that studies share them). Studies with looks
+end as a sweep ends them. Where a covariance was recorded, the studies are drawn with it as it is,
+and the plan has the slopes, curvatures and variances that it takes from it.
+
+Letters: B studies, S seeds, L levels.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from default_study import RECORDED
+from errors import MEASURED
+from joblib import Parallel, delayed
+from sequential import Plan, run_until
+
+from analysis.inference.blocks import Blocks
+from analysis.inference.interim_analysis import boundaries_at
+from analysis.inference.pairing import LevelScores
+from analysis.inference.power import (
+    POWER,
+    compute_flatness,
+    compute_needs,
+    find_power,
+    peak_effects,
+    slope_effects,
+)
+from analysis.inference.scatter import (
+    Interpolated,
+    Scatter,
+    assume_errors,
+    assume_items,
+    estimate_errors,
+)
+from analysis.inference.shapes import shape_tests
+from analysis.measures import Floats
+
+ALPHA, MARGIN = 0.05, 0.5
+_STEP = 0.1
+"""Studies whose variances differ by less than this share are judged with one critical value."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Levels (L,), what a plan assumes, and the covariances that studies are drawn with."""
+
+    name: str
+    distance: Floats
+    scatter: Scatter
+    errors: Floats
+    items: Floats | None
+
+    def draw(self, rng: np.random.Generator, studies: int, seeds: int, effects: Floats) -> Floats:
+        """Scores, (B, S, L)."""
+        scores = effects + 5 * rng.standard_normal((studies, seeds, 1))
+        scores += _normal(rng, self.errors, (studies, seeds))
+        if self.items is not None:
+            scores += _normal(rng, self.items, (studies, 1))
+        return np.asarray(scores)
+
+
+def _normal(rng: np.random.Generator, covariance: Floats, shape: tuple[int, int]) -> Floats:
+    # a recorded covariance has rounded entries, and an eigenvalue of 0
+    drawn = rng.multivariate_normal(
+        np.zeros(len(covariance)), covariance, shape, method="eigh", check_valid="ignore"
+    )
+    return np.asarray(drawn)
+
+
+def assumed(name: str, distance: Floats, items: int, deviation: float) -> Design:
+    """A design of which nothing was recorded."""
+    errors = assume_errors(distance, deviation)
+    of_items = assume_items(distance, items) if items else None
+    drawn = None if of_items is None else of_items.at(distance)
+    scatter = Scatter(errors, of_items, items)
+    return Design(name, distance, scatter, errors.at(distance), drawn)
+
+
+def recorded(name: str, table: pd.DataFrame, items: Floats | None) -> Design:
+    """A design whose runs were recorded: a table (S, L) by seed and MTD."""
+    levels = LevelScores(table)
+    residuals = levels.scores - levels.scores.mean(axis=1, keepdims=True)
+    errors = np.cov(residuals, rowvar=False)
+    of_items = None if items is None else Interpolated(levels.distance, items)
+    scatter = Scatter(estimate_errors(levels), of_items, 0 if items is None else 1500)
+    return Design(name, levels.distance, scatter, errors, items)
+
+
+def of_covariance(study: str, items: int) -> Design:
+    """A design whose runs have a recorded covariance, (L, L): 400 seeds that have it exactly."""
+    chosen = MEASURED[MEASURED["study"] == study]
+    covariance = chosen.drop(columns=["study", "mtd"]).to_numpy(dtype=np.float64)
+    drawn = np.random.default_rng(1).standard_normal((400, len(covariance)))
+    drawn -= drawn.mean(axis=0)
+    white = drawn @ np.linalg.inv(np.linalg.cholesky(np.cov(drawn, rowvar=False))).T
+    values, vectors = np.linalg.eigh(covariance)
+    scores = white @ (vectors * np.sqrt(np.maximum(values, 0))).T
+    found = recorded(f"as measured, {study}", pd.DataFrame(scores, columns=chosen["mtd"]), None)
+    of_items = assume_items(found.distance, items)
+    scatter = Scatter(found.scatter.errors, of_items, items)
+    return Design(found.name, found.distance, scatter, found.errors, of_items.at(found.distance))
+
+
+def judge(design: Design, scores: Floats, alpha: float, margin: float) -> list[str]:
+    """The verdicts of studies, (B, S, L)."""
+    blocks = Blocks(np.ones(scores.shape[1:], dtype=bool), np.log(design.distance))
+    shares = np.round(np.log(blocks.fit(scores).typical) / _STEP)
+    shapes = np.full(len(scores), "", dtype=object)
+    for share in np.unique(shares):
+        chosen = shares == share
+        tests = shape_tests(scores[chosen][0], design.distance, design.items)
+        fit = tests.fit(scores[chosen])
+        shapes[chosen] = tests.classify(fit, alpha, margin).shape
+    return shapes.tolist()
+
+
+def designs() -> Iterator[tuple[Design, float]]:
+    """Designs, each with the points of the peak and of the slope that it is planned for."""
+    three, five, seven = (
+        np.array([10.0, 18, 208]),
+        np.geomspace(10, 208, 5),
+        np.geomspace(5, 200, 7),
+    )
+    yield assumed("assumed, 3 levels", three, 1500, 1.5), 3.0
+    yield assumed("assumed, 3 levels, no items", three, 0, 1.5), 2.0
+    yield assumed("assumed, 5 levels", five, 1500, 1.5), 2.5
+    yield assumed("assumed, 7 levels, no items", seven, 0, 1.5), 2.0
+    yield assumed("assumed, 9 levels", np.geomspace(5, 200, 9), 5000, 1.0), 2.0
+    yield assumed("assumed, 5 levels, few seeds", five, 5000, 1.0), 4.0
+    runs = pd.read_csv(RECORDED / "default_study_runs.csv")
+    table = runs.pivot(index=["part", "seed"], columns="ema_decay", values="score")
+    table.columns = three
+    items = pd.read_csv(RECORDED / "default_study_items.csv").drop(columns="mtd").to_numpy()
+    yield recorded("default study", table, items), 4.5
+    yield of_covariance("default study", 1500), 3.0
+    yield of_covariance("640 steps", 1500), 6.0
+
+
+def measure(design: Design, effect: float, studies: int, seed: int) -> list[dict[str, object]]:
+    """What a plan promises of one design, and the shares of studies, as rows."""
+    rng = np.random.default_rng([seed, len(design.distance), int(100 * effect)])
+    need = compute_needs(design.distance, effect=effect, scatter=design.scatter, alpha=ALPHA)[0]
+    sought = {
+        "peaked": (need.peak, peak_effects(design.distance, effect)),
+        "rising": (need.slope, slope_effects(design.distance, effect)),
+    }
+    found = []
+    for name, (wanted, effects) in sought.items():
+        if wanted and wanted.seeds:
+            scores = design.draw(rng, studies, wanted.seeds, effects)
+            power = np.mean([each == name for each in judge(design, scores, ALPHA, MARGIN)])
+            found.append(_row(design, effect, name, wanted.seeds, POWER, float(power), studies))
+    flat = compute_flatness(design.distance, 10, margin=MARGIN, scatter=design.scatter, alpha=ALPHA)
+    if flat is not None:
+        scores = design.draw(rng, studies, 10, 0 * design.distance)
+        power = np.mean([each == "flat" for each in judge(design, scores, ALPHA, flat.margin)])
+        found.append(_row(design, flat.margin, "flat", 10, POWER, float(power), studies))
+    return found + measure_looks(design, effect, rng, studies)
+
+
+def measure_looks(
+    design: Design, effect: float, rng: np.random.Generator, studies: int
+) -> list[dict[str, object]]:
+    """The same of looks at 5, 7, 9 and 13 seeds, where studies end as sweeps end them."""
+    looks = (5, 7, 9, 13)
+    alphas = boundaries_at(looks, ALPHA).nominal.tolist()
+    stated = find_power(design.distance, looks, alphas, effect=effect, scatter=design.scatter)
+    shapes = peak_effects(design.distance, effect), slope_effects(design.distance, effect)
+    plan, found = Plan(tuple(design.distance.tolist()), looks), []
+    for name, promised, effects in zip(("peaked", "rising"), stated, shapes, strict=True):
+        scores = design.draw(rng, studies, looks[-1], effects)
+        power = np.mean(run_until(scores, plan, items=design.items).verdict == name)
+        found.append(
+            _row(design, effect, f"{name}, looks", looks[-1], promised, float(power), studies)
+        )
+    return found
+
+
+def _row(
+    design: Design,
+    effect: float,
+    verdict: str,
+    seeds: int,
+    promised: float | None,
+    power: float,
+    studies: int,
+) -> dict[str, object]:
+    return {
+        "design": design.name,
+        "levels": len(design.distance),
+        "items": design.scatter.count,
+        "points": effect,
+        "verdict": verdict,
+        "seeds": seeds,
+        "promised": promised,
+        "simulated": power,
+        "difference": power - (promised or 0.0),
+        "n": studies,
+    }
+
+
+def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
+    """A row per design and verdict: the share that is promised, and that of simulated studies."""
+    found = Parallel(n_jobs=-1)(
+        delayed(measure)(design, effect, datasets, seed) for design, effect in designs()
+    )
+    return pd.DataFrame([row for design in found for row in design])
