@@ -140,7 +140,7 @@ def recommend(
     if status.kind not in _OVER:
         label = "Highest mean so far"
     elif no_gain is not None:
-        label = "Highest mean, not above the untrained encoder"
+        label = "Highest mean, not above that before training"
     elif finding.decided:
         label = "Recommended configuration"
     elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
