@@ -123,8 +123,8 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     Returns:
         A row per model, indexed by (model, moment), moment "after" or "before"; column i is the
         i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
-        own D. Studies with the same initial encoder share a row "encoder before training"; several such
-        rows are named by their studies.
+        own D. Studies with the same initial encoder share a row "encoder before training";
+        several such rows are named by their studies.
     """
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []
