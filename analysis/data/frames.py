@@ -32,7 +32,7 @@ CURVE_COLUMNS: Mapping[str, str] = {
 }
 PROBE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("number", "step", "lag"), "int64"),
-    **dict.fromkeys(("cosine", "baseline"), "float64"),
+    **dict.fromkeys(("cosine", "cosine_different"), "float64"),
 }
 SCORE_COLUMNS: Mapping[str, str] = {"number": "int64", "task": "str", "score": "float64"}
 LOOK_COLUMNS: Mapping[str, str] = {
@@ -92,6 +92,21 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """One configuration outside of a study's search, which ran with the same seeds.
+
+    Attributes:
+        values: the settings that the study file gives it, over those that all trials share.
+        planned: how many trials the study plans of it.
+        trials: as those of `StudyFrames`, which has none of them: only `items` has theirs too.
+    """
+
+    values: Mapping[str, Any]
+    planned: int
+    trials: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class StudyFrames:
     """One study, complete or still running.
 
@@ -112,8 +127,8 @@ class StudyFrames:
         scores: a row per trial and task, x 100.
         probes: `PROBE_COLUMNS`, a row per trial, step and lag (both in steps) at which the keys of
             fixed sentences were encoded again: cosine is the mean cosine of a sentence's key now
-            and `lag` steps ago; baseline that of different sentences' keys now.
-        planned: how many trials the study file plans.
+            and `lag` steps ago; cosine_different that of different sentences' keys now.
+        planned: how many trials the search plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
         facts: what was run, as text, in the order to print it: corpus, encoder, device, versions,
             commit.
@@ -138,6 +153,7 @@ class StudyFrames:
             machine) and folder there; empty where it is not recorded.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         load_items: reads `items`, which are large and needed by few.
+        baseline: what the study ran outside of its search; no other frame has a row of it.
     """
 
     name: str
@@ -162,6 +178,7 @@ class StudyFrames:
     model: Mapping[str, Any] = field(default_factory=dict)
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
     load_items: Callable[[], ItemScores | None] = no_items
+    baseline: Baseline | None = None
 
     @cached_property
     def items(self) -> ItemScores | None:

@@ -1,8 +1,9 @@
 """A study's frames as Parquet files in one folder, and read back the same.
 
 `study.parquet` holds the trials; its schema's metadata hold everything that is no frame, as JSON.
-The other frames and the evaluation items, `items.parquet` with a row per trial, are files beside
-it, with their SHA-256 in the same metadata, so that files of different studies are not mixed.
+The other frames, the trials of a baseline, and the evaluation items, `items.parquet` with a row per
+trial, are files beside it, with their SHA-256 in the same metadata, so that files of different
+studies are not mixed.
 Columns of mixed types are written as JSON text.
 """
 
@@ -20,10 +21,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from analysis.data.frames import Plan, Setting, StudyFrames
+from analysis.data.frames import Baseline, Plan, Setting, StudyFrames
 from analysis.data.items import ItemScores
 
-MAIN, ITEMS = "study.parquet", "items.parquet"
+MAIN, ITEMS, BASELINE = "study.parquet", "items.parquet", "baseline.parquet"
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 1
@@ -47,6 +48,9 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
     }
     if study.items is not None:
         files[ITEMS] = _write_items(study.items)
+    if (beside := study.baseline) is not None:
+        about = {"values": beside.values, "planned": beside.planned}
+        files[BASELINE] = _write(beside.trials, about)
     about = {
         "format": _FORMAT,
         "generated": generated,
@@ -104,6 +108,9 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         beside = main.parent / name
         if name == ITEMS:
             frames["load_items"] = partial(_read_items, beside, main, digest)
+        elif name == BASELINE:
+            frame, own = _read(beside, main, digest)
+            frames["baseline"] = Baseline(own["values"], own["planned"], frame)
         else:
             frames[beside.stem], _ = _read(beside, main, digest)
     study = StudyFrames(

@@ -30,6 +30,7 @@ from analysis.figures.style import (
     name_ends,
     printable,
 )
+from analysis.inference.intervals import Estimate
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
 # from analysis.inference.intervals and analysis.inference.pairing, cut where they are wide. A line
@@ -220,7 +221,27 @@ def draw_level(
         add_spots(ax, [1.0], [score], labels, transform=edge)
 
 
-def draw_baseline(score: float, ax: Axes) -> None:
+def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
+    """The mean of a study's baseline as a line with its name, its interval as a band.
+
+    Call it after the curve: its limits are extended to the line, and to the band where that is not
+    wider than they are.
+    """
+    extend_to([score.mean], ax)
+    low, high = ax.get_ylim()
+    if np.isfinite(score.low):
+        if score.high - score.low <= high - low:
+            extend_to([score.low, score.high], ax)
+            low, high = ax.get_ylim()
+        ax.axhspan(score.low, score.high, color=OTHER, alpha=0.13, linewidth=0, zorder=0)
+    ax.axhline(score.mean, color=OTHER, linewidth=1.4, zorder=3)
+    text: dict[str, Any] = {"ha": "right", "va": "bottom", "color": OTHER, "zorder": 5}
+    label = f"baseline, {printable(name)}: {score.mean:.2f}"
+    ax.text(0.99, score.mean, label, transform=ax.get_yaxis_transform(), **text)
+    ax.set_ylim(low, high)
+
+
+def draw_untrained(score: float, ax: Axes) -> None:
     """The score of the encoder before training as a line, or as text if it is far from the data.
 
     Call it last: it extends the limits of the axes to at most 1.2 times their height.

@@ -30,9 +30,13 @@ OTHER_LEVELS = (5, 9)
 POWER, MOST_SEEDS = 0.8, 512
 ANY_SEEDS = 10**8
 """So many that the seeds' errors do not count beside those of the items."""
-_TRIED = (*range(2, 21), *(int(20 * 1.05**step) for step in range(2, 67)), MOST_SEEDS)
+_TRIED: tuple[int, ...] = (
+    *range(2, 21),
+    *(int(20 * 1.05**step) for step in range(2, 67)),
+    MOST_SEEDS,
+)
 """Numbers of seeds that are tried; above 20 in steps of 5 %, as 1,000 studies resolve no more."""
-_SIMULATED = (*range(2, 11), 13, 16, 20, 25, 32, 40)
+_SIMULATED: tuple[int, ...] = (*range(2, 11), 13, 16, 20, 25, 32, 40)
 """Numbers of seeds that are simulated in place of those that are tried, with errors that are larger
 or smaller in proportion, since critical values take long: the last one for all above it (a t
 quantile with 39 degrees of freedom is 3 % above a normal one)."""
@@ -235,8 +239,8 @@ class _Design:
 
         if self._scatter.items is not None and not is_enough(1.0):
             factor = _smallest_factor(is_enough)
-            items = None if factor is None else math.ceil(self._scatter.count * factor**2)
-            return Needed(None, items)
+            count = self._scatter.count
+            return Needed(None, None if factor is None else math.ceil(count * factor**2))
 
         def search(first: int, stand_in: Callable[[int], int]) -> int | None:
             return fewest_seeds(

@@ -109,19 +109,22 @@ def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) ->
 
 
 def compare_own(
-    scores: Floats, rows: Floats, items: Floats | None = None
+    scores: Floats, rows: Floats, items: Floats | None = None, *, own: Floats | None = None
 ) -> tuple["Families", Fit]:
     """A family of two-sided contrasts (K, L) of levels without an order, and the table's fit.
 
-    Its critical values also hold where seeds have differences of their own in these contrasts.
+    Its critical values also hold where seeds have differences of their own in these contrasts, or
+    in those of `own`.
 
     Args:
         scores: (S, L), as required by `Blocks`.
         rows: the contrasts, each summing to 0.
         items: covariance of the levels' effects due to the evaluation items, (L, L) in points
             squared; None: not counted.
+        own: contrasts (D, L) in which seeds have differences; None: `rows`.
     """
-    null = null_for(null_of(Blocks(np.isfinite(scores)), rows), scores, items)
+    null = null_of(Blocks(np.isfinite(scores)), rows if own is None else own)
+    null = null_for(null, scores, items)
     return Families(null, [rows], two_sided=True), null.errors.fit(scores, items)
 
 

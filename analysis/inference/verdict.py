@@ -205,14 +205,14 @@ def describe_over_looks(verdict: Verdict) -> str:
     if not (looks := verdict.over_looks):
         return ""
     text = (
-        f"Over all looks: the study could end at any of {looks.planned} looks, and intervals made "
-        f"in this way at each of them hold at all together with "
-        f"{100 * looks.confidence:.3g} % confidence."
+        f"The study could have ended at any of {looks.planned} looks: "
+        f"{100 * looks.confidence:.3g} % over all looks is the confidence that the intervals of "
+        "every look hold together."
     )
     if looks.is_early:
         text += (
-            f" The study ended at look {looks.taken}, because differences were large there: they "
-            "tend to be stated too high. mtdlab confirm measures them again with new seeds."
+            f" It ended at look {looks.taken}, because differences were large there, so they tend "
+            "to be stated too high; mtdlab confirm measures them again with new seeds."
         )
     return text
 

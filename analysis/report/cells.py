@@ -76,6 +76,7 @@ _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys(("mean_cosine", "alignment", "uniformity", "l1", "l2"), 3),
     "transfer_average": 2,
     "wall time, s": 1,
+    "baseline less it": 2,
     "collapsed_share": 0,
 }
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -28,6 +28,7 @@ from analysis.inference.pairing import (
 from analysis.inference.power import Needed, need_for_verdict
 from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import clean
+from analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from analysis.statistics.curves import compute_cells, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
@@ -52,6 +53,7 @@ class StudyContext:
         verdict: on its shape, at the error rate and the margin that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
         methods: `compute_methods`; no rows where the runs are of one method.
+        against_baseline: `compare_with_baseline`; None without a score of a baseline.
         labels: of the columns that are settings.
         width: dimension of the encoder; None if it is not known.
         note: what every figure states about the choice of checkpoints, or empty.
@@ -181,6 +183,10 @@ class StudyContext:
             for each in EXPERIMENTS
         }
         return {name: comparison for name, comparison in found.items() if comparison is not None}
+
+    @cached_property
+    def against_baseline(self) -> AgainstBaseline | None:
+        return compare_with_baseline(self.study)
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -30,7 +30,9 @@ from analysis.report.study_facts import (
     describe_time,
     list_facts,
     more_seeds_command,
+    planned_trials,
     runs,
+    trial_states,
 )
 from analysis.report.topics.sufficiency import name_cell
 from analysis.report.warnings import list_caveats
@@ -79,8 +81,8 @@ _FRESH_SEEDS = 5
 _OVER = ("complete", "failed")
 
 
-def build_headline(context: StudyContext, finding: Finding) -> Headline:
-    """What the first screen states of a study."""
+def build_headline(context: StudyContext, finding: Finding, baseline: str = "") -> Headline:
+    """What the first screen states of a study; `baseline`: how its baseline compares."""
     status = describe_status(context.study)
     shown, certainty = finding, finding.certainty
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
@@ -100,6 +102,7 @@ def build_headline(context: StudyContext, finding: Finding) -> Headline:
         next_step=find_next_step(context, finding, status),
         scope=describe_scope(context),
         caveats=list_caveats(context),
+        baseline=baseline,
         facts=list_facts(context),
         rerun=clean(rerun, most=_MOST_COMMAND),
         rerun_where=rerun_where,
@@ -212,7 +215,7 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     if status.kind not in _OVER:
         return _continue(context, status)
     if status.failures:
-        failed = int((context.trials["state"] == "FAIL").sum())
+        failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")
@@ -263,7 +266,8 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
         text = "Rerun to resume the study"
-    left = study.planned - int(context.trials["state"].isin(["COMPLETE", "PRUNED"]).sum())
+    ended = trial_states(study)["state"].isin(["COMPLETE", "PRUNED"])
+    left = planned_trials(study) - int(ended.sum())
     included = ", failed trials included" if status.retry else ""
     text = f"{text}{included} ({describe_time(study, left)})"
     return _step(text, status.retry or study.command)

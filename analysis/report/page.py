@@ -178,6 +178,7 @@ class Headline:
         points: what a point is, in one sentence, or empty.
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
         caveats: what limits the answer, at most three lines; the page has the reasons below.
+        baseline: how the study's baseline compares with the recommended configuration, or empty.
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the commands that run the study again, or empty.
         rerun_where: where they are to be run, or empty.
@@ -194,6 +195,7 @@ class Headline:
     points: str = ""
     scope: str = ""
     caveats: tuple[str, ...] = ()
+    baseline: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     rerun: str = ""
     rerun_where: str = ""

@@ -5,6 +5,7 @@ the other topics are listed without columns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.data import frames
-from analysis.data.frames import LOOK_COLUMNS, Setting, StudyFrames
+from analysis.data.frames import LOOK_COLUMNS, Baseline, Setting, StudyFrames
 from analysis.measures.trace import PARTS, d_trace
 from analysis.report.context import StudyContext
 from analysis.report.topics import TOPICS
@@ -24,7 +25,6 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "alignment": "mean squared distance of positive pairs; lower is better",
     "alpha": "nominal significance level of the look",
     "base": "null model of the score",
-    "baseline": "mean cosine of different sentences' keys now",
     "best": "value with the highest mean score",
     "best_step": "step of the checkpoint that was kept",
     "best_high": "upper end of the optimal range, in steps",
@@ -39,9 +39,11 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "configuration_mean": "mean score of the trial's configuration over its seeds",
     "configuration_trials": "trials of that configuration",
     "cosine": "mean cosine of a sentence's key now and `lag` steps ago",
+    "cosine_different": "mean cosine of different sentences' keys now",
     "decision": "continue, or why the study ended",
     "device": "what the trial ran on, such as `cpu` or `cuda:0`",
-    "difference": "paired difference from the best, in points",
+    "difference": "paired difference from the best, in points; in `baseline.csv` the baseline less "
+    "the configuration",
     "difference_high": "upper end of its confidence interval",
     "difference_low": "lower end of its confidence interval",
     "importance": "share of the score's variance that the setting explains (functional ANOVA)",
@@ -142,15 +144,22 @@ _FIXED = {
 
 
 def example_studies() -> tuple[StudyFrames, ...]:
-    """Studies of η and K; of η, N and learning rates; of a symmetric structure; of methods; of
-    settings beside MTD."""
+    """Studies of η and K, with a baseline; of η, N and learning rates; of a symmetric structure; of
+    methods; of settings beside MTD."""
     return (
-        _study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]),
+        _with_baseline(_study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512])),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),
         _study(method=["mocose", "simcse", "mixcse"]),
         _study(learning_rate=[3e-4, 1e-3], steps=[20, 40]),
     )
+
+
+def _with_baseline(study: StudyFrames) -> StudyFrames:
+    """With a trial of a baseline for each seed."""
+    trials = study.trials.drop_duplicates("seed").assign(queue_size=0)
+    trials = trials.assign(number=trials["number"] + len(study.trials))
+    return replace(study, baseline=Baseline({"queue_size": 0}, len(trials), trials))
 
 
 def _study(**varied: Sequence[Any]) -> StudyFrames:
@@ -174,7 +183,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         curves=pd.concat(curves).assign(queue_fill=512.0, fgsm_changed=0.1),
         spectra=pd.DataFrame(values, index=spectra.index),
         scores=scores[["number", "task", "score"]],
-        probes=probes.assign(cosine=0.9 ** probes["lag"], baseline=0.1),
+        probes=probes.assign(cosine=0.9 ** probes["lag"], cosine_different=0.1),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
         settings=_SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},

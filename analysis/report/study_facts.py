@@ -99,24 +99,41 @@ def model_folder(study: StudyFrames) -> str:
 _MOST_REASONS = 3
 
 
+def trial_states(study: StudyFrames) -> pd.DataFrame:
+    """state and reason of every trial that was started, those of a baseline too."""
+    every = [study.trials] if study.baseline is None else [study.trials, study.baseline.trials]
+    return pd.concat([each[["state", "reason"]] for each in every], ignore_index=True)
+
+
+def planned_trials(study: StudyFrames) -> int:
+    """How many trials are planned, those of a baseline too."""
+    return study.planned + (0 if study.baseline is None else study.baseline.planned)
+
+
 def describe_status(study: StudyFrames) -> Status:
-    """The study's state (`find_state`), its trials in each, the commonest reasons of failures."""
-    states = study.trials["state"].value_counts()
+    """The study's state (`find_state`), its trials in each, the commonest reasons of failures.
+
+    A baseline's trials are among them.
+    """
+    trials, planned = trial_states(study), planned_trials(study)
+    states = trials["state"].value_counts()
     done, failed, pruned, running = (
         int(states.get(name, 0)) for name in ("COMPLETE", "FAIL", "PRUNED", "RUNNING")
     )
-    waiting = max(study.planned - done - failed - pruned - running, 0)
+    waiting = max(planned - done - failed - pruned - running, 0)
     counts = {"COMPLETE": done, "RUNNING": running, "WAITING": waiting}
-    kind = find_state(counts, begun=len(study.trials))
+    kind = find_state(counts, begun=len(trials))
     others = {"failed": failed, "pruned": pruned, "running": running, "waiting": waiting}
     parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
     if kind == "complete" and not failed:
         parts.append("none failed")
-    text = ", ".join([f"{done:,} of {count(study.planned, 'trial')} complete", *parts])
+    text = ", ".join([f"{done:,} of {count(planned, 'trial')} complete", *parts])
+    if study.baseline is not None:
+        text += f" ({study.baseline.planned:,} of the baseline)"
     retry = ""
     if failed and runs(study.command, "sweep"):
         retry = extend(study.command, "--retry-failed")
-    why = study.trials.loc[study.trials["state"] == "FAIL", "reason"]
+    why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [
         f"{count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"

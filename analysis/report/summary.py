@@ -4,7 +4,7 @@ and the same in a notebook: a figure and a small view as HTML."""
 from collections.abc import Mapping
 from html import escape
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,11 +16,12 @@ from analysis.inference.verdict import Verdict, over_all_looks
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext, describe_splits
-from analysis.report.findings import Finding, Infos, find_best_level
+from analysis.report.findings import Finding, Infos, find_answer, find_best_level
 from analysis.report.headline import find_no_gain
 from analysis.report.study_facts import describe_status, list_varied
-from analysis.report.topics import comparison, methods, score
+from analysis.report.topics import comparison, history, methods, robustness, score
 from analysis.report.topics.base import Info, Topic
+from analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -188,6 +189,24 @@ def find_no_gain_of(study: StudyFrames) -> str:
     return f"{found.answer}. {found.certainty}" if found else ""
 
 
+_DECIDING: tuple[Topic[StudyContext, Any], ...] = (
+    methods.TOPIC,
+    robustness.TOPIC,
+    history.TOPIC,
+    comparison.TOPIC,
+)
+"""The topics that `find_answer` reads."""
+
+
+def find_baseline(study: StudyFrames) -> Beside | None:
+    """A study's baseline beside the configuration that its page recommends; None without one."""
+    if study.baseline is None:
+        return None
+    context = StudyContext(study)
+    infos = {topic.name: topic.compute(context) for topic in _DECIDING}
+    return find_beside(context, find_answer(context, infos).best)
+
+
 def find_summary(study: StudyFrames) -> str:
     """The first sentence of the page's summary: the verdict, or how methods differ."""
     return summarise_study(StudyContext(study))[0]
@@ -207,11 +226,12 @@ def draw_study(study: StudyFrames) -> "Figure":
 
 def write_html(study: StudyFrames) -> str:
     """The study's name, status, question, finding and varied settings as a small table."""
-    status = describe_status(study)
+    status, beside = describe_status(study), find_baseline(study)
     rows = {
         "question": study.description,
         "status": f"{status.kind}: {status.text}",
         "finding": find_summary(study),
+        "baseline": beside.sentence if beside else "",
         **{f"varied: {name}": values for name, values in list_varied(study).items()},
         "training": find_no_gain_of(study),
         "score": f"{study.metric}, in points",

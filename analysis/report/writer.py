@@ -23,6 +23,7 @@ from analysis.report.study_facts import describe_cost, find_commit, list_fixed
 from analysis.report.summary import describe_methods, list_terms, summarise_study
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure
+from analysis.report.topics.baseline import Beside, find_beside
 from analysis.report.warnings import list_warnings
 from analysis.statistics.sufficiency import Answer
 
@@ -39,12 +40,14 @@ class Report(Files):
     Attributes:
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
         needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
+        baseline: the study's baseline beside its recommended configuration; None without one.
     """
 
     verdict: Verdict
     summary: tuple[str, ...]
     mtd_sufficient: Answer = "cannot be tested"
     needed: Needed | None = None
+    baseline: Beside | None = None
 
     def __repr__(self) -> str:
         return "\n".join([str(self.page), *self.summary])
@@ -187,7 +190,8 @@ def write_report(
     infos = {topic.name: topic.compute(context) for topic in topics}
     finding = find_answer(context, infos)
     summary = summarise_study(context, infos)
-    headline = build_headline(context, finding)
+    beside = find_beside(context, finding.best)
+    headline = build_headline(context, finding, beside.sentence if beside else "")
     exploratory = describe_exploratory(finding.topic, study.alpha)
     description = study.description.strip().removeprefix(headline.question).strip()
     page = Page(
@@ -218,4 +222,5 @@ def write_report(
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,
+        baseline=beside,
     )

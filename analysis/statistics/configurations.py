@@ -31,7 +31,7 @@ from analysis.inference.shapes import compare_columns
 from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
-_MOST_COMPARED = 100
+MOST_COMPARED = 100
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
 COLUMNS = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best")
 """Of a table of configurations, after the settings that varied."""
@@ -81,7 +81,7 @@ def compute_configurations(
     varied = varied_settings(runs, settings)
     runs, table = rank_configurations(runs, varied, items)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
-    ordered = scores.reindex(columns=table["configuration"][:_MOST_COMPARED])
+    ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
     found = differences_to_best(ordered, 0, covariance).reindex(table.index)
     found["may_be_best"] = found["may_be_best"].astype("boolean").fillna(value=False).astype(bool)

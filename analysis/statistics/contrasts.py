@@ -50,10 +50,15 @@ class Contrast:
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     """The configurations of two trials, each named by its number.
 
-    Raises ValueError where one is not complete.
+    Raises ValueError where one is not complete, or is of the baseline.
     """
-    runs = completed_runs(study.trials)
+    runs, baseline = completed_runs(study.trials), study.baseline
     for number in (first, second):
+        if baseline is not None and (baseline.trials["number"] == number).any():
+            raise ValueError(
+                f"trial {number} of study {study.name} is of its baseline, which its page compares "
+                "with every configuration: mtdlab report"
+            )
         if not (runs["number"] == number).any():
             raise ValueError(f"trial {number} of study {study.name} is not complete")
     varied = varied_settings(runs, study.settings)

@@ -39,17 +39,16 @@ def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
     """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
 
     Returns:
-        number, lag, probes (how many are averaged), cosine c, baseline b, retained, sorted by
-        number and lag; retained is NaN where the keys have collapsed.
+        number, lag, probes (how many are averaged), cosine c, cosine_different b, retained,
+        sorted by number and lag; retained is NaN where the keys have collapsed.
     """
-    known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["baseline"])]
-    table: pd.DataFrame = (
-        known.groupby(["number", "lag"])
-        .agg(probes=("cosine", "size"), cosine=("cosine", "mean"), baseline=("baseline", "mean"))
-        .reset_index()
-    )
-    apart = 1 - table["baseline"]
-    table["retained"] = ((table["cosine"] - table["baseline"]) / apart).where(apart > COLLAPSED)
+    known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["cosine_different"])]
+    means = {name: (name, "mean") for name in ("cosine", "cosine_different")}
+    groups = known.groupby(["number", "lag"])
+    table: pd.DataFrame = groups.agg(probes=("cosine", "size"), **means).reset_index()
+    different = table["cosine_different"]
+    apart = 1 - different
+    table["retained"] = ((table["cosine"] - different) / apart).where(apart > COLLAPSED)
     return table
 
 
@@ -123,12 +122,13 @@ def summarise_half_lives(runs: pd.DataFrame, settings: Collection[str] = ()) -> 
 def compute_retained_curves(runs: pd.DataFrame, retained: pd.DataFrame) -> pd.DataFrame:
     """Mean of `compute_retained` at each level of MTD and lag, for `compute_history_runs`.
 
-    Columns: mtd, lag, n (runs), seeds, mean, low, high, cosine, baseline.
+    Columns: mtd, lag, n (runs), seeds, mean, low, high, cosine, cosine_different.
     """
     each = runs[["number", "seed", "mtd"]].merge(retained, on="number")
     by = ["mtd", "lag"]
     table = summarise(each, by=by, value="retained")
-    return table.merge(each.groupby(by)[["cosine", "baseline"]].mean().reset_index(), on=by)
+    cosines = each.groupby(by)[["cosine", "cosine_different"]].mean().reset_index()
+    return table.merge(cosines, on=by)
 
 
 def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:

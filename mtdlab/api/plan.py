@@ -29,8 +29,11 @@ class StudyPlan:
     """What a study will run, what it needs and what it costs.
 
     Attributes:
+        trials: of the search and of the baseline; of a study with `until` at most.
         configurations: a row per configuration: mtd (steps), the settings behind it and the
             searched ones; no rows for a study whose sampler draws them.
+        baseline: the settings that the file gives it; None without one.
+        suggestion: a baseline that the study lacks, in a sentence; empty where it has one.
         design: power, looks and specification, as `mtdlab plan --json` has them.
         warnings: what the configurations confound with MTD.
         cost: time, memory and disk; None where it was not measured.
@@ -42,6 +45,8 @@ class StudyPlan:
     design: Mapping[str, Any]
     warnings: tuple[str, ...]
     cost: "Estimate | None"
+    baseline: Mapping[str, Any] | None = None
+    suggestion: str = ""
 
 
 def plan(
@@ -82,11 +87,13 @@ def plan(
     rows = list_configurations(spec)
     return StudyPlan(
         spec.name,
-        len(spec.units()),
+        len(spec.planned_units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
         (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
+        spec.baseline,
+        suggest_baseline(spec),
     )
 
 
@@ -122,6 +129,27 @@ def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:
         for each in spec.configurations().values()
     ]
     return sorted(rows, key=lambda row: (row["mtd"] is None, row["mtd"]))
+
+
+def suggest_baseline(spec: "StudySpec") -> str:
+    """A baseline without a queue, for a study without one whose methods all have a queue.
+
+    Empty for another study, and for one that a program trains: its settings are its own.
+    """
+    from mtdlab.config.program_study import ProgramSpec
+    from mtdlab.methods.registry import settings_class
+
+    if spec.baseline is not None or isinstance(spec, ProgramSpec):
+        return ""
+    kinds = [settings_class(method).model_fields for method in spec.methods]
+    if not all("queue_size" in fields for fields in kinds) or 0 in spec.possible_values(
+        "queue_size"
+    ):
+        return ""
+    return (
+        "none: the study does not show what a queue is worth; to compare it with SimCSE, which has "
+        "none, add to the file: baseline: {method: simcse}"
+    )
 
 
 def mtd_value(mtd: float | None) -> float | None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from analysis.data.runs import format_mtd
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     find_costs,
@@ -18,10 +17,11 @@ from mtdlab.api.plan import (
     find_ended,
     list_configurations,
     read_begun,
+    suggest_baseline,
     warn_of_confounding,
 )
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import count_noun, print_json, print_table
+from mtdlab.commands.printing import count_noun, in_list, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def plan(
     rows = list_configurations(spec)
     warnings = warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
     ended = find_ended(spec, storage_url(storage))
-    units = {(unit.setting, unit.seed) for unit in spec.units()}
+    units = {unit.key for unit in spec.planned_units()}
     left = units - ended.keys()
     is_measured = measure and bool(left)
     if as_json:
@@ -85,7 +85,8 @@ def plan(
         if is_measured:
             found["estimate"] = find_costs(spec, jobs, jobs_per_gpu, ended, design)
         fields = {"study": spec.name, "trials": len(units), "remaining": len(left)}
-        fields |= {"settings": rows, "warnings": warnings}
+        fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
+        fields["suggestion"] = suggest_baseline(spec) or None
         print_json(fields | design() | found)
         raise typer.Exit(found.get("estimate", {}).get("exit_code", 0))
 
@@ -97,6 +98,8 @@ def plan(
     if rows:
         print_table(rows)
     print_text(describe_size(spec, len(rows), ended), flush=True)
+    if text := describe_baseline(spec):
+        print_text(text, flush=True)
     pooling = spec.encoder_pooling
     if pooling and any(spec.fixed(method).pooling == pooling for method in spec.methods):
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
@@ -133,10 +136,12 @@ def describe_size(
     spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
 ) -> str:
     """How many trials a study has, and how many of them are left."""
-    trials = len(spec.units())
+    trials = len(spec.planned_units())
     seeds = count_noun(len(spec.seeds), "seed")
     known = f"{configurations} configurations"
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
+    if spec.baseline is not None:
+        what = f"({what} + baseline)"
     most = "at most " if spec.until else ""
     text = f"study {spec.name}: {what} x {seeds} = {most}{trials} trials"
     if not ended:
@@ -144,6 +149,14 @@ def describe_size(
     failed = sum(state == "FAIL" for state in ended.values())
     done = f"{len(ended) - failed} done" + (f", {failed} failed" if failed else "")
     return f"{text}; {done}, {most}{trials - len(ended)} left"
+
+
+def describe_baseline(spec: "StudySpec") -> str:
+    """The settings of the baseline, or that of one that is suggested; empty where none is."""
+    if spec.baseline is not None:
+        return f"baseline {in_list(spec.baseline)}"
+    text = suggest_baseline(spec)
+    return text and textwrap.fill(f"baseline {text}", _WIDTH, subsequent_indent=10 * " ")
 
 
 def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
@@ -271,18 +284,19 @@ def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
     if looks[-1] < 2:
         return "one seed finds nothing: levels are compared over at least two"
     effect, planned = power["effect"], power["planned"]
-    shares = {"peak": planned["peak"], "slope": planned["slope"]}
-    found = ", ".join(
-        f"a {name} of {effect:g} points in {100 * share:.0f} % of studies"
-        for name, share in shares.items()
-        if share is not None
-    )
+    found = f"a slope of {effect:g} points over the range in {100 * planned['slope']:.0f} %"
+    if planned["peak"] is None:
+        found += " of studies; two levels show no peak"
+    else:
+        found = f"a peak of {effect:g} points in {100 * planned['peak']:.0f} % of studies, {found}"
     at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
     return f"{looks[-1]} seeds{at} find {found}"
 
 
 def _describe_tested(power: dict[str, Any]) -> list[str]:
     """What the peak is at the levels that are tested, where its top lies between them."""
+    from analysis.data.runs import format_mtd
+
     tested = power["tested"]
     if tested["above_ends"] > 0.995 * power["effect"]:
         return []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from analysis.data.level_means import LevelMeans
     from analysis.inference.verdict import Lead, Verdict
     from analysis.report import MultiStudyReport, Report
+    from analysis.report.topics.baseline import Beside
     from analysis.statistics.agreement import Agreement
 
 Scale = Literal["fraction", "percent"]
@@ -239,7 +240,8 @@ def _write_studies(
     if len(studies) == 1 and name is None:
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
-        lines = [own.summary[0], *_describe_failed(frames)]
+        beside = [own.baseline.sentence] if own.baseline else []
+        lines = [own.summary[0], *beside, *_describe_failed(frames)]
         return own.page, _page_fields(own) | _ranking(frames), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
     pages = {
@@ -287,6 +289,29 @@ def _page_fields(written: "Report") -> dict[str, Any]:
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
+        "baseline": baseline_fields(written.baseline),
+    }
+
+
+def baseline_fields(beside: "Beside | None") -> dict[str, Any] | None:
+    """A study's baseline as it is printed with --json; None without one, or without a score.
+
+    difference: the baseline less the configuration of a trial, in points; its interval holds for
+    so many configurations at once.
+    """
+    if beside is None or (found := beside.found) is None:
+        return None
+    return {
+        "name": beside.name,
+        "seeds": found.mean.seeds,
+        **vars(found.mean.estimate),
+        "difference": {
+            "trial": beside.best,
+            "seeds": beside.seeds,
+            **vars(beside.difference),
+            "configurations": found.compared,
+            "items": found.items,
+        },
     }
 
 
@@ -385,17 +410,20 @@ def write_on_changes(
         load: reads the studies.
         write: writes their page from what it reads itself.
     """
+    from analysis.report.study_facts import planned_trials, trial_states
+
     written: list[object] = []
     pause = PAUSE
     while True:
         # read before writing: a change in between is written in the next round
         studies = load()
         # what changes when a trial begins or ends
-        states: list[object] = [(study.planned, tuple(study.trials["state"])) for study in studies]
+        every = [(planned_trials(study), trial_states(study)["state"]) for study in studies]
+        states: list[object] = [(planned, tuple(each)) for planned, each in every]
         if states != written:
             started = time.monotonic()
             write()
             written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
-        if all(study.trials["state"].isin(_ENDED).sum() >= study.planned for study in studies):
+        if all(each.isin(_ENDED).sum() >= planned for planned, each in every):
             return
         sleep(pause)

@@ -16,6 +16,7 @@ from mtdlab.commands.printing import (
     print_json,
     print_table,
 )
+from mtdlab.settings.roles import SEARCH
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
 
@@ -130,7 +131,8 @@ def show(
 
 
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
-    from mtdlab.commands.report import verdict_fields
+    from analysis.report.summary import find_baseline
+    from mtdlab.commands.report import baseline_fields, verdict_fields
 
     failed = frames.trials[frames.trials["state"] == "FAIL"]
     named = ["trial", "reason", "reason_code"]
@@ -139,6 +141,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(frames.verdict()),
+        "baseline": baseline_fields(find_baseline(frames)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,
         "next": next_command(frames, study),
@@ -146,7 +149,9 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
 
 
 def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
-    from analysis.report.summary import find_no_gain_of
+    from analysis.report.summary import find_baseline, find_no_gain_of
+
+    beside = find_baseline(frames)
 
     varied = [f"{name} {_list_values(values)}" for name, values in _varied_values(frames).items()]
     failed = [
@@ -162,6 +167,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
         ("score", f"{study.metric}, in points{ranked}"),
         ("training", find_no_gain_of(frames)),
         ("finding", frames.summary()),
+        ("baseline", beside.sentence.removeprefix("Baseline, ") if beside else ""),
         ("best trial", _describe_best(study, model)),
         ("failed", "; ".join(failed)),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
@@ -227,6 +233,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
     return {
         "study": study,
         "trial": row.number,
+        "role": row.role,
         "state": living_state(row).lower(),
         "seed": row.seed,
         "parameters": dict(trial.parameters),
@@ -259,7 +266,7 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
     before = "" if row.score_before is None else f"{row.score_before:.2f}"
     return [
         ("reason", row.reason),
-        ("varied", in_list(trial.parameters)),
+        ("varied" if row.role == SEARCH else row.role, in_list(trial.parameters)),
         ("seed", str(row.seed)),
         ("MTD", "" if row.mtd is None else f"{format_mtd(row.mtd)} steps"),
         ("scores", in_scores(trial.scores)),

@@ -162,7 +162,7 @@ def _resources(
     from mtdlab.slurm.resources import derive
 
     ended = find_ended(spec, url)
-    trials = sum((unit.setting, unit.seed) not in ended for unit in spec.units())
+    trials = sum(unit.key not in ended for unit in spec.planned_units())
     gpus = _gpus(spec) if gpus is None else gpus
     costs = {}
     if measure and trials:

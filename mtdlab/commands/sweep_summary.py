@@ -4,17 +4,21 @@ import shlex
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
+from mtdlab.commands.report import baseline_fields
 from mtdlab.config import StudySpec
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.progress import clock, describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
+
+if TYPE_CHECKING:
+    from analysis.report.topics.baseline import Beside
 
 WIDTH = 100
 SHOWN_TRIALS = 10
@@ -25,13 +29,26 @@ def print_result(
     result: SweepResult, spec: StudySpec, models: Path, command: str, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
+    beside = _find_baseline(result) if spec.baseline is not None else None
     if as_json:
-        print_json(summary_fields(result, models, command))
+        own = {} if beside is None else {"baseline": baseline_fields(beside)}
+        print_json(summary_fields(result, models, command) | own)
         return result.exit_code
+    if beside is not None:
+        print_text("\n".join(textwrap.wrap(beside.sentence, WIDTH)))
     print_text("\n".join(summary_lines(result, models, command)))
     if result.look:
         print_text(describe_look(result.look, len(spec.looks)))
     return result.exit_code
+
+
+def _find_baseline(result: SweepResult) -> "Beside | None":
+    """The baseline beside the configuration that the page will recommend."""
+    # SciPy and pandas take a second, which other studies do without
+    from analysis.report.summary import find_baseline
+    from mtdlab.store import load_study
+
+    return find_baseline(load_study(result.study, result.storage, curves=False))
 
 
 def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:

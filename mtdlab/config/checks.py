@@ -5,7 +5,7 @@ A metric that is a task besides the published ones, `metric: beir:FOLDER`, adds 
 what selects is never what is reported.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,14 +19,15 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import KeyPath, Mistakes, nearest_or_program
+from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, nearest_or_program
 from mtdlab.config.study import StudySpec, section
 from mtdlab.config.study_file import StudyFile, lacking, point_at
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
-from mtdlab.settings import RunSettings, Setting, first_error
+from mtdlab.settings import RunSettings, Setting, TrainerSettings, first_error
 from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
+from mtdlab.settings.roles import BASELINE
 from mtdlab.settings.tasks import (
     BEIR,
     DEV,
@@ -213,8 +214,58 @@ def check_values(
             mistakes.add(path, describe_rule(error.errors()[0]))
 
 
+OF_STUDY = ("evaluation", "tasks")
+"""Settings that say what is scored, which a baseline shares with the search."""
+
+
+def check_baseline(top: StudyFile, methods: Sequence[str], method: str, mistakes: Mistakes) -> None:
+    """The keys and values of the section `baseline`, laid over a sound section `trainer`.
+
+    Args:
+        methods: of the search.
+        method: of the baseline.
+    """
+    given, kind = top.baseline or {}, settings_class(method)
+    if not given:
+        mistakes.add((BASELINE,), "write what differs from trainer, as in {method: simcse}")
+    if len(methods) > 1 and "method" not in given:
+        mistakes.add((BASELINE,), "name its method, which the search varies")
+    if "seed" in given:
+        mistakes.add((BASELINE, "seed"), "it runs with the seeds of the search; take it out")
+    for name in OF_STUDY:
+        if name in given:
+            mistakes.add((BASELINE, name), "is that of the search; write it under trainer")
+    if not mistakes.sound((BASELINE,)):
+        return
+    trainer = {name: value for name, value in top.trainer.items() if name in kind.model_fields}
+    try:
+        kind(**trainer | given | {"method": method})
+    except ValidationError as error:
+        mistakes.collect(_point_at_baseline(given, kind, error, mistakes.source))
+
+
+def _point_at_baseline(
+    given: Mapping[str, Any], kind: type[TrainerSettings], error: ValidationError, source: Source
+) -> Iterator[SpecError]:
+    """The mistakes of a baseline, each at its place."""
+    unknown = (each["loc"][0] for each in error.errors() if each["type"] == "extra_forbidden")
+    for name in map(str, unknown):
+        where = (BASELINE, name)
+        others = [each for each in BUILTIN if name in settings_class(each).model_fields]
+        if others:
+            yield lacking(source, where, others, "its method")
+        else:
+            yield source.unknown_setting(where, kind.model_fields)
+    for each in error.errors():
+        place: KeyPath = (BASELINE, *each["loc"])
+        if isinstance(given.get(str(place[-1])), list):
+            yield source.error(place, "a baseline is one configuration; write a single value")
+        elif each["type"] != "extra_forbidden":
+            yield source.error(place, describe_rule(each))
+
+
 READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
-    (key,) for key in ("trainer", "search", "seeds", "sampler", "trials", "skip", "until")
+    (key,) for key in ("trainer", "search", "seeds", "sampler", "trials", "skip", "until", BASELINE)
 )
 """The keys that decide which trials there are."""
 
@@ -245,13 +296,18 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
                 # the others break the same rule
                 mistakes.add(("search",), f"{point}: {first_error(error)}")
                 break
-        configurations = len(points) or spec.trials or 0
+        configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
         if (count := configurations * len(spec.seeds)) > TRIALS:
             mistakes.add(
                 ("until", "max_seeds") if spec.until else ("seeds",),
                 f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
                 f"{count:,} trials; a study has at most {TRIALS:,}",
             )
+    if (beside := spec.baseline_settings()) is not None:
+        same = {**beside.model_dump(), "seed": 0}
+        if any(each.model_dump() == same for each in trials):
+            message = "is a configuration of the search; give it another method or other settings"
+            mistakes.add((BASELINE,), message)
     if spec.until and mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
         _check_until(spec, trials, mistakes)
     if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):

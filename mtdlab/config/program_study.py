@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mtdlab.config.checks import check_sampler, check_strata
-from mtdlab.config.search import STRATA, resolve
+from mtdlab.config.search import STRATA, Dimension, resolve
 from mtdlab.config.source import KeyPath, Mistakes
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
 from mtdlab.settings import Setting
+from mtdlab.settings.roles import BASELINE, SEARCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +39,13 @@ class ProgramSpec(StudySpec):
         """Every setting of the study, by name."""
         return self.named
 
-    def settings(self, parameters: dict[str, Any], seed: int) -> ProgramSettings:
+    def settings(
+        self, parameters: dict[str, Any], seed: int, role: str = SEARCH
+    ) -> ProgramSettings:
         """The settings of one trial."""
+        if role == BASELINE:
+            values = self.trainer | parameters
+            return ProgramSettings(self.program.reference, seed, values)
         # a multiple is one of a setting that the file names
         values = resolve(self.search, parameters, self.trainer, lambda name, _: self.trainer[name])
         return ProgramSettings(self.program.reference, seed, values)
@@ -150,6 +156,28 @@ def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setti
             known[name] = _setting(name, kind)
         check_strata(top, known, mistakes)
     return known
+
+
+def check_program_baseline(
+    top: StudyFile,
+    known: Mapping[str, Setting],
+    search: Mapping[str, Dimension],
+    mistakes: Mistakes,
+) -> None:
+    """Check the section `baseline`: a value for each searched setting, which has no default."""
+    given = top.baseline or {}
+    for name, value in given.items():
+        path = (BASELINE, name)
+        if name not in known:
+            mistakes.collect([mistakes.source.unknown(path, known)])
+        elif (kind := _kind_of([value])) is None:
+            mistakes.add(path, "a baseline is one configuration; write a single value")
+        elif kind is not (expected := known[name].annotation) and (kind, expected) != (int, float):
+            named = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+            mistakes.add(path, f"{value!r}: write {named[expected]}, as elsewhere in the file")
+    if missing := [name for name in search if name not in given]:
+        message = f"give it a value of {', '.join(missing)}, which the search varies"
+        mistakes.add((BASELINE,), message)
 
 
 def _setting(name: str, kind: type, base: str = "") -> Setting:

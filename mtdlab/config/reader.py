@@ -12,6 +12,7 @@ from typing import Any
 from mtdlab.config.checks import (
     READ_BY_TRIALS,
     add_metric_task,
+    check_baseline,
     check_searched,
     check_study,
     check_tasks,
@@ -21,7 +22,12 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.paths import Places, resolve_paths
-from mtdlab.config.program_study import ProgramSpec, check_program_top_level, read_program_settings
+from mtdlab.config.program_study import (
+    ProgramSpec,
+    check_program_baseline,
+    check_program_top_level,
+    read_program_settings,
+)
 from mtdlab.config.search import (
     STRATA,
     Choices,
@@ -47,6 +53,7 @@ from mtdlab.methods.registry import BUILTIN, DEFAULT, settings_class
 from mtdlab.programs import Program
 from mtdlab.settings import Pooling, Setting, TrainerSettings
 from mtdlab.settings.limits import PROFILES
+from mtdlab.settings.roles import BASELINE
 from mtdlab.user_code import UserModule
 
 _AS_WRITTEN = (
@@ -137,7 +144,10 @@ def _read_sections(
     if program is not None:
         known = read_program_settings(top, mistakes)
         found = read_search(top, known, mistakes)
-        return partial(ProgramSpec, program=program, named=known), *found
+        if top.baseline is not None and mistakes.sound(("trainer",), ("search",)):
+            check_program_baseline(top, known, found[0], mistakes)
+        make = partial(ProgramSpec, program=program, named=known, baseline=top.baseline)
+        return make, *found
     methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
     if methods is None:
         return None
@@ -150,12 +160,39 @@ def _read_sections(
     search, left_out = read_search(top, known, mistakes)
     for name, dimension in search.items():
         check_values(known[name], dimension, methods, mistakes)
-    used: tuple[UserModule, ...] = () if set(methods) <= set(BUILTIN) else tuple(modules)
+    baseline, of_baseline = _read_baseline(top, methods, places, mistakes)
+    is_built_in = {*methods, of_baseline} <= set(BUILTIN)
+    used: tuple[UserModule, ...] = () if is_built_in else tuple(modules)
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)
-    make = partial(StudySpec, user_modules=used, encoder_pooling=pooling)
-    return make, search, left_out
+    of_methods = partial(StudySpec, user_modules=used, encoder_pooling=pooling, baseline=baseline)
+    return of_methods, search, left_out
+
+
+def _read_baseline(
+    top: StudyFile, methods: tuple[str, ...], places: Places, mistakes: Mistakes
+) -> tuple[dict[str, Any] | None, str]:
+    """The settings of the baseline, None without one, and its method.
+
+    With an encoder of its own the settings have the pooling which that declares.
+    """
+    if top.baseline is None or not mistakes.sound((BASELINE,), ("trainer",)):
+        return None, methods[0]
+    given, source = top.baseline, mistakes.source
+    found = methods
+    if "method" in given:
+        path = (BASELINE, "method")
+        named = mistakes.attempt(lambda: _known_method(source, path, given["method"]))
+        if named is None:
+            return None, methods[0]
+        found = (named,)
+    check_baseline(top, methods, found[0], mistakes)
+    kind = settings_class(found[0])
+    if "encoder" in given and not {"pooling"} & {*given, *top.trainer}:
+        plain = kind.model_fields["pooling"].default
+        given = with_pooling(kind, given, encoder_pooling(given, places, {}) or plain)
+    return dict(given), found[0]
 
 
 def read_search(
@@ -212,16 +249,19 @@ def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple
         names = tuple(dict.fromkeys(listed))
     else:
         path = ("trainer", "method")
-        name = trainer.get("method", DEFAULT) if isinstance(trainer, dict) else DEFAULT
-        if not isinstance(name, str):
-            raise source.error(path, f"{name!r}: write the name of a method, such as {DEFAULT}")
-        names = (name,)
-    for name in names:
-        try:
-            settings_class(name)
-        except MtdlabError as error:
-            raise source.error(path, str(error)) from None
-    return names
+        names = (trainer.get("method", DEFAULT) if isinstance(trainer, dict) else DEFAULT,)
+    return tuple(_known_method(source, path, name) for name in names)
+
+
+def _known_method(source: Source, path: KeyPath, name: Any) -> str:
+    """The name of a method that is known. Raises SpecError at its place."""
+    if not isinstance(name, str):
+        raise source.error(path, f"{name!r}: write the name of a method, such as {DEFAULT}")
+    try:
+        settings_class(name)
+    except MtdlabError as error:
+        raise source.error(path, str(error)) from None
+    return name
 
 
 SECTIONS = ("trainer", "search")

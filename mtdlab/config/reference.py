@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from mtdlab.config.checks import OF_STUDY
 from mtdlab.config.search import STRATA
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.presets import PRESETS, SAID, changed_settings
@@ -108,6 +109,9 @@ def study_schema() -> dict[str, Any]:
     searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
     schema["properties"]["trainer"] |= section | {"properties": known}
     schema["properties"]["search"] |= section | {"properties": searched}
+    own = {name: each for name, each in known.items() if name not in ("seed", *OF_STUDY)}
+    beside = [section | {"properties": own, "minProperties": 1}, {"type": "null"}]
+    schema["properties"]["baseline"] |= {"anyOf": beside}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "mtdlab study file"
     return schema

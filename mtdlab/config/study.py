@@ -17,6 +17,7 @@ from mtdlab.config.source import Source
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import Pooling, RunSettings, Setting, TrainerSettings, settings_of
+from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.user_code import UserModule
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
@@ -86,14 +87,21 @@ STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 @dataclass(frozen=True)
 class Unit:
-    """One trial to run: a configuration with one seed.
+    """One trial to run: a configuration with one seed, in one of the `ROLES`.
 
-    `parameters` is None where the sampler has still to choose them.
+    `parameters` is None where the sampler has still to choose them; of the baseline they are the
+    settings that the study file gives it.
     """
 
     setting: str
     seed: int
     parameters: dict[str, Any] | None
+    role: str = SEARCH
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Configuration and seed, by which a trial is known in its study."""
+        return self.setting, self.seed
 
 
 @dataclass(frozen=True)
@@ -105,6 +113,8 @@ class StudySpec:
         select_by: the score that ranks the trials.
         trainer: the settings that the file gives, without defaults.
         skip: partial points of the grid that are not run.
+        baseline: the settings that the file gives to the configuration outside the search, over
+            the trainer section; None without one.
         user_modules: imported modules that define methods of this study.
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
             of a study that adds seeds until it is decided; None for a fixed number.
@@ -139,6 +149,7 @@ class StudySpec:
     encoder_pooling: Pooling | None = None
     tracking: str = "none"
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
+    baseline: dict[str, Any] | None = field(default=None, hash=False)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -170,25 +181,42 @@ class StudySpec:
         """Every value that a setting may have in a trial; of a range its ends."""
         searched = self.search.get(name)
         if searched is None and name in self.trainer:
-            return (self.trainer[name],)
-        if searched is None:
-            return tuple({getattr(self.fixed(method), name): None for method in self.methods})
-        return searched.values if isinstance(searched, Choices) else (searched.low, searched.high)
+            found: tuple[Any, ...] = (self.trainer[name],)
+        elif searched is None:
+            found = tuple({getattr(self.fixed(method), name): None for method in self.methods})
+        elif isinstance(searched, Choices):
+            found = searched.values
+        else:
+            found = (searched.low, searched.high)
+        values = {} if (beside := self.baseline_settings()) is None else beside.model_dump()
+        is_another = name in values and values[name] not in found
+        return (*found, values[name]) if is_another else found
 
-    def settings(self, parameters: dict[str, Any], seed: int) -> RunSettings:
+    def settings(self, parameters: dict[str, Any], seed: int, role: str = SEARCH) -> RunSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
-        return self.trainer_settings(parameters, seed)
+        return self.trainer_settings(parameters, seed, role)
 
-    def trainer_settings(self, parameters: dict[str, Any], seed: int) -> TrainerSettings:
+    def trainer_settings(
+        self, parameters: dict[str, Any], seed: int, role: str = SEARCH
+    ) -> TrainerSettings:
         """`settings`, of a study that mtdlab's trainer runs."""
         method = str(parameters.get("method", self.methods[0]))
         kind, given = settings_class(method), self._given(method)
+        if role == BASELINE:
+            # not of the search: a searched setting that it does not give has its default
+            return kind(**given | parameters | {"method": method, "seed": seed})
 
         def default(name: str, settings: Mapping[str, Any]) -> Any:
             return getattr(kind.partial(settings), name)
 
         resolved = resolve(self.search, parameters, given, default)
         return kind(**resolved | {"method": method, "seed": seed})
+
+    def baseline_settings(self) -> RunSettings | None:
+        """The settings of the baseline with the first seed; None without one."""
+        if self.baseline is None:
+            return None
+        return self.settings(self.baseline, self.seeds[0], BASELINE)
 
     def _given(self, method: str) -> dict[str, Any]:
         """What the trainer section gives to a method, and the pooling of its encoder."""
@@ -208,7 +236,7 @@ class StudySpec:
         return {name: value for name, value in point.items() if name.split("/")[0] in fields}
 
     def units(self) -> list[Unit]:
-        """Every trial of the study, in the order to run them.
+        """Every trial of the search, in the order to run them.
 
         A grid goes seed by seed, so that a study cut short has run every configuration; a sampled
         study goes configuration by configuration, so that the sampler learns from all seeds.
@@ -231,16 +259,35 @@ class StudySpec:
         every = {unit.setting: self.settings(unit.parameters or {}, unit.seed) for unit in first}
         return {key: {**each.model_dump(), "mtd": each.mtd} for key, each in every.items()}
 
+    @property
+    def first_seeds(self) -> frozenset[int]:
+        """The seeds up to the first look; all without one."""
+        return frozenset(self.seeds[: self.looks[0]])
+
     def first_units(self) -> list[Unit]:
-        """The trials up to the first look: of all units those of its seeds."""
-        first = set(self.seeds[: self.looks[0]])
-        return [unit for unit in self.units() if unit.seed in first]
+        """The trials of the search up to the first look: of all units those of its seeds."""
+        return [unit for unit in self.units() if unit.seed in self.first_seeds]
+
+    def planned_units(self) -> list[Unit]:
+        """Every trial that a sweep runs, in this order: `units`, and the baseline with each seed.
+
+        It runs after the others of its seed; in a sampled study after all others.
+        """
+        units = self.units()
+        if self.baseline is not None:
+            values = self.baseline
+            units += [Unit(BASELINE, seed, values, BASELINE) for seed in self.seeds]
+        if self.sampler != "grid":
+            return units
+        order = {seed: at for at, seed in enumerate(self.seeds)}
+        return sorted(units, key=lambda unit: order[unit.seed])
 
     def identity(self) -> dict[str, Any]:
         """What makes this study this study: a change here would mix two questions.
 
         What a grid skips is no part of it: skipping less adds trials, and skipping what is
-        planned is refused trial by trial, as any other point that the file lost.
+        planned is refused trial by trial, as any other point that the file lost. A baseline may be
+        added, but not changed.
         """
         grid = self.sampler == "grid"
         sections = {method: self._dump(method) for method in self.methods}
@@ -254,17 +301,28 @@ class StudySpec:
                 "beyond_run": self.beyond_run,
                 "configurations": fingerprint({"settings": sorted(points)}),
             }
-        return until | {
-            "metric": self.metric,
-            "select_by": self.select_by,
-            "sampler": self.sampler,
-            "pruner": self.pruner,
-            "trainer": sections if "method" in self.search else sections[self.methods[0]],
-            "search": {
-                setting: "searched" if grid and self.known[setting].is_number else str(dimension)
-                for setting, dimension in self.search.items()
-            },
-        }
+        beside = {}
+        if (settings := self.baseline_settings()) is not None:
+            # as it is recorded
+            values = json.loads(json.dumps(settings.model_dump()))
+            beside = {BASELINE: {name: each for name, each in values.items() if name != "seed"}}
+        return (
+            until
+            | beside
+            | {
+                "metric": self.metric,
+                "select_by": self.select_by,
+                "sampler": self.sampler,
+                "pruner": self.pruner,
+                "trainer": sections if "method" in self.search else sections[self.methods[0]],
+                "search": {
+                    setting: "searched"
+                    if grid and self.known[setting].is_number
+                    else str(dimension)
+                    for setting, dimension in self.search.items()
+                },
+            }
+        )
 
     @property
     def imports(self) -> dict[str, str]:
@@ -280,7 +338,8 @@ class StudySpec:
 
     def described_methods(self) -> dict[str, Any]:
         """Title and settings of each method by name, as a study records them."""
-        return {name: describe_method(name) for name in self.methods}
+        own = () if self.baseline is None else (self.baseline.get("method", self.methods[0]),)
+        return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
 
     def _dump(self, method: str) -> dict[str, Any]:
         return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})

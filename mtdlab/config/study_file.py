@@ -46,6 +46,11 @@ class StudyFile(BaseModel):
         default=None, ge=1, le=TRIALS, description="configurations that a sampler draws"
     )
     skip: list[Any] = Field(default_factory=list, description="points of the grid left out")
+    baseline: dict[str, Any] | None = Field(
+        default=None,
+        description="settings of one configuration outside the search, run with the same seeds: "
+        "`{method: simcse}`",
+    )
     until: dict[str, Any] | None = Field(
         default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
     )
@@ -121,8 +126,8 @@ def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecE
     return source.unknown(where, model.model_fields)
 
 
-def lacking(source: Source, where: KeyPath, others: Sequence[str]) -> SpecError:
-    """The error for a setting that only other methods have."""
-    return source.error(
-        where, f"the study's method has no such setting; it belongs to {', '.join(others)}"
-    )
+def lacking(
+    source: Source, where: KeyPath, others: Sequence[str], whose: str = "the study's method"
+) -> SpecError:
+    """The error for a setting that only other methods have than `whose`."""
+    return source.error(where, f"{whose} has no such setting; it belongs to {', '.join(others)}")

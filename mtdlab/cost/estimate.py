@@ -30,6 +30,7 @@ from mtdlab.cost.measure import Bounds, Measured, kind_of, measure_in_workers
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
+from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
 from mtdlab.sweep.objectives import modules_of
 from mtdlab.sweep.samplers import draw
@@ -177,8 +178,8 @@ def estimate(
     check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
     count, first = (
-        sum((unit.setting, unit.seed) not in done for unit in units)
-        for units in (spec.units(), spec.first_units())
+        sum(unit.key not in done for unit in spec.planned_units() if unit.seed in seeds)
+        for seeds in (spec.seeds, spec.first_seeds)
     )
     # where the first look is past, one of the looks that follow may be the last
     fewest = max(first, 1)
@@ -247,12 +248,14 @@ def _smaller(spec: StudySpec, clock: "_Clock", jobs: int, whole: float) -> Small
 def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
     """The settings of every trial that is not done, with the paths of its texts.
 
-    Of a sampled study those of some configurations that it might draw. Raises MtdlabError where
-    none of these can be trained.
+    Of a sampled study those of some configurations that it might draw, first as many as are left,
+    then the baseline's. Raises MtdlabError where none of these can be trained.
     """
+    left = [unit for unit in spec.planned_units() if unit.key not in done]
     if spec.sampler == "grid":
-        left = [unit for unit in spec.units() if (unit.setting, unit.seed) not in done]
-        found = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in left]
+        found = [
+            spec.trainer_settings(unit.parameters or {}, unit.seed, unit.role) for unit in left
+        ]
         return [resolve_paths(settings, spec.places) for settings in found]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
@@ -263,6 +266,12 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
             found.append(spec.trainer_settings(parameters, spec.seeds[0]))
     if not found:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
+    beside = [unit for unit in left if unit.role == BASELINE]
+    drawn, count = itertools.cycle(found), len(left) - len(beside)
+    if beside:
+        found = list(itertools.islice(drawn, max(count, len(found))))
+        own = [spec.trainer_settings(unit.parameters or {}, unit.seed, BASELINE) for unit in beside]
+        found[count:count] = own
     return [resolve_paths(settings, spec.places) for settings in found]
 
 

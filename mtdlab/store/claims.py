@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.items import record_items
 from mtdlab.store.optuna_copy import write_trials
@@ -32,7 +33,7 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that `owner` owns. `parameters` is None if they have not been sampled yet.
+    """A trial that `owner` owns, in a role. `parameters` is None if they are not sampled yet.
 
     `deaths` processes died while they ran it, since its last checkpoint.
     """
@@ -44,12 +45,13 @@ class Claim:
     number: int
     owner: Owner = field(default_factory=dict)
     deaths: int = 0
+    role: str = SEARCH
 
     @classmethod
     def of(cls, row: TrialRow) -> "Claim":
         """The claim that is recorded of a trial."""
         known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
-        return cls(row.id, *known, row.deaths)
+        return cls(row.id, *known, row.deaths, row.role)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from analysis.data.frames import (
     PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
+    Baseline,
     Plan,
     Setting,
     Settings,
@@ -27,6 +28,7 @@ from analysis.data.frames import (
 from analysis.data.items import ItemScores, digest_of_tasks, no_items
 from analysis.notebook import Study
 from mtdlab.errors import StorageError
+from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.store.imported import as_record, check_row
 from mtdlab.store.items import RESTORE, name_of, problem_of
 from mtdlab.store.reading import reading
@@ -154,14 +156,19 @@ def load_study(
         # the analysis trusts them
         for each in (*looks, *plans):
             check_row(each.__tablename__, as_record(each))
-        begun = (TrialRow.study_id == row.id) & TrialRow.began.is_not(None)
-        recorded = RecordedTrials(session, begun)
+        searched = (TrialRow.study_id == row.id) & (TrialRow.role == SEARCH)
+        begun = searched & TrialRow.began.is_not(None)
+        recorded, baseline = RecordedTrials(session, begun), _baseline(session, row.id)
         trials, settings = recorded.trials(), _settings(row.methods, recorded.settings)
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
-        planned = select(func.count()).select_from(TrialRow).where(TrialRow.study_id == row.id)
-        complete = trials.loc[trials["state"] == "COMPLETE", "number"].tolist()
+        planned = select(func.count()).select_from(TrialRow).where(searched)
+        complete = [
+            number
+            for each in (trials, *([] if baseline is None else [baseline.trials]))
+            for number in each.loc[each["state"] == "COMPLETE", "number"].tolist()
+        ]
         read_items = partial(load_items, url, row.id, complete)
         items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
         return Study(
@@ -187,7 +194,18 @@ def load_study(
             model=row.model or {},
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
             load_items=no_items if session.scalar(items) is None else read_items,
+            baseline=baseline,
         )
+
+
+def _baseline(session: Session, study_id: int) -> Baseline | None:
+    """The baseline of a study, None where none is planned."""
+    mine = (TrialRow.study_id == study_id) & (TrialRow.role == BASELINE)
+    values = session.scalars(select(TrialRow.parameters).where(mine)).all()
+    if not values:
+        return None
+    recorded = RecordedTrials(session, mine & TrialRow.began.is_not(None))
+    return Baseline(values[0] or {}, len(values), recorded.trials())
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:
@@ -221,8 +239,8 @@ def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
     """The rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5) for steps with both probes."""
     step = probed["step"].astype(np.float64)
-    constant = np.ones_like(step)
-    rows = np.stack([number * constant, step, lag * constant, cosine, probed["baseline"]], axis=1)
+    every = np.broadcast_arrays(number, step, lag, cosine, probed["cosine_different"])
+    rows = np.stack(every, axis=1)
     return rows[step >= lag]
 
 

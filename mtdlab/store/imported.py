@@ -20,6 +20,7 @@ from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
 from mtdlab.settings.limits import FURTHEST, LATEST
+from mtdlab.settings.roles import ROLES, SEARCH
 from mtdlab.store.items import PREFIX, name_of, problem_of
 from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
@@ -47,7 +48,7 @@ DEEPEST = 40
 """Levels of a JSON value."""
 STATES = ("WAITING", "RUNNING", *FINISHED)
 _ARRAY = re.compile(
-    r"curve/\w+|spectrum/\w+|probe/(step|baseline|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
+    r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
 )
 
 
@@ -196,6 +197,7 @@ _OWN: Mapping[type[Base], Mapping[str, Shape]] = {
         "inputs": _named(TEXT),
     },
     TrialRow: {
+        "role": _one_of(*ROLES),
         "parameters": _named(SCALAR),
         "state": _one_of(*STATES),
         "began": TIME,
@@ -318,7 +320,8 @@ def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
 
-    parameters = [row["parameters"] or {} for row in records.trials]
+    searched = (row for row in records.trials if row["role"] == SEARCH)
+    parameters = [row["parameters"] or {} for row in searched]
     for name, text in records.study["distributions"].items():
         distribution = json_to_distribution(text)
         for value in {given[name] for given in parameters if name in given}:
@@ -355,16 +358,16 @@ def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
             yield f"the arrays {group}/ of a trial have {sorted(set(sizes.values()))} values"
         if group == "curve" and not names & {"curve/loss", "curve/step"}:
             yield "a trial has curves without steps"
-        if group == "probe" and not names >= {"probe/step", "probe/baseline"}:
-            yield "a trial has probes without steps or baseline"
+        if group == "probe" and not names >= {"probe/step", "probe/cosine_different"}:
+            yield "a trial has probes without steps or cosines of different sentences"
 
 
 def _looks_and_model_name_trials(records: Records) -> Iterator[str]:
-    numbers = {row["number"] for row in records.trials}
+    numbers = {row["number"] for row in records.trials if row["role"] == SEARCH}
     named = [number for look in records.looks for number in look["trials"]]
     named += [records.study["model"]["trial"]] if records.study["model"] else []
     if unknown := [number for number in named if number not in numbers]:
-        yield f"trial {unknown[0]} of a look, or of the model, is not in the study"
+        yield f"trial {unknown[0]} of a look, or of the model, is not in the study's search"
 
 
 def _items_are_those_of_the_study(records: Records) -> Iterator[str]:

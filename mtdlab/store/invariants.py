@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
@@ -143,7 +144,7 @@ def complete_trials_have_results(record: Record) -> Found:
 
 
 def optuna_agrees(record: Record) -> Found:
-    """Every trial that has ended has a copy in Optuna's tables, with the same state and value."""
+    """Every trial of the search that has ended has a copy in Optuna's tables, with its value."""
     if record.foreign:
         found = "Optuna's tables have a study of this name that mtdlab did not write"
         delete = f"optuna delete-study --study-name {record.study.name}"
@@ -154,6 +155,8 @@ def optuna_agrees(record: Record) -> Found:
         yield found, f"{RERUN}, which writes it again"
         return
     for row in record.trials:
+        if row.role != SEARCH:
+            continue  # they have no copy
         there = None if row.number is None else record.optuna.get(row.number)
         state, value = there or (None, None)
         if row.state not in FINISHED:
@@ -170,7 +173,7 @@ def optuna_agrees(record: Record) -> Found:
 
 def optuna_has_no_other_trials(record: Record) -> Found:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
-    known = {row.number for row in record.trials}
+    known = {row.number for row in record.trials if row.role == SEARCH}
     for number, (state, _) in (record.optuna or {}).items():
         if number not in known and state != "FAIL":
             found = f"trial {number} is {state} in Optuna's tables and not planned"

@@ -1,6 +1,7 @@
 """A copy of each study in Optuna's tables: for optuna-dashboard, `load_study`, samplers, pruners.
 
-mtdlab's rows alone say what has become of a trial. Its Optuna trial is written once, in the
+mtdlab's rows alone say what has become of a trial. The copy has those of the search, since a
+sampler or a pruner would learn from any other. A trial's Optuna trial is written once, in the
 transaction that records its end. Only a trial that a pruner watches has one while it runs, since
 Optuna's pruners compare trials in Optuna's tables. What another program writes into a copy is
 replaced when the study is opened next; a study of another program is never changed.
@@ -33,6 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.tables import FINISHED, ArrayRow, Number, ScoreRow, StudyRow, TrialRow
 
@@ -171,9 +173,10 @@ def _delete_trials(session: Session, ids: Sequence[int]) -> None:
 def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) -> None:
     """Write trials that run or have ended as Optuna's, over what stands there of their numbers.
 
-    Where the study was deleted through Optuna nothing is written: it is written again when the
-    study is opened next.
+    Trials that are none of the search are left out. Where the study was deleted through Optuna
+    nothing is written: it is written again when the study is opened next.
     """
+    rows = [row for row in rows if row.role == SEARCH]
     study_id = find_copy(session, study.name) if has_tables(session.connection()) else None
     if study_id is None or not rows:
         return
@@ -221,6 +224,7 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
         .outerjoin(TRIALS, same)
         .outerjoin(VALUES, VALUES.c.trial_id == TRIALS.c.trial_id)
         .where(TrialRow.study_id == study.id, TrialRow.state.in_(FINISHED))
+        .where(TrialRow.role == SEARCH)
         .where(missing | (state != TrialRow.state) | ((state == "COMPLETE") & differs))
     )
     return list(session.scalars(found.order_by(TrialRow.number)))
@@ -232,6 +236,7 @@ def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
     A trial that failed and was run again is none of them: it has failed there too.
     """
     numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
+    numbered &= TrialRow.role == SEARCH
     planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))
     mine = TRIALS.c.study_id == find_copy(session, study.name)
     found = select(TRIALS.c.trial_id).where(mine, cast(TRIALS.c.state, String) != "FAIL", ~planned)

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, select
 from sqlalchemy.orm import Session
 
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 
@@ -29,12 +30,14 @@ class FinishedTrial:
     note: str = ""
     reason_code: str = ""
     row: int = 0
+    role: str = SEARCH
 
 
 def find_best(session: Session, study_id: int) -> FinishedTrial | None:
-    """The best trial of a study, as `Store.best_trial`."""
+    """The best trial of a study's search, as `Store.best_trial`."""
     ranking = find_ranking(session, study_id)
-    ranked = select_finished(study_id, ranking).where(TrialRow.state == "COMPLETE")
+    is_one = (TrialRow.state == "COMPLETE") & (TrialRow.role == SEARCH)
+    ranked = select_finished(study_id, ranking).where(is_one)
     first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
     row = session.execute(first.limit(1)).first()
     return None if row is None else FinishedTrial(*row)
@@ -54,7 +57,7 @@ def select_finished(
 ) -> Select[*tuple[Any, ...]]:
     """The finished trials, as the fields of `FinishedTrial`."""
     before = (TrialRow.number, TrialRow.seed, TrialRow.parameters, TrialRow.state, TrialRow.reason)
-    after = (TrialRow.wall_seconds, TrialRow.note, TrialRow.reason_code, TrialRow.id)
+    after = (TrialRow.wall_seconds, TrialRow.note, TrialRow.reason_code, TrialRow.id, TrialRow.role)
     return select(*before, TrialRow.mtd, TrialRow.score, ranking, *after).where(
         TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
     )

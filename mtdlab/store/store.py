@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
 from mtdlab.settings.limits import LATEST
+from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.store.claims import Claim, Claims
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.optuna_copy import delete_study, repair_copy
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded look: the columns of `LookRow`.
+    """A recorded look: the columns of `LookRow`, all of them about trials of the search.
 
     The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
     """
@@ -91,27 +92,28 @@ class Store(Claims):
         """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
 
         If any planned trial is not in `units`, nothing is added, else those of the seeds
-        `begin_with`; None for all.
+        `begin_with`; None for all. Those of the baseline also of the seeds that the search has.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
             mine = TrialRow.study_id == self.study_id
             trials = select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
             known = dict.fromkeys((each.setting, each.seed) for each in session.execute(trials))
-            wanted = {(unit.setting, unit.seed) for unit in units}
+            wanted = {unit.key for unit in units}
             if missing := [key for key in known if key not in wanted]:
                 return missing
             first_seed = {unit.setting: unit.seed for unit in reversed(units)}
+            known_seeds = {seed for _, seed in known}
             for position, unit in enumerate(units):
                 begins = begin_with is None or unit.seed in begin_with
-                if begins and (unit.setting, unit.seed) not in known:
+                begins |= unit.role == BASELINE and unit.seed in known_seeds
+                if begins and unit.key not in known:
                     leads = first_seed[unit.setting] == unit.seed
                     session.add(self._row_of(unit, position, leads=leads))
         return []
 
     def _row_of(self, unit: "Unit", position: int, *, leads: bool) -> TrialRow:
-        known = {"setting": unit.setting, "seed": unit.seed, "parameters": unit.parameters}
-        return TrialRow(study_id=self.study_id, position=position, leads=leads, **known)
+        return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(unit))
 
     def counts(self) -> dict[str, int]:
         """The number of trials in each state."""
@@ -125,7 +127,10 @@ class Store(Claims):
         return recorded.select_by if recorded else metric
 
     def best_trial(self) -> FinishedTrial | None:
-        """The completed trial with the highest ranking score, of equal ones the first; or None."""
+        """The complete trial of the search with the highest ranking score, of equal ones the first.
+
+        None without one.
+        """
         with translate_errors(self.url), Session(self._engine) as session:
             return find_best(session, self.study_id)
 
@@ -202,12 +207,13 @@ class Store(Claims):
             fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
             return Look(*fixed, row.p_value, row.verdict, row.decision, added)
 
-    def record_look(self, look: Look, positions: Sequence[int]) -> bool:
-        """Record a look and add its trials, at `positions` in the order of the study.
+    def record_look(self, look: Look, added: "Mapping[int, Unit]") -> bool:
+        """Record a look and add the trials `added`, by their positions in the order of the study.
 
-        One transaction. Returns False, without a change, if another sweep has recorded this look, a
-        trial is not finished, or the completed trials are not those of the look: then the look has
-        to be computed again.
+        They are those of the look and those of the baseline with their seeds. One transaction.
+        Returns False, without a change, if another sweep has recorded this look, a trial is not
+        finished, or the completed trials are not those of the look: then the look has to be
+        computed again.
         """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             session.get_one(StudyRow, self.study_id, with_for_update=True)
@@ -218,13 +224,13 @@ class Store(Claims):
                 "added": [[unit.setting, unit.seed] for unit in look.added],
             }
             session.add(LookRow(study_id=self.study_id, **vars(look) | lists))
-            for position, unit in zip(positions, look.added, strict=True):
+            for position, unit in added.items():
                 session.add(self._row_of(unit, position, leads=False))
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
-        """Whether every planned trial has ended and the complete ones are those of a look."""
-        mine = TrialRow.study_id == self.study_id
+        """Whether every trial of the search has ended and the complete ones are those of a look."""
+        mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
         unfinished = mine & TrialRow.state.in_(("WAITING", "RUNNING"))
         if session.scalar(select(func.count()).select_from(TrialRow).where(unfinished)):
             return False

@@ -27,6 +27,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store.owner import is_dead
 
 
@@ -233,6 +234,8 @@ class TrialRow(Owned, Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     position: Mapped[int]
+    role: Mapped[str] = mapped_column(default=SEARCH)
+    """One of `ROLES`; only those of the search have a copy in Optuna's tables."""
     setting: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
@@ -340,8 +343,8 @@ class ArrayRow(Base):
     """An array of a trial.
 
     Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
-    keys (`probe/step`, `probe/baseline`, `probe/cosine/LAG`, one value per probe), and what its
-    score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
+    keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per probe), and what
+    its score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"

@@ -14,6 +14,7 @@ from typing import Any
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import StorageError, describe
 from mtdlab.files import replace_folder
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store import Claim, Store
 from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.sweep.artifacts import Artifacts, ArtifactsError
@@ -43,9 +44,11 @@ def stage_model(
 ) -> list[str]:
     """Save the model of a trial that would be the study's best by `ranking`; errors as notes.
 
-    No error in saving ends the trial; StorageError may be raised.
+    None is kept of a baseline. No error in saving ends the trial; StorageError may be raised.
     """
     best, claim, staged = run.study.store.best_trial(), run.claim, run.folder / STAGED
+    if claim.role != SEARCH:
+        return []
     # of equal ones the first is the best, as for `Store.best_trial`
     place = (ranking, -claim.number)
     if best is not None and best.ranking is not None and (best.ranking, -best.number) > place:

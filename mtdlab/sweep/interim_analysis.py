@@ -8,6 +8,7 @@ from analysis.data.beyond_run import find_beyond
 from analysis.data.runs import MTD_DECIMALS
 from analysis.inference.interim_analysis import boundaries_at, judge_look, leading_levels
 from mtdlab.config import StudySpec, Unit
+from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_study
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import OpenStudy
@@ -31,8 +32,7 @@ def advance(study: OpenStudy, stop: StopRequest) -> bool:
         if last is not None and last.decision != "continue":
             return False
         look = _compute(study, last)
-        positions = {(unit.setting, unit.seed): at for at, unit in enumerate(spec.units())}
-        store.record_look(look, [positions[unit.setting, unit.seed] for unit in look.added])
+        store.record_look(look, _with_baseline(spec, store, look.added))
     return False
 
 
@@ -77,6 +77,18 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     )
 
 
+def _with_baseline(spec: StudySpec, store: Store, added: Sequence[Unit]) -> dict[int, Unit]:
+    """The trials that a look adds and the baseline with their seeds, by place in the study."""
+    known, seeds = {unit.key for unit in added}, {unit.seed for unit in added}
+    planned = store.planned()
+    return {
+        place: unit
+        for place, unit in enumerate(spec.planned_units())
+        if unit.key in known
+        or (unit.role == BASELINE and unit.seed in seeds and unit.key not in planned)
+    }
+
+
 def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) -> tuple[Unit, ...]:
     """The trials up to the next look, in the study's order.
 
@@ -84,11 +96,7 @@ def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) 
     """
     seeds = set(spec.seeds[: spec.looks[index + 1]])
     planned = store.planned()
-    new = [
-        unit
-        for unit in spec.units()
-        if unit.seed in seeds and (unit.setting, unit.seed) not in planned
-    ]
+    new = [unit for unit in spec.units() if unit.seed in seeds and unit.key not in planned]
     if index + 2 == len(spec.looks):
         return tuple(new)
     rows = spec.configurations()

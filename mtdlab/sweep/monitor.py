@@ -9,6 +9,7 @@ import optuna
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
 from mtdlab.settings.limits import too_far
+from mtdlab.settings.roles import SEARCH
 from mtdlab.sweep.signals import Interrupted
 from mtdlab.sweep.study import TrialRun
 
@@ -29,8 +30,8 @@ class Watch:
     def __init__(self, run: TrialRun) -> None:
         self.run, self.step = run, 0
         optuna_study = run.study.optuna
-        is_watched = optuna_study.is_watched
-        self.reported = optuna_study.reported(run.claim.number) if is_watched else {}
+        self._is_pruned = optuna_study.is_watched and run.claim.role == SEARCH
+        self.reported = optuna_study.reported(run.claim.number) if self._is_pruned else {}
 
     def passed(self, step: int, shown: int) -> None:
         """After `step` steps; `shown` is the step of the progress display. Raises ClaimLost."""
@@ -48,7 +49,7 @@ class Watch:
             raise TrialError(problem)
         self.reported[step] = score
         optuna_study = self.run.study.optuna
-        if optuna_study.is_watched and optuna_study.report(self.run.claim.number, step, score):
+        if self._is_pruned and optuna_study.report(self.run.claim.number, step, score):
             raise optuna.TrialPruned
 
     def arrays(self, *names: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from mtdlab.config.reader import defined_study
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
+from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Store
 from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
@@ -102,7 +103,7 @@ def _record(spec: StudySpec, url: str, command: str) -> Store:
         if store is None or recorded is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         _refuse_other_settings(spec, identity, recorded, command)
-    if missing := store.add_units(spec.units(), {unit.seed for unit in spec.first_units()}):
+    if missing := store.add_units(spec.planned_units(), spec.first_seeds):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
@@ -130,9 +131,12 @@ def check_unchanged(spec: StudySpec, store: Store) -> None:
     """Raise OtherFile where a study was replaced by that of another file.
 
     A worker calls it when it has claimed a trial: from then on the study can no longer be replaced.
+    Another sweep may have added a baseline.
     """
-    recorded = store.study()
-    if recorded is None or next(_differences_from(recorded, spec, _identity(spec)), None):
+    recorded, identity = store.study(), _identity(spec)
+    if recorded is not None and spec.baseline is None:
+        recorded.identity = {**recorded.identity, BASELINE: None}
+    if recorded is None or next(_differences_from(recorded, spec, identity), None):
         raise OtherFile(
             f"study {spec.name} was replaced by that of another file before a trial of this sweep "
             "began; rerun the sweep to see what differs"
@@ -171,7 +175,17 @@ def _differences_from(
     new = identity | {"imports": spec.imports}
     old = recorded.identity | {"imports": recorded.imports}
     old["trainer"] = _with_added_settings(old["trainer"], new["trainer"], spec)
-    return _differences(old, new)
+    before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
+    if before and not now:
+        yield BASELINE, recorded.definition.get(BASELINE), None
+    elif before and now:
+        if not isinstance(spec, ProgramSpec):
+            before = _with_defaults(before, now, now["method"], spec)
+        yield from _differences(before, now, BASELINE)
+    elif now:
+        # it may be added, with the module of its method
+        new["imports"] = {name: spec.imports.get(name) for name in old["imports"]}
+    yield from _differences(old, new)
 
 
 def refuse_other_objective(study: str, recorded: str, given: str) -> None:

@@ -18,6 +18,7 @@ from mtdlab.config.search import Choices
 from mtdlab.config.study import has_own_pooling
 from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.errors import MtdlabError, StorageError
+from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Store
 from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.sweep.machine import different_versions
@@ -39,7 +40,13 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     # a look that is still to be taken may add trials
     if not unfinished.isdisjoint(states.values()) or (spec.until and last in ("", "continue")):
         return True
-    return any((unit.setting, unit.seed) not in states for unit in spec.first_units())
+    # the baseline runs with all seeds that the search has
+    seeds = {seed for _, seed in states} if states else set()
+    return any(
+        unit.key not in states
+        for unit in spec.planned_units()
+        if unit.seed in spec.first_seeds or (unit.role == BASELINE and unit.seed in seeds)
+    )
 
 
 def check_training(job: Job) -> dict[str, str]:
@@ -111,6 +118,7 @@ def _queue_warnings(spec: StudySpec) -> Iterator[str]:
     if spec.sampler != "grid":
         return
     every = [spec.trainer_settings(point, spec.seeds[0]) for point in _points(spec)]
+    every += _baselines(spec)
     sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
     for queue, batch in sorted(sizes):
         if 0 < queue < batch:
@@ -179,11 +187,25 @@ def check_writable(folder: Path) -> None:
 
 
 def _inputs(spec: StudySpec) -> Iterator[TrainerSettings]:
-    """The fixed settings of each method with each combination of the searched inputs."""
+    """The fixed settings of each method with each combination of the searched inputs.
+
+    Also those of the baseline, where it has other inputs.
+    """
     searched = {name: spec.search[name] for name in INPUTS if name in spec.search}
     columns = [each.values for each in searched.values() if isinstance(each, Choices)]
+    found = {}
     for method, *values in itertools.product(spec.methods, *columns):
-        yield spec.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
+        each = spec.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
+        found[_inputs_of(each)] = each
+    for baseline in _baselines(spec):
+        found.setdefault(_inputs_of(baseline), baseline)
+    yield from found.values()
+
+
+def _baselines(spec: StudySpec) -> list[TrainerSettings]:
+    """The settings of the baseline, in a list of one; empty without one."""
+    found = spec.baseline_settings()
+    return [found] if isinstance(found, TrainerSettings) else []
 
 
 def _inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
@@ -201,6 +223,8 @@ def _trials(spec: StudySpec) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
         values = {name: value for name, value in point.items() if "/" not in name}
         trial = spec.fixed(point.get("method", spec.methods[0])).model_copy(update=values)
         found.setdefault(_inputs_of(trial), []).append(trial)
+    for baseline in _baselines(spec):
+        found.setdefault(_inputs_of(baseline), []).append(baseline)
     return found
 
 

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
+from mtdlab.settings.roles import SEARCH
 from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
 
@@ -38,13 +39,18 @@ def clock(seconds: float) -> str:
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def describe(parameters: Mapping[str, Any], known: "Mapping[str, Setting]") -> str:
+def describe(
+    parameters: Mapping[str, Any], known: "Mapping[str, Setting]", role: str = SEARCH
+) -> str:
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
-    `known` has the settings of the study's methods; one without a symbol keeps its name.
+    Those of a baseline, which stand after its role, are the settings that its file gives it.
+
+    Args:
+        known: the settings of the study's methods; one without a symbol keeps its name.
     """
     symbols = {name: setting.symbol or name for name, setting in known.items()}
-    words = []
+    words = [] if role == SEARCH else [role]
     for name, value in parameters.items():
         symbol = "/".join(symbols.get(part, part) for part in name.split("/"))
         words.append(f"{symbol}={value:g}" if isinstance(value, float) else f"{symbol}={value}")
@@ -73,7 +79,7 @@ def line(
     else:
         after = f" {trial.state.lower()}: {trial.reason}"
     space = max(LEAST_PARAMETERS, WIDTH - len(before) - len(after))
-    text = (before + _cut(describe(trial.parameters, known), space)).rstrip() + after
+    text = (before + _cut(describe(trial.parameters, known, trial.role), space)).rstrip() + after
     # what went wrong with a result that counts is not cut
     return _cut(text, WIDTH) + (f"\n  trial {trial.number}: {trial.note}" if trial.note else "")
 
@@ -123,7 +129,7 @@ class Tally:
     Attributes:
         select_by: the name of the score that ranks them.
         known: the settings of the study's methods, by name.
-        best: the highest ranking score so far; None before there is one.
+        best: the highest ranking score of the search so far; None before there is one.
         seconds: durations of the trials that finished during this sweep.
         running: seconds since its start, and the part that is done, of each running trial.
     """
@@ -142,7 +148,7 @@ class Tally:
         self.finished += 1
         if trial.wall_seconds is not None:
             self.seconds.append(trial.wall_seconds)
-        if trial.ranking is not None:
+        if trial.ranking is not None and trial.role == SEARCH:
             self.best = max(trial.ranking, -math.inf if self.best is None else self.best)
 
     def left(self) -> str:
@@ -216,8 +222,8 @@ class Display(ExitStack):
             self.progress.remove_task(self.bars.pop(row))
         for row, trial in running.items():
             if row not in self.bars:
-                name = f"seed {trial.seed} {describe(trial.parameters or {}, self.tally.known)}"
-                text = escape(printable(name))
+                what = describe(trial.parameters or {}, self.tally.known, trial.role)
+                text = escape(printable(f"seed {trial.seed} {what}"))
                 self.bars[row] = self.progress.add_task(text, total=trial.steps, note="")
             self.progress.update(self.bars[row], completed=trial.step, note=trial.phase)
 

@@ -55,7 +55,7 @@ def early_server(spec: StudySpec, execution: Execution) -> ForkServer | None:
     jobs = 1
     if execution.scheduler is None and execution.jobs != 0:
         wanted = execution.jobs or default_jobs(execution.jobs_per_gpu)
-        jobs = min(wanted, len(spec.first_units()))
+        jobs = min(wanted, len(spec.first_units()) + (spec.baseline is not None))
     return None if jobs == 1 else ForkServer(threads_each(jobs), modules_of(spec))
 
 

@@ -102,7 +102,7 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
         parameters = study.optuna.draw(claim)
     settings, mistake = None, ""
     try:
-        settings = study.spec.settings(parameters, claim.seed)
+        settings = study.spec.settings(parameters, claim.seed, claim.role)
     except ValidationError as error:
         # sampled ones, which break a rule of the method
         mistake = first_error(error)

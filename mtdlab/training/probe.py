@@ -67,13 +67,13 @@ class Probe:
     def columns(self) -> dict[str, Column]:
         """The measurements, (P,) each.
 
-        step        number of steps done before the probe.
-        baseline    mean cosine of different sentences' keys.
-        cosine/LAG  mean cosine of a sentence's key now and LAG steps ago; NaN where there was no
-                    probe LAG steps ago. A lag without a value is left out.
+        step: number of steps done before the probe.
+        cosine_different: mean cosine of different sentences' keys.
+        cosine/LAG: mean cosine of a sentence's key now and LAG steps ago; NaN where there was no
+            probe LAG steps ago. A lag without a value is left out.
         """
         table = self._table().float().cpu().numpy()
-        columns = {"step": np.array(self._steps, dtype=np.float32), "baseline": table[:, 0]}
+        columns = {"step": np.array(self._steps, dtype=np.float32), "cosine_different": table[:, 0]}
         for place, lag in enumerate(LAGS, 1):
             if lag < len(self._steps):
                 columns[f"cosine/{lag * self._every}"] = table[:, place]

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from mtdlab.api.plan import find_costs, find_ended, plan
-from mtdlab.commands.plan import begin_in_copy, can_copy, cost_lines, describe_size
+from mtdlab.commands.plan import (
+    begin_in_copy,
+    can_copy,
+    cost_lines,
+    describe_baseline,
+    describe_size,
+)
 from mtdlab.config import StudySpec, read_study
 from mtdlab.cost.estimate import Estimate, Smaller, trials_of
 from mtdlab.errors import MtdlabError
@@ -77,10 +83,10 @@ def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: 
         "MTD 132, 138, 208, 328 are beyond the run: they take no part in the verdict on MTD "
         "unless beyond_run is keep.",
     )
-    assert found.design["power"]["seeds"][0]["levels"] == 2
+    assert found.design["power"]["needs"][0]["levels"] == 2
     path.write_text(BEYOND + "beyond_run: keep\n")
     kept = plan(path, storage=url, measure=False)
-    assert kept.design["power"]["seeds"][0]["levels"] == 6
+    assert kept.design["power"]["needs"][0]["levels"] == 6
     assert kept.design["specification"]["beyond_run"] == "keep"
     assert kept.design["specification"]["sha256"] != found.design["specification"]["sha256"]
 
@@ -184,3 +190,31 @@ def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
     failing = begin_in_copy(partial(int, "many"))
     with pytest.raises(ValueError, match="many"):
         failing()
+
+
+def test_the_trials_of_a_baseline_are_planned_with_the_others(spec: StudySpec) -> None:
+    beside = replace(spec, baseline={"method": "simcse"})
+    size = describe_size(beside, 2, {})
+    assert size == "study a: (2 configurations + baseline) x 2 seeds = 6 trials"
+    assert describe_baseline(beside) == "baseline method simcse"
+    methods = [trial.method for trial in trials_of(beside)]
+    assert methods == ["mocose", "mocose", "simcse"] * 2
+    drawn = replace(beside, sampler="random", trials=2)
+    left = trials_of(drawn)
+    # first as many as are planned, in their proportion; then further ones that might be drawn
+    assert [trial.method for trial in left[:6]] == ["mocose"] * 4 + ["simcse"] * 2
+    assert {trial.method for trial in left[6:]} == {"mocose"}
+
+
+@pytest.mark.parametrize(
+    ("trainer", "suggested"),
+    [("{}", True), ("{method: simcse}", False), ("{queue_size: 0}", False)],
+)
+def test_a_baseline_without_a_queue_is_suggested_where_all_have_one(
+    tmp_path: Path, trainer: str, suggested: bool
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(f"study: a\ntrainer: {trainer}\nsearch: {{temperature: [0.05, 0.1]}}\n")
+    text = describe_baseline(read_study(path))
+    assert text.endswith("add to the file: baseline: {method: simcse}") == suggested
+    assert bool(text) == suggested

@@ -18,6 +18,7 @@ FIELDS = {
     *("verdict", "sentence", "peak_excluded", "peak_mtd", "peak_interval", "optimal_range"),
     *("runner_up", "lowest", "p_value", "p_trend", "p_over_looks", "confidence"),
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
+    "baseline",
 }
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
@@ -92,7 +93,7 @@ def test_the_data_beside_a_page_makes_the_page_again(
 
 
 def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
-    trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"]})
+    trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"], "reason": ["", ""]})
     ended = trials.assign(state="COMPLETE")
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
@@ -157,7 +158,12 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
     print_json(verdict_fields(compute_verdict(empty, ())))
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
-    assert set(fields) == FIELDS - {"mtd_sufficient", "seeds_for_power", "items_for_power"}
+    assert set(fields) == FIELDS - {
+        "mtd_sufficient",
+        "seeds_for_power",
+        "items_for_power",
+        "baseline",
+    }
     assert fields["verdict"] == "inconclusive"
     assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
     # level is that of the look

@@ -70,6 +70,6 @@ def test_a_misspelt_key_of_a_dimension(read: Read, key: str) -> None:
 
 def test_a_key_like_none_lists_what_is_known(read: Read) -> None:
     with pytest.raises(
-        SpecError, match=r"qqqqqq: unknown key; choose from beyond_run, description, "
+        SpecError, match=r"qqqqqq: unknown key; choose from baseline, beyond_run, description, "
     ):
         read("study: a\nqqqqqq: 1\n")

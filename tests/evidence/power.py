@@ -20,7 +20,7 @@ import pandas as pd
 from default_study import RECORDED
 from errors import MEASURED
 from joblib import Parallel, delayed
-from sequential import Plan, run_until
+from sequential import Outcome, Plan, run_until
 
 from analysis.inference.blocks import Blocks
 from analysis.inference.interim_analysis import boundaries_at
@@ -169,7 +169,10 @@ def measure(design: Design, effect: float, studies: int, seed: int) -> list[dict
 def measure_looks(
     design: Design, effect: float, rng: np.random.Generator, studies: int
 ) -> list[dict[str, object]]:
-    """The same of looks at 5, 7, 9 and 13 seeds, where studies end as sweeps end them."""
+    """The same of looks at 5, 7, 9 and 13 seeds, where studies end as sweeps end them.
+
+    With the bias of the differences of studies that end early.
+    """
     looks = (5, 7, 9, 13)
     alphas = boundaries_at(looks, ALPHA).nominal.tolist()
     stated = find_power(design.distance, looks, alphas, effect=effect, scatter=design.scatter)
@@ -177,11 +180,26 @@ def measure_looks(
     plan, found = Plan(tuple(design.distance.tolist()), looks), []
     for name, promised, effects in zip(("peaked", "rising"), stated, shapes, strict=True):
         scores = design.draw(rng, studies, looks[-1], effects)
-        power = np.mean(run_until(scores, plan, items=design.items).verdict == name)
-        found.append(
-            _row(design, effect, f"{name}, looks", looks[-1], promised, float(power), studies)
-        )
+        outcome = run_until(scores, plan, items=design.items)
+        power = float(np.mean(outcome.verdict == name))
+        row = _row(design, effect, f"{name}, looks", looks[-1], promised, power, studies)
+        found.append(row | find_bias(outcome, effects, looks[-1]))
     return found
+
+
+def find_bias(outcome: Outcome, truth: Floats, seeds: int) -> dict[str, object]:
+    """By how much studies that end early overstate the best level less the lowest, in points.
+
+    The share of the studies that end before the last look with a peak or a trend, and the mean of
+    their estimate less the true difference of the same two levels.
+    """
+    decided = np.isin(outcome.verdict, ("peaked", "rising", "falling"))
+    early = decided & (outcome.runs < seeds * len(truth))
+    estimates = outcome.effects[early]
+    at = np.arange(len(estimates))
+    best, lowest = estimates.argmax(axis=1), estimates.argmin(axis=1)
+    bias = estimates[at, best] - estimates[at, lowest] - (truth[best] - truth[lowest])
+    return {"early": float(early.mean()), "bias": float(bias.mean()) if len(bias) else np.nan}
 
 
 def _row(

@@ -18,6 +18,7 @@ NAMES = (
     "differences",
     "conditions",
     "effects",
+    "baseline",
     "items",
     "means",
     "selection",

@@ -15,7 +15,7 @@ Letters: B data sets, S seeds, L levels, P permutations.
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -56,10 +56,11 @@ CORRELATED = ("AR(1) 0.5", "AR(1) 0.9", "slopes of 3", "slopes and curvatures of
 
 @dataclass
 class Outcome:
-    """Verdict of each of B data sets, and the runs that it took."""
+    """Verdict of each of B data sets, the runs that it took, and the estimates, (B, L)."""
 
     verdict: NDArray[np.object_]
     runs: Floats
+    effects: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,8 @@ def run_until(
     items  covariance of the levels' effects due to the items, (L, L); None: not counted.
     """
     bounds = compute_boundaries(np.array(plan.looks) / plan.looks[-1], ALPHA, spending=spending)
-    found = Outcome(np.full(len(scores), "", dtype=object), np.zeros(len(scores)))
+    blank, zeros = np.full(len(scores), "", dtype=object), np.zeros(len(scores))
+    found = Outcome(blank, zeros, np.zeros((len(scores), len(plan.levels))))
     designs: dict[tuple[int, ...], Indices] = {
         (plan.looks[0],) * len(plan.levels): np.arange(len(scores))
     }
@@ -153,6 +155,7 @@ def run_until(
             ends = np.isin(verdict, ("peaked", "flat")) | (trend & no_peak) | is_last
             found.verdict[which[ends]] = verdict[ends]
             found.runs[which[ends]] = sum(counts)
+            found.effects[which[ends]] = fit.effects[ends]
             for index, best in zip(which[~ends], optimal[~ends], strict=True):
                 design = plan.next_design(counts, look, best, leading=leading)
                 following.setdefault(design, []).append(int(index))

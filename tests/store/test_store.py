@@ -116,7 +116,7 @@ def test_probes_are_read_back_by_trial_step_and_lag(store: Store, url: str) -> N
     for lowest in (0.5, 0.25):
         arrays = {
             "probe/step": np.array([0, 2, 4]),
-            "probe/baseline": np.array([0.375, 0.25, 0.125]),
+            "probe/cosine_different": np.array([0.375, 0.25, 0.125]),
             "probe/cosine/2": np.array([np.nan, 0.875, np.nan]),
             "probe/cosine/4": np.array([np.nan, np.nan, lowest]),
         }
@@ -317,9 +317,9 @@ def test_the_death_of_a_worker_counts_against_the_trial_that_it_has(store: Store
 def test_a_look_is_not_recorded_while_trials_wait(store: Store) -> None:
     finish(store, Result("COMPLETE", values={"score": 40.0}))
     look = Look(1, 1, (0,), 0.05, 0.05, None, "inconclusive", "max_seeds", ())
-    assert not store.record_look(look, [])
+    assert not store.record_look(look, {})
     assert store.last_look() is None
     for _ in range(2):
         finish(store, Result("FAIL", "nan"))
-    assert store.record_look(look, [])
+    assert store.record_look(look, {})
     assert store.last_look() == look

@@ -180,9 +180,9 @@ def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: 
     store = Store(url, 1)
     last = store.last_look()
     numbers = last.trials
-    assert not store.record_look(Look(last.look, 3, numbers, 0.1, 0.1, None, "flat", "flat"), [])
+    assert not store.record_look(Look(last.look, 3, numbers, 0.1, 0.1, None, "flat", "flat"), {})
     following = Look(last.look + 1, 6, numbers[1:], 0.1, 0.1, None, "flat", "flat")
-    assert not store.record_look(following, [])
+    assert not store.record_look(following, {})
     assert store.last_look() == last
 
 

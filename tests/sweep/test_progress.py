@@ -31,7 +31,7 @@ def running(row: int = 1, step: int = 80, parameters: dict[str, Any] | None = No
     """A trial of 160 steps, evaluated every 50."""
     settings = {"steps": 160, "evaluate_every": 50}
     given = PARAMETERS if parameters is None else parameters
-    return TrialRow(id=row, seed=3, parameters=given, step=step, settings=settings)
+    return TrialRow(id=row, role="search", seed=3, parameters=given, step=step, settings=settings)
 
 
 def test_parameters_are_named_by_their_symbols() -> None:

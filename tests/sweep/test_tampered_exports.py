@@ -64,7 +64,7 @@ def trained(watch: Any) -> tuple[Result, None]:
     score = 40 + 10 * settings.ema_decay + settings.seed % 3
     curves = ("loss", "ema_decay", "queue_fill", "score")
     arrays = {f"curve/{name}": np.ones(4, np.float32) for name in curves}
-    probes = ("step", "baseline", "cosine/1")
+    probes = ("step", "cosine_different", "cosine/1")
     arrays |= {f"probe/{name}": np.arange(1, 4, dtype=np.float32) for name in probes}
     arrays |= {f"spectrum/{name}": np.ones(6, np.float32) for name in ("before", "after")}
     watch.evaluated(2, score)

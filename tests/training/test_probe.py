@@ -50,7 +50,7 @@ def test_cosines_are_those_of_a_slow_transcription(every: int) -> None:
     columns = probe.columns()
     assert columns["step"].tolist() == [every * place for place in range(20)]
     lags = {f"cosine/{lag * every}" for lag in (1, 2, 4, 8, 16)}
-    assert set(columns) == {"step", "baseline"} | lags
+    assert set(columns) == {"step", "cosine_different"} | lags
     unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
     for lag in (1, 2, 4, 8, 16):
         found = columns[f"cosine/{lag * every}"]
@@ -59,7 +59,7 @@ def test_cosines_are_those_of_a_slow_transcription(every: int) -> None:
         assert found[lag:] == pytest.approx(expected, abs=1e-6)
     pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
     expected = [np.mean([each[i] @ each[j] for i, j in pairs]) for each in unit]
-    assert columns["baseline"] == pytest.approx(expected, abs=1e-6)
+    assert columns["cosine_different"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_buffer_is_bounded_and_the_longest_lag_is_measured() -> None:
@@ -72,11 +72,11 @@ def test_the_buffer_is_bounded_and_the_longest_lag_is_measured() -> None:
     assert probe.columns()["cosine/128"][139] == pytest.approx(expected, abs=1e-6)
 
 
-def test_equal_keys_have_a_cosine_of_one_and_one_sentence_has_no_baseline() -> None:
+def test_equal_keys_have_a_cosine_of_one_and_one_sentence_has_none_of_others() -> None:
     probe = made_probe(1, 1)
     record(probe, Rows(np.ones((3, 1, 4))), 3)
     assert probe.columns()["cosine/2"][2] == pytest.approx(1)
-    assert np.isnan(probe.columns()["baseline"]).all()
+    assert np.isnan(probe.columns()["cosine_different"]).all()
     assert float(mean_cosine_of_others(torch.eye(3))) == 0
 
 

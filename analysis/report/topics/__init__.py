@@ -4,6 +4,7 @@ from typing import Any
 
 from analysis.report.context import StudyContext
 from analysis.report.topics import (
+    baseline,
     batches,
     best_trial,
     collapse,
@@ -29,6 +30,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
+    baseline.TOPIC,
     published_curve.TOPIC,
     interim_analysis.TOPIC,
     sufficiency.TOPIC,

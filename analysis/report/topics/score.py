@@ -12,6 +12,7 @@ from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count, describe_curve, describe_items, make_table
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from analysis.statistics.baseline import name_baseline
 from analysis.statistics.configurations import DIFFERENCE
 from analysis.statistics.curves import CONFIGURATION
 
@@ -120,6 +121,8 @@ def draw(context: StudyContext) -> Drawing | None:
         parts.append("Large points are configurations.")
     if _left_out(context):
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
+    if context.against_baseline is not None:
+        parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
     if verdict.seeds > 1 and verdict.levels > 1:
         panels.append(("each level, within seeds", _paired(context)))
         smooth = f" The line is a smooth curve with a {PERCENT} band for the whole of it."
@@ -152,7 +155,7 @@ def _marks(context: StudyContext) -> bool:
 
 def _study(context: StudyContext) -> Draw:
     cells, runs = context.cells, context.traced
-    baseline = float(runs["score_before"].astype("float64").mean())
+    untrained = float(runs["score_before"].astype("float64").mean())
 
     def panel(ax: Axes) -> None:
         figures.draw_mtd_curve(
@@ -170,8 +173,10 @@ def _study(context: StudyContext) -> Draw:
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
-        if math.isfinite(baseline):
-            figures.draw_baseline(baseline, ax)
+        if (beside := context.against_baseline) is not None:
+            figures.draw_baseline(name_baseline(context.study), beside.mean.estimate, ax)
+        if math.isfinite(untrained):
+            figures.draw_untrained(untrained, ax)
         figures.add_legend(ax, more=entries)
 
     return panel

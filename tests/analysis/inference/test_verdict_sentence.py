@@ -45,7 +45,7 @@ def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> N
         "statistically indistinguishable from the best level (95 % confidence)."
     )
     assert describe_certainty(peaked) == (
-        f"The highest mean, at MTD 28, {_LEADS} p < 0.001 "
+        "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p < 0.001 for a peak "
         "(multiplicity-adjusted); 8 seeds, 7 levels."
     )
     assert answer_shape(peaked, "η 0.9 to 0.97") == (
@@ -90,8 +90,9 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
     )
-    assert describe_certainty(rising).endswith(
-        f"{_LEADS} p = 0.012 for a trend; 8 seeds, 7 levels."
+    assert describe_certainty(rising) == (
+        "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p = 0.012 for a trend; "
+        "8 seeds, 7 levels."
     )
     falling = replace(rising, verdict="falling")
     assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")

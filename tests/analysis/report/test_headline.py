@@ -85,7 +85,7 @@ def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -
 def test_a_level_beyond_the_run_is_not_recommended() -> None:
     trials = make_trials(times=(2,), decays=(0.5, 0.75, 0.85, 0.995), seeds=range(6))
     trials = trials.assign(steps=160)
-    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 200.0
     study = build_study(trials)
     shown = headline_of(study)
     assert shown.recommendation.settings["ema_decay"] == "0.85"

@@ -87,8 +87,11 @@ def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
         assert re.search(r"\(95 % CI -?[\d.]+ to -?[\d.]+, over all looks\)", text)
         assert "98." not in text
         assert f"at this look, {format_p(over.p_value)} over all looks" in text
-        assert "the study could end at any of 3 looks" in text
-        assert "The study ended at look 2, because differences were large there" in text
+        assert "The study could have ended at any of 3 looks: 95 % over all looks is the" in text
+        assert (
+            "It ended at look 2, because differences were large there, so they tend to be stated"
+            in text
+        )
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> No
 
 def test_the_best_setting_is_within_the_run() -> None:
     trials = make_trials(decays=(0.75, 0.995), times=(1,)).assign(steps=160)
-    trials.loc[trials["ema_decay"] == 0.995, "score"] += 100.0
+    trials.loc[trials["ema_decay"] == 0.995, "score"] += 200.0
     study = build_study(trials)
     kept = dataclasses.replace(study, beyond_run="keep")
     overview = compute_overview([study, kept])

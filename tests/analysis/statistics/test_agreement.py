@@ -41,7 +41,7 @@ def with_half_lives(study: StudyFrames, half_lives: Mapping[int, float]) -> Stud
     for _, trial in study.trials.iterrows():
         half = half_lives[trial["mtd"]]
         rows += [(trial["number"], 100, lag, max(0, 1 - lag / (2 * half)), 0.0) for lag in LAGS]
-    probes = pd.DataFrame(rows, columns=["number", "step", "lag", "cosine", "baseline"])
+    probes = pd.DataFrame(rows, columns=["number", "step", "lag", "cosine", "cosine_different"])
     return dataclasses.replace(study, probes=probes)
 
 

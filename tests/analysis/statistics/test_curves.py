@@ -109,4 +109,4 @@ def test_the_caption_names_a_smooth_curve_only_where_one_is_drawn() -> None:
     for frame, expected in ((trials, True), (trials[trials["mtd"].isin(lowest)], False)):
         drawing = score.draw(StudyContext(build_study(frame)))
         assert drawing is not None
-        assert ("the line is a smooth curve" in drawing.caption) is expected
+        assert ("The line is a smooth curve" in drawing.caption) is expected

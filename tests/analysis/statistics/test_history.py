@@ -26,11 +26,11 @@ LAGS = (2, 4, 8, 16, 32, 64)
 
 
 def probes_of(
-    half_lives: dict[int, float], *, baseline: float = 0.25, steps: int = 100
+    half_lives: dict[int, float], *, different: float = 0.25, steps: int = 100
 ) -> pd.DataFrame:
     """Probes every second step of trials whose keys decay exponentially with these half-lives."""
     rows = [
-        (number, step, lag, baseline + (1 - baseline) * 0.5 ** (lag / half), baseline)
+        (number, step, lag, different + (1 - different) * 0.5 ** (lag / half), different)
         for number, half in half_lives.items()
         for step in range(0, steps, 2)
         for lag in LAGS
@@ -40,22 +40,22 @@ def probes_of(
 
 
 def test_retained_is_centred_by_the_cosine_of_different_sentences() -> None:
-    """As a loop over rows; the baseline of a lag is that of the same probes."""
+    """As a loop over rows; that of different sentences at a lag is of the same probes."""
     probes = probes_of({3: 8.0})
-    probes["baseline"] = 0.5 - 0.001 * probes["step"]
+    probes["cosine_different"] = 0.5 - 0.001 * probes["step"]
     table = compute_retained(probes).set_index("lag")
     for lag in LAGS:
         rows = probes[probes["lag"] == lag]
-        cosine, baseline = rows["cosine"].mean(), rows["baseline"].mean()
-        expected = [len(rows), cosine, baseline, (cosine - baseline) / (1 - baseline)]
+        cosine, different = rows["cosine"].mean(), rows["cosine_different"].mean()
+        expected = [len(rows), cosine, different, (cosine - different) / (1 - different)]
         assert table.loc[lag].tolist() == pytest.approx([3, *expected])
     assert table["probes"].tolist() == [49, 48, 46, 42, 34, 18]
 
 
 @pytest.mark.parametrize("half", [4.0, 16.0, 32.0])
-@pytest.mark.parametrize("baseline", [0.0, 0.6])
-def test_the_half_life_at_a_lag_is_exact(half: float, baseline: float) -> None:
-    found = compute_half_lives(compute_retained(probes_of({0: half}, baseline=baseline)))
+@pytest.mark.parametrize("different", [0.0, 0.6])
+def test_the_half_life_at_a_lag_is_exact(half: float, different: float) -> None:
+    found = compute_half_lives(compute_retained(probes_of({0: half}, different=different)))
     assert found["half_life"].tolist() == pytest.approx([half])
     assert found["longest_lag"].tolist() == [64]
 
@@ -80,7 +80,7 @@ def test_half_life_is_interpolated_linearly(
 
 def test_without_lags_or_with_collapsed_keys_there_is_no_half_life() -> None:
     assert np.isnan(half_life([], []))
-    collapsed = probes_of({0: 8.0}).assign(cosine=1.0, baseline=1 - 1e-9)
+    collapsed = probes_of({0: 8.0}).assign(cosine=1.0, cosine_different=1 - 1e-9)
     assert compute_half_lives(compute_retained(collapsed))["half_life"].isna().all()
     assert compute_half_lives(compute_retained(empty(PROBE_COLUMNS))).empty
     missing = probes_of({0: 8.0}).assign(cosine=np.nan)
@@ -128,7 +128,7 @@ def test_curves_are_means_over_the_runs_of_a_level() -> None:
     curves = compute_retained_curves(runs, retained).set_index("lag")
     expected = [(0.5 ** (lag / 8) + 0.5 ** (lag / 16)) / 2 for lag in LAGS]
     assert curves["mean"].tolist() == pytest.approx(expected)
-    assert curves["baseline"].tolist() == pytest.approx([0.25] * len(LAGS))
+    assert curves["cosine_different"].tolist() == pytest.approx([0.25] * len(LAGS))
     assert curves["cosine"].tolist() == pytest.approx([0.25 + 0.75 * each for each in expected])
     assert (curves["low"] < curves["mean"]).all()
 
@@ -177,13 +177,13 @@ def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
     halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
     halves[int(trials["mtd"].argmax())] = 1000.0
     page = write(probed(build_study(trials), halves), tmp_path)
-    assert '<h2 id="history">Measured history</h2>' in page
+    assert '<h2 id="history">' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
     assert "The median half-life is 10." in page
     highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
     assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
-    assert '<figure id="figure-history">' in page
+    assert '<figure id="figure-history" class=main>' in page
     tables = tmp_path / "tables"
     assert len(pd.read_csv(tables / "trials_half_life.csv")) == 16
     assert len(pd.read_csv(tables / "half_life.csv")) == 8

@@ -148,7 +148,7 @@ def test_the_page_compares_methods_and_says_whose_the_curve_is(
     assert "queued at MTD 8: mean 20.00" in page
     table = pd.read_csv(tmp_path / "tables" / "methods.csv")
     assert table["mtd"].isna().sum() == 2
-    assert "are of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
+    assert "the verdict on it is of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,122 @@
+"""Topic: the baseline, one configuration outside the search, beside the configurations of it."""
+
+import math
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from analysis.inference.intervals import UNKNOWN, Estimate
+from analysis.report.cells import PERCENT, clean, count, describe_items, make_table
+from analysis.report.topics.base import StudyContext, Table, Topic
+from analysis.statistics.baseline import AgainstBaseline, name_baseline
+
+_MOST_LETTERS = 80
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a page states of a study's baseline.
+
+    Attributes:
+        name: what the study file gives it, as text.
+        found: `compare_with_baseline`; None where none of its trials has a score yet.
+        best: the number of a trial of the configuration that it is compared with; None without one.
+        difference: the baseline less that configuration, in points; NaN where it is not known.
+        seeds: those that the two share.
+        sentence: the same as text.
+    """
+
+    name: str
+    found: AgainstBaseline | None
+    best: int | None = None
+    difference: Estimate = UNKNOWN
+    seeds: int = 0
+    sentence: str = ""
+
+
+def find_beside(context: StudyContext, best: int | None) -> Beside | None:
+    """The baseline beside the configuration of trial `best`; None for a study without one."""
+    study, found = context.study, context.against_baseline
+    if study.baseline is None:
+        return None
+    beside = Beside(clean(name_baseline(study), most=_MOST_LETTERS), found, best)
+    row = None if found is None or best is None else found.find(study, best)
+    if row is not None:
+        size = Estimate(row["difference"], row["difference_low"], row["difference_high"])
+        beside = replace(beside, difference=size, seeds=int(row["seeds"]))
+    return replace(beside, sentence=_describe(context, beside))
+
+
+def _describe(context: StudyContext, beside: Beside) -> str:
+    """The difference with its interval, and the mean of the baseline."""
+    study, found, size = context.study, beside.found, beside.difference
+    head = f"Baseline, {beside.name}:"
+    if found is None:
+        failed = 0 if study.baseline is None else (study.baseline.trials["state"] == "FAIL").sum()
+        why = f"; {count(int(failed), 'trial')} failed" if failed else ""
+        return f"{head} no trial is complete with a score yet{why}."
+    mean = f"Its mean {clean(study.metric, most=40)} is {found.mean.estimate.mean:.2f}"
+    if math.isnan(size.mean):
+        return f"{head} no seed in common with the configurations of the search. {mean}."
+    against = f"{size.mean:+.2f} points against the configuration with the highest mean"
+    if math.isnan(size.low):
+        return f"{head} {against} ({count(beside.seeds, 'common seed')}: no interval). {mean}."
+    interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
+    covered = f"{beside.seeds} seeds{describe_items(found.items)}"
+    text = f"{head} {against} ({interval}; {covered}"
+    if found.compared > 1:
+        text += f"; it holds for all {found.compared} configurations at once"
+    return f"{text}). {mean}."
+
+
+def _text(context: StudyContext) -> tuple[str, ...]:
+    found = context.against_baseline
+    return (
+        "The baseline is one configuration outside the search. It ran with the same seeds; the "
+        "verdict, the looks, the choice of the best and the kept model do not count it.",
+        ""
+        if found is None or not found.compared
+        else "Differences are the baseline less the configuration, with seeds as blocks. Since the "
+        "best configuration is chosen by the same scores, the intervals hold for all "
+        f"{count(found.compared, 'configuration')} at once (many-to-one comparisons).",
+    )
+
+
+def _tables(context: StudyContext) -> tuple[Table, ...]:
+    """The differences, and the trials of the baseline."""
+    beside, tables = context.study.baseline, []
+    if (found := context.against_baseline) is not None:
+        shown = found.table.rename(columns={"difference": "baseline less it"})
+        caption = "The baseline less each configuration, in points, the highest mean first."
+        tables.append(
+            make_table(shown, caption=caption, csv="baseline", labels=context.labels, many="rows")
+        )
+    if beside is not None and len(beside.trials):
+        trials = _trials(context)
+        shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
+        shown = shown.rename(columns={"wall_seconds": "wall time, s"})
+        caption = "Trials of the baseline."
+        tables.append(make_table(shown, caption=caption, csv="baseline_trials"))
+    return tuple(tables)
+
+
+def _differences(context: StudyContext) -> pd.DataFrame:
+    found = context.against_baseline
+    return pd.DataFrame() if found is None else found.table
+
+
+def _trials(context: StudyContext) -> pd.DataFrame:
+    columns = ["number", "seed", "state", "score", "wall_seconds", "reason"]
+    beside = context.study.baseline
+    return pd.DataFrame() if beside is None else beside.trials[columns]
+
+
+TOPIC = Topic[StudyContext, StudyContext](
+    name="baseline",
+    title="Baseline",
+    compute=lambda context: None if context.study.baseline is None else context,
+    csv={"baseline": _differences, "baseline_trials": _trials},
+    text=_text,
+    tables=_tables,
+    folded=lambda _: True,
+)

@@ -1,0 +1,121 @@
+"""A study's baseline beside the configurations of its search: its mean, and paired differences.
+
+The recommended configuration was chosen by the same scores. The intervals of the differences are
+therefore simultaneous over all configurations (many-to-one comparisons, Dunnett 1955, with seeds
+as blocks and the critical value of `analysis.inference.simultaneous`): they hold for whichever is
+chosen. Letters: S seeds, C configurations.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.defaults import LEVEL
+from analysis.data.frames import StudyFrames
+from analysis.data.runs import completed_runs, varied_settings
+from analysis.inference.blocks import Fit, connected_table
+from analysis.inference.pairing import Mean, cell_covariance, estimate_mean, select_configuration
+from analysis.inference.simultaneous import Families, compare_own
+from analysis.measures import Floats
+from analysis.statistics.configurations import (
+    DIFFERENCE,
+    MOST_COMPARED,
+    name_configuration,
+    rank_configurations,
+)
+
+_OWN = -1
+"""The column of the baseline, beside the numbers of the configurations."""
+
+
+@dataclass(frozen=True)
+class AgainstBaseline:
+    """The baseline, and how much it is above each configuration of the search.
+
+    Attributes:
+        mean: of its complete trials.
+        table: a row per configuration, the highest mean first (at most 100): number (its first
+            trial), the settings that varied, n, seeds (those that it shares with the baseline), and
+            `DIFFERENCE`: the baseline less the configuration, in points. Bounds are NaN where the
+            two share fewer than two seeds with the others.
+        compared: over how many configurations the intervals are simultaneous; 0 without any.
+        items: evaluation items whose sampling they cover; 0: they cover seeds alone.
+    """
+
+    mean: Mean
+    table: pd.DataFrame
+    compared: int
+    items: int
+
+    def find(self, study: StudyFrames, number: int) -> pd.Series | None:
+        """The row of the configuration of a complete trial; None where it has none."""
+        runs = completed_runs(study.trials)
+        first = select_configuration(runs, study.settings, number)["number"].min()
+        rows = self.table[self.table["number"] == first]
+        return rows.iloc[0] if len(rows) else None
+
+
+def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
+    """None for a study without a baseline, or of which none of its trials has a score yet."""
+    if study.baseline is None or not len(own := completed_runs(study.baseline.trials)):
+        return None
+    runs = completed_runs(study.trials)
+    varied = varied_settings(runs, study.settings)
+    runs, ranked = rank_configurations(runs, varied)
+    ranked = ranked.head(MOST_COMPARED)
+    both = pd.concat([runs, own.assign(configuration=_OWN)])[
+        ["number", "seed", "score", "configuration"]
+    ]
+    scores = both.pivot_table(index="seed", columns="configuration", values="score")
+    scores = scores.reindex(columns=[_OWN, *ranked["configuration"]])
+    paired = scores.rsub(scores[_OWN], axis="index").drop(columns=_OWN)
+    found = pd.DataFrame(index=paired.columns, columns=DIFFERENCE, dtype="float64")
+    found["difference"] = paired.mean()
+    seeds, columns = connected_table(scores.to_numpy(dtype=np.float64))
+    compared, items = 0, 0
+    if columns[0]:
+        table = scores.loc[seeds, columns]
+        covariance = cell_covariance(both, table, "configuration", study.items)
+        family, fit = compare_first(table.to_numpy(dtype=np.float64), covariance)
+        estimate, width = family.intervals(fit, 1 - LEVEL)
+        bounds = np.column_stack([estimate, estimate - width, estimate + width])
+        found.loc[table.columns[1:], DIFFERENCE] = bounds
+        compared = len(estimate)
+        if covariance is not None and study.items is not None:
+            items = study.items.values.shape[1]
+    found["seeds"] = paired.notna().sum()
+    shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
+        found, left_on="configuration", right_index=True
+    )
+    order = ["number", *varied, "n", "seeds", *DIFFERENCE]
+    return AgainstBaseline(estimate_mean(own, study.items), shown[order], compared, items)
+
+
+def compare_first(scores: Floats, items: Floats | None) -> tuple[Families, Fit]:
+    """The first column of a table (S, 1 + C) less each other one, and the table's fit.
+
+    Seeds may differ in what sets the baseline apart from all configurations alike, since it is
+    another method: critical values that allow for such differences hold in all designs tried.
+    """
+    columns = np.eye(scores.shape[1])
+    rows = columns[:1] - columns[1:]
+    return compare_own(scores, rows, items, own=rows.mean(axis=0, keepdims=True))
+
+
+def name_baseline(study: StudyFrames) -> str:
+    """What the study file gives the baseline, as text: SimCSE without a queue."""
+    if study.baseline is None:
+        return ""
+    values, named = dict(study.baseline.values), []
+    if (method := values.pop("method", None)) is not None:
+        named.append(study.methods.get(str(method), str(method)))
+    if values:
+        named.append(name_configuration(pd.Series(values, dtype="object")))
+    text = ", ".join(named)
+    has_queue, own = (
+        trials["queue_size"].astype("float64").gt(0)
+        for trials in (study.trials, study.baseline.trials)
+    )
+    lacks = method is not None and has_queue.any() and len(own) and not own.any()
+    return f"{text} without a queue" if lacks else text

@@ -1,0 +1,120 @@
+"""The baseline on a page: its difference on the first screen, its band, its trials."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import figures
+from analysis.data.frames import Baseline, StudyFrames
+from analysis.data.stored_frames import from_parquet
+from analysis.inference.intervals import Estimate
+from analysis.report.context import StudyContext
+from analysis.report.study_facts import describe_status
+from analysis.report.summary import find_baseline
+from analysis.report.topics import baseline, score, trials
+from analysis.statistics.contrasts import compare_trials
+from tests.analysis.conftest import build_study, make_trials, report_of
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
+
+def beside(scores: dict[int, float], **columns: Any) -> StudyFrames:
+    """A study of three seeds with a SimCSE baseline whose seeds have these scores."""
+    study = build_study(make_trials(seeds=range(3), times=[1, 2, 4]))
+    own = pd.DataFrame({"number": range(100, 100 + len(scores)), "seed": list(scores)})
+    own = own.assign(score=list(scores.values()), state="COMPLETE", reason="", wall_seconds=3.0)
+    own = own.reindex(columns=study.trials.columns).assign(method="simcse", **columns)
+    return replace(study, baseline=Baseline({"method": "simcse"}, 3, own))
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_the_first_screen_states_the_difference_to_the_recommended_configuration(
+    tmp_path: Path,
+) -> None:
+    study = beside({0: 60.0, 1: 61.0, 2: 62.0})
+    report, html = report_of(study, tmp_path, score.TOPIC, baseline.TOPIC, trials.TOPIC)
+    found = report.baseline
+    best = study.trials.groupby(["ema_decay", "queue_size"])["score"].mean().max()
+    assert found.difference.mean == pytest.approx(61.0 - best)
+    assert found.difference.low < found.difference.mean < found.difference.high
+    head = f"Baseline, SimCSE without a queue: {61.0 - best:+.2f} points against the configuration"
+    assert found.sentence.startswith(head)
+    assert "it holds for all 6 configurations at once). Its mean sts_average is 61.00." in html
+    assert html.count("Baseline, SimCSE without a queue") == 1
+    assert "18 of 21 trials" not in html
+    assert "21 of 21 trials complete, none failed (3 of the baseline)" in html
+    assert 'id="trial-100"' not in html
+    table = pd.read_csv(tmp_path / "tables" / "baseline.csv")
+    assert table["difference"].iloc[0] == pytest.approx(found.difference.mean)
+    assert len(pd.read_csv(tmp_path / "tables" / "baseline_trials.csv")) == 3
+    again = find_baseline(study)
+    assert again is not None
+    assert again.sentence == found.sentence
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_the_page_is_made_again_from_its_data(tmp_path: Path) -> None:
+    study = beside({0: 60.0, 1: 61.0})
+    _, html = report_of(study, tmp_path / "one", baseline.TOPIC)
+    stored, _ = from_parquet(tmp_path / "one" / "data")
+    assert report_of(stored, tmp_path / "two", baseline.TOPIC)[1] == html
+
+
+@pytest.mark.parametrize(
+    ("scores", "columns", "sentence"),
+    [
+        ({}, {}, "no trial is complete with a score yet."),
+        ({0: np.nan}, {"state": "FAIL"}, "no trial is complete with a score yet; 1 trial failed."),
+        ({0: 60.0}, {}, "(1 common seed: no interval). Its mean sts_average is 60.00."),
+        ({7: 60.0}, {}, "no seed in common with the configurations of the search."),
+    ],
+)
+def test_what_is_not_known_is_said(
+    scores: dict[int, float], columns: dict[str, Any], sentence: str
+) -> None:
+    found = find_baseline(beside(scores, **columns))
+    assert found is not None
+    assert sentence in found.sentence
+    assert not np.isfinite(found.difference.low)
+
+
+def test_failed_and_waiting_trials_of_it_are_those_of_the_study() -> None:
+    status = describe_status(beside({0: np.nan}, state="FAIL", reason="the loss is nan"))
+    assert (status.kind, status.failures) == ("paused", ("1 trial failed: the loss is nan",))
+    assert status.text == "18 of 21 trials complete, 1 failed, 2 waiting (3 of the baseline)"
+    assert "--retry-failed" in status.retry
+
+
+def test_a_trial_of_it_is_not_compared_as_one_of_the_search() -> None:
+    with pytest.raises(ValueError, match="trial 100 of study mtd is of its baseline, which its"):
+        compare_trials(beside({0: 60.0}), 0, 100)
+
+
+def test_the_band_is_drawn_whole_with_its_name_unless_it_would_dwarf_the_curve() -> None:
+    for low, high, reaches in ((44.0, 52.0, True), (0.0, 100.0, False)):
+        _, ax = plt.subplots()
+        ax.set_ylim(20, 40)
+        figures.draw_baseline("SimCSE", Estimate(48.0, low, high), ax)
+        bottom, top = ax.get_ylim()
+        assert [text.get_text() for text in ax.texts] == ["baseline, SimCSE: 48.00"]
+        assert bottom <= 20
+        assert top > 48
+        assert (top > high) == reaches
+    plt.close("all")
+
+
+def test_the_curve_has_it_as_a_band_and_says_so() -> None:
+    context = StudyContext(beside({0: 60.0, 1: 61.0, 2: 62.0}))
+    drawing = score.draw(context)
+    assert drawing is not None
+    assert "The horizontal band is the baseline" in drawing.caption
+    _, ax = plt.subplots()
+    drawing.panels[0][1](ax)
+    assert ax.get_ylim()[1] > 61
+    assert any("baseline, SimCSE without a queue: 61.00" in text.get_text() for text in ax.texts)
+    plt.close("all")
