@@ -5,7 +5,7 @@ export HF_HUB_OFFLINE ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo paper-small test test-long mutation evidence docs lint typecheck bench
+.PHONY: help demo paper-small test test-long mutation evidence docs figures lint typecheck bench
 
 # one thread per process, since three processes already use two cores: many tests wait for others
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
@@ -44,6 +44,19 @@ evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdi
 
 docs: .venv/installed  ## Generate the reference pages in docs/reference
 	$(BIN)/python -m mtdlab.reference docs/reference
+
+# of each study: its figure, and the file in which the documentation shows it
+FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
+  robustness/robustness:docs/gallery/robustness wiki-minilm/mtd_curve:docs/gallery/wiki-minilm \
+  methods/methods:docs/methods/methods methods/spherical_cap:docs/methods/spherical_cap
+
+figures:  ## Copy the figures of the pages in reports/ into the README and docs/
+	@for each in $(FIGURES); do \
+	  page=$${each%%/*}; name=$${each#*/}; \
+	  made=reports/$$page/figures/$${name%%:*}.png; shown=$${each#*:}.png; \
+	  if [ -f $$made ]; then cp $$made $$shown && echo "$$shown"; \
+	  else echo "$$shown is left as it is: mtdlab report $$page makes $$made"; fi; \
+	done
 
 lint: .venv/tested  ## Check style and layout with ruff
 	$(BIN)/ruff check .

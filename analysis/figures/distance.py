@@ -41,6 +41,8 @@ _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
 _MOST_BAND = 1.5
 _MARGIN = 0.05
+# what an axis of MTD shows beyond its ends, as a factor
+_BEYOND = 1.1
 _MOST_STRETCH = 1.2
 
 
@@ -275,6 +277,7 @@ def draw_paired_curve(
     smooth: pd.DataFrame,
     optimal: Sequence[float],
     labels: pd.DataFrame | None = None,
+    levels: pd.Series | None = None,
     limits: tuple[float, float] | None = None,
     explained: bool = True,
 ) -> None:
@@ -285,7 +288,8 @@ def draw_paired_curve(
         smooth: `compute_smooth`, may have no rows.
         optimal: the levels to mark as indistinguishable from the best.
         labels: what the levels state, a row per level, as `add_spots` takes it.
-        limits: of the vertical axis, where several axes share them.
+        levels, limits: the MTDs of the horizontal axis and the limits of the vertical one, where
+            several axes share them.
         explained: whether there is a legend.
     """
     ax.axhline(0, color=RUN, linewidth=1)
@@ -299,7 +303,9 @@ def draw_paired_curve(
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
     if labels is not None:
         add_spots(ax, curve["mtd"], curve["mean"], labels)
-    label_mtd_axis(ax, curve["mtd"])
+    label_mtd_axis(ax, curve["mtd"] if levels is None else levels)
+    if levels is not None:
+        ax.set_xlim(levels.min() / _BEYOND, levels.max() * _BEYOND)
     if limits is None:
         keep_points_in_view(curve, curve["mean"], ax)
         keep_span(ax)

@@ -50,7 +50,7 @@ _LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
 # The width of the numbers and the name of a vertical axis, in points.
 _LABELS = 66
 # What of it a legend may use: half at each side, as it is centred below the axes.
-_BESIDE = 30
+_BESIDE = 36
 
 
 def figure_style(name: str) -> AbstractContextManager[None]:

@@ -75,7 +75,6 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
-_MOST_LEVELS = 6
 _CONFIRMED = "-confirm"
 _FRESH_SEEDS = 5
 """The number of seeds of `mtdlab confirm` by default."""
@@ -143,19 +142,15 @@ def recommend(
     if status.kind not in _OVER:
         label = "Highest mean so far"
     elif no_gain is not None:
-        label = "Highest mean, not above the untrained encoder"
+        label = "Highest mean, not above that before training"
     elif finding.decided:
         label = "Recommended configuration"
     elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
         label = "Highest mean; all tested are equivalent"
-    texts = (
-        _describe_score(context, finding.best),
-        _describe_equals(context, finding),
-    )
     return Recommendation(
         label,
         _list_settings(context, finding.best),
-        " ".join(filter(None, texts)),
+        _describe_score(context, finding.best),
         *describe_model(context, finding.best),
     )
 
@@ -211,17 +206,6 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     other = _list_settings(context, top)
     named = ", ".join(f"{name} {value}" for name, value in other.items())
     return f"{text}; {DEV} chooses another ({named})."
-
-
-def _describe_equals(context: StudyContext, finding: Finding) -> str:
-    """The levels that are statistically indistinguishable from the best."""
-    verdict = context.verdict
-    others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
-    if not (finding.decided and finding.topic in ("score", "sufficiency") and others):
-        return ""
-    few = len(others) <= _MOST_LEVELS
-    listed = ", ".join(others) if few else f"{others[0]} to {others[-1]}"
-    return f"Statistically indistinguishable from it: MTD {listed}."
 
 
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:

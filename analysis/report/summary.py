@@ -135,7 +135,7 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
     before, after = runs["score_before"], runs["score"]
     both = np.isfinite(before.astype("float64"))
     if not both.any():
-        return "" if program else "The score of the untrained encoder was not recorded."
+        return "" if program else "The score before training was not recorded."
     change = float((after - before)[both].mean())
     text = (
         f"Training {'raised' if change > 0 else 'changed'} the mean score from "

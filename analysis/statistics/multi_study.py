@@ -123,8 +123,8 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     Returns:
         A row per model, indexed by (model, moment), moment "after" or "before"; column i is the
         i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
-        own D. Studies with the same initial encoder share a row "untrained encoder"; several such
-        rows are named by their studies.
+        own D. Studies with the same initial encoder share a row "encoder before training";
+        several such rows are named by their studies.
     """
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []
@@ -139,7 +139,7 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     rows = {(name, "after"): row for name, row in after.items()}
     for names, row in before:
         of = f" of {', '.join(names)}" if len(before) > 1 else ""
-        rows[(f"untrained encoder{of}", "before")] = row
+        rows[(f"encoder before training{of}", "before")] = row
     if not rows:
         return pd.DataFrame()
     table = pd.DataFrame([pd.Series(row) for row in rows.values()])

@@ -60,7 +60,7 @@ class Topic(Generic[Context, Info]):
 
 MAIN_FIGURE = "main"
 """Name of the figure where it is one panel of several."""
-_LOWEST, _ROW = 3.9, 2.4
+_LOWEST, _ROW = 3.9, 2.1
 """Height of the main figure with one row of panels, and of each row where there are two."""
 _MOST_ROWS = 2
 

@@ -14,7 +14,7 @@ from analysis.statistics.training import COLLAPSE_COSINE, compute_collapse, dete
 _CRITERIA = (
     "A trial counts as collapsed from the first evaluation from which on, to its end, each "
     "evaluation shows one of these: the score is missing because every cosine is the same; the "
-    "score lies under half of the highest until then, if that is above 0 (the untrained encoder's "
+    "score lies under half of the highest until then, if that is above 0 (that before training "
     "counts where the study's metric is a correlation too); or the mean cosine of random pairs "
     f"is above {COLLAPSE_COSINE:g}, so that all embeddings coincide and scores are of rounding "
     "errors. A trial that failed because it had collapsed counts, without a step. Trials that were "

@@ -86,18 +86,18 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
 def describe_spread(comparison: Comparison) -> str:
     """The best and the lowest row, and whether they differ significantly over seeds."""
     names, means = name_rows(comparison, comparison.table), comparison.paired.mean()
-    of = f"Of {_axis(comparison)}"
+    of = f"values of {_axis(comparison)}"
     if len(means) < 2:
-        return f"{of}, no two can be compared yet: that takes two run with the same seeds."
+        return f"No two {of} can be compared yet: that takes two run with the same seeds."
     left = len(names) - len(means)
     if left:
-        of += f", {left:,} excluded for lack of seeds,"
+        of += f" ({left:,} excluded for lack of seeds)"
     if _equal(means):
-        return f"{of}, all score the same ({means.iloc[0]:.2f})."
+        return f"All {of} score the same ({means.iloc[0]:.2f})."
     best, worst = find_top(means), find_top(-means)
     text = (
-        f"{of} {names[best]} is best ({means[best]:.2f}) and {names[worst]} lowest "
-        f"({means[worst]:.2f})"
+        f"Among the {of}, {names[best]} has the highest mean ({means[best]:.2f}) and "
+        f"{names[worst]} the lowest ({means[worst]:.2f})"
     )
     gap = comparison.spread
     if gap is None:
@@ -118,8 +118,8 @@ def describe_paper(comparison: Comparison) -> str:
     if comparison.differs:
         here = [_listed(name, values) for name, values in comparison.differs.items()]
         text = (
-            f"The published trials had {comparison.experiment.fixed}, these {', '.join(here)}: "
-            "their order is not compared with the paper's."
+            f"The paper's trials had {comparison.experiment.fixed}, these have {', '.join(here)}, "
+            "so the two are not compared."
         )
         return text if published.notna().any() else ""
     known = published[paired.columns].dropna()

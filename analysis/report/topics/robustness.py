@@ -109,7 +109,7 @@ def show(info: Robustness) -> tuple[Table, ...]:
 
 
 def draw(info: Robustness) -> Drawing:
-    """A panel per condition, all with the same vertical axis."""
+    """A panel per condition, all with the same axes."""
     compared = [each for each in info.conditions if len(each.paired) > 1]
     if not compared:
         name, curves = info.context.score_label, {each.name: each.curve for each in info.conditions}
@@ -127,7 +127,10 @@ def draw(info: Robustness) -> Drawing:
     rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
-        [(each.name, _panel(each, limits, each is compared[-1])) for each in compared],
+        [
+            (each.name, _panel(each, every["mtd"], limits, each is compared[-1]))
+            for each in compared
+        ],
         height=0.6 + 2.2 * rows,
         columns=_COLUMNS,
         caption=(
@@ -139,7 +142,9 @@ def draw(info: Robustness) -> Drawing:
     )
 
 
-def _panel(condition: Condition, limits: tuple[float, float], explained: bool) -> Draw:
+def _panel(
+    condition: Condition, levels: pd.Series, limits: tuple[float, float], explained: bool
+) -> Draw:
     paired, optimal = condition.paired, condition.verdict.optimal_range
     labels = describe_means(paired, condition.runs)
     labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
@@ -149,6 +154,7 @@ def _panel(condition: Condition, limits: tuple[float, float], explained: bool) -
         smooth=paired[:0],
         optimal=optimal,
         labels=labels,
+        levels=levels,
         limits=limits,
         explained=explained,
     )

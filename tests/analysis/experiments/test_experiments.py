@@ -248,7 +248,7 @@ def test_a_seed_that_lacks_a_setting_makes_no_difference_of_it() -> None:
     # (55 + 4 x 70) / 5
     assert comparison.table["mean"].tolist() == pytest.approx([67, 67])
     assert comparison.left_out == 4
-    assert "all score the same" in describe_comparison(comparison)[0]
+    assert "score the same" in describe_comparison(comparison)[0]
 
 
 def test_a_study_that_runs_shows_what_is_there_and_compares_nothing() -> None:
@@ -266,16 +266,19 @@ def test_best_and_worst_are_of_the_same_seeds() -> None:
     comparison = found("ema_decay", trials)
     assert comparison.table["n"].tolist() == [2, 2, 2]
     said = describe_comparison(comparison)[0]
-    assert "0.8 is best (22.50) and 0.5 lowest (20.00)" in said
+    assert "0.8 has the highest mean (22.50) and 0.5 the lowest (20.00)" in said
     assert "1 excluded for lack of seeds" in said
     alone = make_runs(grid(ema_decay=[0.5, 0.8]), [[1.0, np.nan], [np.nan, 2.0]])
-    assert "no two can be compared yet" in describe_comparison(found("ema_decay", alone))[0]
+    assert (
+        "No two values of ema_decay η can be compared yet"
+        in describe_comparison(found("ema_decay", alone))[0]
+    )
 
 
 def test_rows_that_score_the_same_have_no_best() -> None:
     trials = make_runs(grid(ema_decay=[0.5, 0.8]), [[51.0, 51.0]] * 2)
     said = describe_comparison(found("ema_decay", trials))
-    assert said == ("Of ema_decay η, all score the same (51.00).",)
+    assert said == ("All values of ema_decay η score the same (51.00).",)
 
 
 def test_a_grid_by_steps_meets_published_values() -> None:
@@ -310,8 +313,8 @@ def test_runs_that_differ_from_the_published_are_not_held_against_them() -> None
     assert comparison.table["published"].notna().all()
     assert (comparison.paper_gap, comparison.slope) == (None, None)
     assert describe_paper(comparison) == (
-        "The published trials had queue_size 512, batch_size 64, these queue_size (64, 128): "
-        "their order is not compared with the paper's."
+        "The paper's trials had queue_size 512, batch_size 64, these have queue_size (64, 128), so "
+        "the two are not compared."
     )
     five = grid(ema_decay=[0.5, 0.8, 0.85, 0.9, 0.95])
     assert found("ema_decay", make_runs(five, [*rows, [1.0, 2.1], [2.0, 3.0]])).slope is not None
@@ -350,6 +353,15 @@ def test_where_the_paper_differs_is_said(scores: list[float], says: str) -> None
     said = describe_paper(found("ema_decay", trials))
     assert said.startswith("The paper and this study have 5 values of ema_decay η in common: 0.85 ")
     assert says in said
+
+
+def test_it_is_said_that_the_best_value_of_the_paper_was_not_tested() -> None:
+    rows = [[3.0, 5.0, 1.0], [2.0, 1.0, 6.0], [4.0, 2.0, 1.5]]
+    trials = make_runs(grid(ema_decay=[0.5, 0.8, 0.9]), rows)
+    said = describe_paper(found("ema_decay", trials))
+    assert said.startswith("The paper's best value of ema_decay η, 0.85, was not tested here. The")
+    with_best = make_runs(grid(ema_decay=[0.5, 0.8, 0.85]), rows)
+    assert "was not tested" not in describe_paper(found("ema_decay", with_best))
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
         "The score peaks between MTD 8 and 10.7. MTD 8.67 less MTD 8, the runner-up: "
     ) in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
-    assert shown.recommendation.label == "Highest mean, not above the untrained encoder"
+    assert shown.recommendation.label == "Highest mean, not above that before training"
     assert find_no_gain_of(study).startswith(f"{answer}. Before training ")
 
 

@@ -162,14 +162,17 @@ def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
     assert list(spectra.index) == [
         ("mtd", "after"),
         ("figure7-simcse", "after"),
-        ("untrained encoder", "before"),
+        ("encoder before training", "before"),
     ]
     number = three[0].trials.loc[three[0].trials["score"].idxmax(), "number"]
     own = three[0].spectra.loc[(number, "after")]
     np.testing.assert_allclose(spectra.loc[("mtd", "after")], own / own[0])
     other = dataclasses.replace(three[1], spectra=three[1].spectra.iloc[:, :8] ** 2)
     names = [model for model, _ in compute_best_spectra([three[0], other]).index]
-    assert names[2:] == ["untrained encoder of mtd", "untrained encoder of figure7-simcse"]
+    assert names[2:] == [
+        "encoder before training of mtd",
+        "encoder before training of figure7-simcse",
+    ]
 
 
 @pytest.mark.usefixtures("figures_not_rendered")

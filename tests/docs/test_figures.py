@@ -1,0 +1,30 @@
+"""Every figure of the documentation is one that `make figures` copies from a page."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from markdown_blocks import DOCUMENTS, ROOT, prose_of
+
+IMAGE = re.compile(r"!\[[^\]]*\]\(([^)\s]+\.png)\)")
+
+
+def test_every_figure_is_copied_from_a_page(tmp_path: Path) -> None:
+    shown = {
+        (document.parent / name).resolve().relative_to(ROOT)
+        for document in DOCUMENTS
+        for name in IMAGE.findall(prose_of(document))
+    }
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in shown:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    page = tmp_path / "reports" / "mtd" / "figures"
+    page.mkdir(parents=True)
+    (page / "mtd_curve.png").write_bytes(b"a figure")
+    made = subprocess.run(["make", "figures"], cwd=tmp_path, capture_output=True, text=True)
+    lines = made.stdout.splitlines()
+    assert (made.returncode, made.stderr) == (0, "")
+    assert {Path(line.split()[0]) for line in lines} == shown
+    assert [line for line in lines if "left as it is" not in line] == ["reports/mtd.png"]
+    assert (tmp_path / "reports" / "mtd.png").read_bytes() == b"a figure"
