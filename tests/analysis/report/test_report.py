@@ -118,6 +118,7 @@ def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Repor
 
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
+    assert text_of(report).count("are exploratory: not adjusted for their number") == 1
     assert [path.suffix for path in report.figures] == [".png", ".svg"] * 14
     assert " ".join(path.stem for path in report.figures[::2]) == (
         "mtd_curve mtd_published sufficiency importances parallel_coordinates "
