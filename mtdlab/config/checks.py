@@ -257,11 +257,11 @@ def _point_at_baseline(
         else:
             yield source.unknown_setting(where, kind.model_fields)
     for each in error.errors():
-        where = (BASELINE, *each["loc"])
-        if isinstance(given.get(str(where[-1])), list):
-            yield source.error(where, "a baseline is one configuration; write a single value")
+        place: KeyPath = (BASELINE, *each["loc"])
+        if isinstance(given.get(str(place[-1])), list):
+            yield source.error(place, "a baseline is one configuration; write a single value")
         elif each["type"] != "extra_forbidden":
-            yield source.error(where, describe_rule(each))
+            yield source.error(place, describe_rule(each))
 
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(

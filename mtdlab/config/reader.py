@@ -163,8 +163,8 @@ def _read_sections(
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)
-    make = partial(StudySpec, user_modules=used, encoder_pooling=pooling, baseline=baseline)
-    return make, search, left_out
+    of_methods = partial(StudySpec, user_modules=used, encoder_pooling=pooling, baseline=baseline)
+    return of_methods, search, left_out
 
 
 def _read_baseline(

@@ -237,9 +237,8 @@ def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
     """The rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5) for steps with both probes."""
     step = probed["step"].astype(np.float64)
-    constant = np.ones_like(step)
-    columns = [number * constant, step, lag * constant, cosine, probed["cosine_different"]]
-    rows = np.stack(columns, axis=1)
+    every = np.broadcast_arrays(number, step, lag, cosine, probed["cosine_different"])
+    rows = np.stack(every, axis=1)
     return rows[step >= lag]
 
 

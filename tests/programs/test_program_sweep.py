@@ -344,3 +344,23 @@ def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(
     assert "secret@" not in printed
     assert not (folder / "mtdlab.db").exists()
     assert not (folder / "shared").exists()
+
+
+def test_a_baseline_of_a_program_is_other_values_of_its_settings(
+    folder: Path, run: Command
+) -> None:
+    (folder / "own.yaml").write_text(STUDY + "baseline: {rate: 10.0, name: theirs}\n")
+    printed = run(SWEEP)
+    assert "complete: 6 of 6 trials done" in printed.stdout
+    assert "best trial by accuracy: 4, accuracy 53.50" in printed.stdout
+    # always 7.5 above the best of the search
+    assert (
+        "Baseline, rate 10, name theirs: +7.50 points against the configuration" in printed.stdout
+    )
+    study = load_study("own")
+    assert study.trials["score"].tolist() == [51.0, 52.5, 52.0, 53.5]
+    assert study.baseline is not None
+    assert study.baseline.trials["score"].tolist() == [60.0, 61.0]
+    fields = json.loads(run(f"{SWEEP} --json").stdout)
+    assert fields["baseline"]["difference"]["mean"] == pytest.approx(7.5)
+    assert json.loads(run("show own 2 --json").stdout)["role"] == "baseline"
