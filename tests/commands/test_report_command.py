@@ -85,7 +85,7 @@ def test_the_data_beside_a_page_makes_the_page_again(
 
 
 def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
-    trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"]})
+    trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"], "reason": ["", ""]})
     ended = trials.assign(state="COMPLETE")
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
