@@ -22,7 +22,9 @@ def test_every_figure_is_copied_from_a_page(tmp_path: Path) -> None:
     page = tmp_path / "reports" / "mtd" / "figures"
     page.mkdir(parents=True)
     (page / "mtd_curve.png").write_bytes(b"a figure")
-    made = subprocess.run(["make", "figures"], cwd=tmp_path, capture_output=True, text=True)
+    # a make that make starts, as by `make test`, would print the folder too
+    command = ["make", "--no-print-directory", "figures"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     lines = made.stdout.splitlines()
     assert (made.returncode, made.stderr) == (0, "")
     assert {Path(line.split()[0]) for line in lines} == shown
