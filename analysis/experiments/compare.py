@@ -19,7 +19,12 @@ from analysis.data.settings import with_defaults
 from analysis.data.tasks import STS
 from analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from analysis.inference.intervals import Estimate, estimate, summarise
-from analysis.inference.pairing import cell_covariance, complete_block, summarise_scores
+from analysis.inference.pairing import (
+    cell_covariance,
+    complete_block,
+    count_items,
+    summarise_scores,
+)
 from analysis.inference.shapes import compare_columns
 from analysis.measures import Floats
 from analysis.statistics.training import can_collapse
@@ -279,7 +284,7 @@ def compare(
         balanced=balanced,
         differs=differs,
         paired=paired,
-        items=items.values.shape[1] if items is not None and covariance is not None else 0,
+        items=count_items(items, covariance),
         spread=spread,
         paper_gap=paper_gap,
         slope=slope,

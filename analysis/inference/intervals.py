@@ -47,6 +47,11 @@ class Estimate:
 UNKNOWN = Estimate(math.nan)
 
 
+def share_level(count: int) -> float:
+    """The confidence of each of several tests that share one error rate (Bonferroni)."""
+    return 1 - (1 - LEVEL) / count
+
+
 def estimate(
     values: Floats, level: float = LEVEL, *, of_items: float = 0.0, freedom: float = math.inf
 ) -> Estimate:

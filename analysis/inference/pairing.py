@@ -235,8 +235,7 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    count = items.values.shape[1] if items is not None and covariance is not None else 0
-    return LevelScores(table, covariance, count, runs, left_out)
+    return LevelScores(table, covariance, count_items(items, covariance), runs, left_out)
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -284,6 +283,11 @@ def cell_covariance(
     places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
     np.add.at(values, places, found)
     return Blocks(table.notna().to_numpy()).item_covariance(np.moveaxis(values, -1, 0))
+
+
+def count_items(items: ItemScores | None, covariance: Floats | None) -> int:
+    """How many evaluation items a `cell_covariance` counts; 0 where there is none."""
+    return 0 if items is None or covariance is None else items.values.shape[1]
 
 
 def merge_levels(distance: pd.Series) -> pd.Series:

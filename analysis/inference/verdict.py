@@ -334,11 +334,8 @@ def _optimal(verdict: Verdict) -> str:
     )
 
 
-def describe_leads(verdict: Verdict, default: float = math.nan) -> str:
-    """How much the highest mean is above the runner-up and the lowest; empty without any.
-
-    Also above the level `default`, where that is another one.
-    """
+def describe_leads(verdict: Verdict) -> str:
+    """How much the highest mean is above the runner-up and the lowest; empty without any."""
     if not verdict.leads:
         return ""
     best = f"The highest mean, at MTD {format_mtd(verdict.peak_mtd)},"
@@ -347,11 +344,7 @@ def describe_leads(verdict: Verdict, default: float = math.nan) -> str:
     last = len(verdict.leads) - 1
     above = {}
     for place, lead in enumerate(verdict.leads):
-        roles = {
-            "the runner-up": place == 0 < last,
-            "the lowest": place == last,
-            "the default": lead.mtd == default,
-        }
+        roles = {"the runner-up": place == 0 < last, "the lowest": place == last}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
     return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict))}."
@@ -368,10 +361,15 @@ def list_leads(above: Mapping[str, Estimate], level: float, over: str = "") -> s
 
 def describe_points(difference: Estimate, level: float, over: str = "") -> str:
     """A difference in points with its interval, where there is one, and `over` after it."""
+    interval = describe_interval(difference, level, over)
+    return f"{difference.mean:.2f} points{interval and f' ({interval})'}"
+
+
+def describe_interval(difference: Estimate, level: float, over: str = "") -> str:
+    """The interval of a difference, and `over` after it; empty where there is none."""
     if not math.isfinite(difference.low):
-        return f"{difference.mean:.2f} points"
-    interval = f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}"
-    return f"{difference.mean:.2f} points ({interval}{over})"
+        return ""
+    return f"{100 * level:.3g} % CI {difference.low:.2f} to {difference.high:.2f}{over}"
 
 
 def format_p(value: float) -> str:

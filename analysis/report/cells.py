@@ -9,6 +9,7 @@ import pandas as pd
 from analysis.data.runs import format_mtd
 from analysis.data.settings import format_setting
 from analysis.data.tasks import TASKS
+from analysis.inference.intervals import share_level
 from analysis.report.page import Column, Table
 
 LEVEL = 0.95
@@ -24,6 +25,14 @@ def count(amount: int, noun: str) -> str:
 def describe_items(items: int) -> str:
     """What an interval over seeds covers beside them, to be written after them."""
     return f" and {items:,} evaluation items" if items else ", for these items"
+
+
+def describe_shared_level(verdicts: int) -> str:
+    """That several verdicts share one error rate, and the confidence of each."""
+    return (
+        f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
+        f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
+    )
 
 
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:

@@ -18,6 +18,7 @@ from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import (
     Verdict,
+    describe_interval,
     describe_over_looks,
     describe_points,
     format_p,
@@ -121,10 +122,7 @@ def find_effect(verdict: Verdict) -> Effect | None:
 
 def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
     """A difference in points as a large number; `over` is written after its interval."""
-    interval = ""
-    if math.isfinite(size.low):
-        interval = f"{100 * level:.3g} % CI {size.low:.2f} to {size.high:.2f}{over}"
-    return Effect(f"{size.mean:+.2f}", interval, text)
+    return Effect(f"{size.mean:+.2f}", describe_interval(size, level, over), text)
 
 
 def _describe_others(verdict: Verdict, default: float) -> str:

@@ -15,7 +15,13 @@ from analysis.data.defaults import LEVEL
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import completed_runs, varied_settings
 from analysis.inference.blocks import Fit, connected_table
-from analysis.inference.pairing import Mean, cell_covariance, estimate_mean, select_configuration
+from analysis.inference.pairing import (
+    Mean,
+    cell_covariance,
+    count_items,
+    estimate_mean,
+    select_configuration,
+)
 from analysis.inference.simultaneous import Families, compare_own
 from analysis.measures import Floats
 from analysis.statistics.configurations import (
@@ -81,9 +87,7 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
         estimate, width = family.intervals(fit, 1 - LEVEL)
         bounds = np.column_stack([estimate, estimate - width, estimate + width])
         found.loc[table.columns[1:], DIFFERENCE] = bounds
-        compared = len(estimate)
-        if covariance is not None and study.items is not None:
-            items = study.items.values.shape[1]
+        compared, items = len(estimate), count_items(study.items, covariance)
     found["seeds"] = paired.notna().sum()
     shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
         found, left_on="configuration", right_index=True

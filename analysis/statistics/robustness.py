@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs
+from analysis.inference.intervals import share_level
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
@@ -65,7 +66,7 @@ def compute_conditions(
     groups = [group for _, group in runs.groupby(varied) if group["mtd"].nunique() > 1]
     if len(groups) < 2:
         return ()
-    level = 1 - (1 - LEVEL) / len(groups)
+    level = share_level(len(groups))
     return tuple(
         _condition(
             group,

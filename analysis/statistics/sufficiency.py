@@ -27,8 +27,8 @@ from analysis.data.beyond_run import BeyondLevel, leave_out
 from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs, varied_settings
-from analysis.inference.intervals import estimate
-from analysis.inference.pairing import cell_covariance, natural_spline
+from analysis.inference.intervals import estimate, share_level
+from analysis.inference.pairing import cell_covariance, count_items, natural_spline
 from analysis.measures import Floats
 
 _RANK = 1e-9
@@ -373,7 +373,7 @@ def compute_sufficiency(
     covariance = cell_covariance(runs, table, "cell", items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    counted = items.values.shape[1] if items is not None and covariance is not None else 0
+    counted = count_items(items, covariance)
     answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
@@ -457,5 +457,5 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     of_items = 0.0
     if items is not None:
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
-    found = estimate(values, 1 - (1 - LEVEL) / len(within), of_items=max(float(of_items), 0.0))
+    found = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
     return Pair(first, second, found.mean, found.low, found.high, len(within))

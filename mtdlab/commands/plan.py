@@ -21,7 +21,7 @@ from mtdlab.api.plan import (
     warn_of_confounding,
 )
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import count_noun, in_list, print_json, print_table
+from mtdlab.commands.printing import count_noun, in_list, print_json, print_table, wrap_text
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ def plan(
     @cache
     def print_design() -> None:
         print_text("\n".join(describe_design(design())), flush=True)
-        print_text("".join(f"warning {warning}\n" for warning in warnings), end="", flush=True)
+        for warning in warnings:
+            print_text(wrap_text(f"warning {warning}"), flush=True)
 
     if rows:
         print_table(rows)
@@ -156,7 +157,7 @@ def describe_baseline(spec: "StudySpec") -> str:
     if spec.baseline is not None:
         return f"baseline {in_list(spec.baseline)}"
     text = suggest_baseline(spec)
-    return text and textwrap.fill(f"baseline {text}", _WIDTH, subsequent_indent=10 * " ")
+    return text and wrap_text(f"baseline {text}")
 
 
 def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:

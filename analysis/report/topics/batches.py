@@ -9,9 +9,15 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import SCORE, SOURCE, load_curve
 from analysis.data.runs import format_mtd
+from analysis.inference.intervals import share_level
 from analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
 from analysis.inference.verdict import Verdict, judge_levels
-from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
+from analysis.report.cells import (
+    PERCENT,
+    describe_items,
+    describe_shared_level,
+    make_table,
+)
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 
 
@@ -47,10 +53,7 @@ def compute(context: StudyContext) -> Batches | None:
         context,
         curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
         pd.concat(paired, ignore_index=True),
-        {
-            size: judge_levels(each, level=1 - (1 - LEVEL) / len(levels))
-            for size, each in levels.items()
-        },
+        {size: judge_levels(each, level=share_level(len(levels))) for size, each in levels.items()},
     )
 
 
@@ -67,11 +70,9 @@ def show(info: Batches) -> tuple[Table, ...]:
 
 
 def describe(info: Batches) -> tuple[str, ...]:
-    confidence = 100 * next(iter(info.verdicts.values())).level
     return (
         *(f"Batch size {size}. {found.sentence}" for size, found in info.verdicts.items()),
-        f"The {len(info.verdicts)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each "
-        f"is at {confidence:.4g} % confidence (Bonferroni).",
+        describe_shared_level(len(info.verdicts)),
     )
 
 

@@ -143,7 +143,7 @@ def show(info: Methods) -> tuple[Table, ...]:
     )
 
 
-def show_published(_: Methods) -> tuple[Table, ...]:
+def show_published(_: StudyContext) -> tuple[Table, ...]:
     """The published rows, for reference."""
     papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
     return tuple(
@@ -203,10 +203,10 @@ TOPIC = Topic(
 )
 
 
-PUBLISHED = Topic(
+PUBLISHED = Topic[StudyContext, StudyContext](
     name="published-methods",
     title="Published values of the methods",
-    compute=compute,
+    compute=lambda context: context if len(context.methods) else None,
     csv={},
     tables=show_published,
     folded=lambda _: True,

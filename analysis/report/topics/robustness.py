@@ -8,7 +8,12 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import format_mtd
-from analysis.report.cells import LEVEL, PERCENT, describe_items, make_table
+from analysis.report.cells import (
+    PERCENT,
+    describe_items,
+    describe_shared_level,
+    make_table,
+)
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
 from analysis.statistics.history import compute_half_lives, compute_retained
 from analysis.statistics.robustness import Condition, compute_conditions
@@ -66,8 +71,7 @@ def describe(info: Robustness) -> tuple[str, ...]:
     """Where the mean is best in each condition, and what that is a statement about."""
     return (
         *(f"{_place(info, each)}." for each in info.conditions),
-        f"The {len(info.conditions)} verdicts share the error rate of {100 - 100 * LEVEL:g} %: "
-        f"each is at {_confidence(info)} confidence (Bonferroni).",
+        describe_shared_level(len(info.conditions)),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",

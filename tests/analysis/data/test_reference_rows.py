@@ -46,7 +46,7 @@ def test_averages_are_those_of_the_tasks(table: object, tasks: tuple[str, ...]) 
 
 def test_the_page_marks_them_as_published() -> None:
     study = example_studies()[3]
-    info = topic.compute(StudyContext(study))
+    info = topic.PUBLISHED.compute(StudyContext(study))
     sts, transfer = topic.show_published(info)
     assert all(str(row[0]).startswith("published: ") for row in (*sts.rows, *transfer.rows))
     assert "not of this study" in sts.caption

@@ -147,6 +147,8 @@ def test_a_level_beyond_the_run_is_left_out_of_the_verdict_unless_it_is_kept() -
     assert found.verdict == "peaked"
     assert found.p_value == pytest.approx(within.p_value)
     assert [lead.mtd for lead in found.leads] == [lead.mtd for lead in within.leads]
+    for lead, other in zip(found.leads, within.leads, strict=True):
+        assert vars(lead.size) == pytest.approx(vars(other.size))
     assert "1 level (MTD 208) is left out, being beyond the run: 45 % of" in found.sentence
     for kept in (
         compute_verdict(trials.assign(steps=160), SETTINGS, beyond_run="keep"),

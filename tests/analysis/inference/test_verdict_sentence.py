@@ -1,13 +1,13 @@
 """The wording of a verdict for each shape, from its fields alone."""
 
 import math
+import re
 from dataclasses import replace
 
 from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import (
     Lead,
     Verdict,
-    describe_leads,
     format_p,
     join_words,
     write_sentence,
@@ -133,5 +133,8 @@ def test_words_are_joined_with_commas_and_a_last_and() -> None:
 
 
 def test_a_level_that_is_the_default_is_compared_too() -> None:
-    assert "above MTD 208, the default, and 5.98" in describe_leads(BASE, 208)
-    assert "above MTD 10, the lowest and the default." in describe_leads(BASE, 10)
+    other, lowest = (describe_certainty(BASE, level) for level in (208, 10))
+    assert re.match(
+        r"Above the default, MTD 208: \S+ points .* Above the lowest, MTD 10: 5\.98", other
+    )
+    assert lowest.startswith("Above the lowest and the default, MTD 10: 5.98 points (95 % CI ")
