@@ -198,13 +198,17 @@ _DECIDING: tuple[Topic[StudyContext, Any], ...] = (
 """The topics that `find_answer` reads."""
 
 
+def compute_deciding(context: StudyContext) -> Infos:
+    """What the topics on which the answer depends compute, by their names."""
+    return {topic.name: topic.compute(context) for topic in _DECIDING}
+
+
 def find_baseline(study: StudyFrames) -> Beside | None:
     """A study's baseline beside the configuration that its page recommends; None without one."""
     if study.baseline is None:
         return None
     context = StudyContext(study)
-    infos = {topic.name: topic.compute(context) for topic in _DECIDING}
-    return find_beside(context, find_answer(context, infos).best)
+    return find_beside(context, find_answer(context, compute_deciding(context)).best)
 
 
 def find_summary(study: StudyFrames) -> str:

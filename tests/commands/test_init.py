@@ -19,7 +19,7 @@ STUDIES = Path(__file__).parents[2] / "studies"
 
 def test_a_packaged_study_is_copied_byte_by_byte(command: Command, tmp_path: Path) -> None:
     text = command("init mtd").stdout
-    assert "wrote mtd.yaml: study mtd, at most 39 trials (ema_decay varied, 13 seeds)" in text
+    assert "wrote mtd.yaml: study mtd, 36 trials (ema_decay varied, 6 seeds)" in text
     assert (tmp_path / "mtd.yaml").read_bytes() == (STUDIES / "mtd.yaml").read_bytes()
     error = command("init mtd", 2).stderr
     assert "mtd.yaml exists and is not overwritten; name another file with --out" in error
@@ -180,9 +180,9 @@ def test_a_packaged_study_is_used_by_its_name_where_no_file_has_it(
         "mtdlab.api.run.run_once",
         lambda settings, *_, **__: {"steps": settings.steps},
     )
-    assert json.loads(command("train mtd --json").stdout)["steps"] == 160
+    assert json.loads(command("train mtd --json").stdout)["steps"] == 240
     (tmp_path / "mtd").mkdir()
-    assert json.loads(command("train mtd --json").stdout)["steps"] == 160
+    assert json.loads(command("train mtd --json").stdout)["steps"] == 240
     error = command("sweep studies/mtd.yaml", 2).stderr
     assert "studies/mtd.yaml: no such file; mtdlab comes with a study mtd: write mtd" in error
     assert "did you mean mtd?" in command("sweep mdt", 2).stderr

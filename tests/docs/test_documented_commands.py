@@ -27,8 +27,8 @@ OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
 """Documents that save the text on which their commands train."""
 CUT = ("trainer.steps=3", "trainer.evaluate_every=1", "trainer.batch_size=4")
 OF_PROGRAMS = ("trainer.steps=3", "seeds=[0]")
-OF_STUDIES = ("seeds=[0]", "until=null")
-"""One seed, and none added: studies/mtd.yaml would go on to twelve."""
+OF_STUDIES = ("seeds=[0]", "until=null", "beyond_run=keep")
+"""One seed, and none added; in three steps every level is beyond the run."""
 PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
 OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}

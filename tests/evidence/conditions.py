@@ -18,7 +18,7 @@ from analysis.inference.shapes import design_tests
 DESIGNS = ((3, 5), (5, 5), (10, 5), (5, 9))
 """Numbers of seeds and levels."""
 CONDITIONS = (2, 4)
-_ERRORS = ("independent", "AR(1) 0.9", "slopes of 3", "as measured, default study")
+_ERRORS = ("independent", "AR(1) 0.9", "slopes of 3", "as measured, 160 steps")
 
 
 def _truths(levels: int) -> list[Truth]:

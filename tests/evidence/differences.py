@@ -66,12 +66,12 @@ class Case:
         return np.asarray(scores + self.halves * rng.standard_normal((tables, seeds, 1)) * sides)
 
 
-_OF_LEVELS = ("AR(1) 0.9", "slopes of 3", "noisy first level", "as measured, default study")
+_OF_LEVELS = ("AR(1) 0.9", "slopes of 3", "noisy first level", "as measured, 160 steps")
 ORDERED = (
     *(Case(f"peak of {height}", height) for height in (0, 1, 3)),
     *(Case(f"peak of {height}", height, errors) for errors in _OF_LEVELS for height in (0, 1)),
     *(Case(f"peak of {height}", height, items=1) for height in (0, 1)),
-    Case("peak of 1", 1, "as measured, default study", items=1),
+    Case("peak of 1", 1, "as measured, 160 steps", items=1),
 )
 ROWS = (
     *(Case(f"two best by {height}", height) for height in (0, 1)),

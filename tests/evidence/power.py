@@ -137,10 +137,10 @@ def designs() -> Iterator[tuple[Design, float]]:
     yield assumed("assumed, 5 levels, few seeds", five, 5000, 1.0), 4.0
     runs = pd.read_csv(RECORDED / "default_study_runs.csv")
     table = runs.pivot(index=["part", "seed"], columns="ema_decay", values="score")
-    table.columns = three
-    items = pd.read_csv(RECORDED / "default_study_items.csv").drop(columns="mtd").to_numpy()
-    yield recorded("default study", table, items), 4.5
-    yield of_covariance("default study", 1500), 3.0
+    items = pd.read_csv(RECORDED / "default_study_items.csv", index_col="mtd")
+    table.columns = items.index
+    yield recorded("default study", table, items.to_numpy()), 4.5
+    yield of_covariance("160 steps", 1500), 3.0
     yield of_covariance("640 steps", 1500), 6.0
 
 

@@ -23,8 +23,7 @@ from analysis.report.study_facts import (
     option,
     runs,
 )
-from analysis.report.summary import find_no_gain_of
-from analysis.report.topics import TOPICS
+from analysis.report.summary import compute_deciding, find_no_gain_of
 from analysis.statistics.configurations import compute_configurations
 from tests.analysis.conftest import build_study, make_trials
 
@@ -32,8 +31,7 @@ from tests.analysis.conftest import build_study, make_trials
 def headline_of(study: StudyFrames) -> Any:
     """A `Headline`, whose optional parts are there."""
     context = StudyContext(study)
-    found = {topic.name: topic.compute(context) for topic in TOPICS}
-    return build_headline(context, find_answer(context, found))
+    return build_headline(context, find_answer(context, compute_deciding(context)))
 
 
 def test_a_peak_is_answered_recommended_and_confirmed() -> None:
