@@ -40,7 +40,8 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     found = []
     for part, scores in parts.items():
         drawn = [scores[random.permutation(len(scores))[:size]] for _ in range(datasets)]
-        disjoint = [scores[start : start + size] for start in range(0, len(scores), size)]
+        starts = range(0, len(scores) - size + 1, size)
+        disjoint = [scores[start : start + size] for start in starts]
         for sets, chosen in (("drawn", drawn), ("disjoint", disjoint)):
             for pairs, shares in _shares(np.array(chosen), plan, items):
                 row = {"part": part, "seeds": len(scores), "sets": sets, "number": len(chosen)}
