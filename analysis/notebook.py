@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Study(StudyFrames):
-    """`StudyFrames` with what its page answers."""
+    """A study's frames, with the verdict, summary and figure of its page."""
 
     def verdict(self) -> "Verdict":
         """The verdict on the score against MTD, as on the study's page."""
@@ -45,11 +45,11 @@ class Study(StudyFrames):
         return draw_study(self)
 
     def __repr__(self) -> str:
-        """What it holds, and what it can be asked."""
+        """A summary of the study, and the names of its properties."""
         return f"{super().__repr__()}; see also summary(), verdict(), plot()"
 
     def _repr_html_(self) -> str:
-        """A small view in a notebook: question, status, finding, what varied."""
+        """A small table for a notebook: question, status, finding, what varied."""
         from analysis.report.summary import write_html
 
         return write_html(self)
@@ -80,5 +80,5 @@ def read_run_table(
             table that has no column steps tells of none.
     """
     with naming(path := Path(path)):
-        found = build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
-    return Study(**{field.name: getattr(found, field.name) for field in fields(found)})
+        study = build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
+    return Study(**{field.name: getattr(study, field.name) for field in fields(study)})

@@ -31,10 +31,10 @@ def _check_analysis() -> None:
     if spec is None or not ours.exists():
         return  # the import itself names what is missing
     # a folder without __init__.py has no origin; it hides a package that is installed editable
-    found = spec.origin or next(iter(spec.submodule_search_locations or ()), str(ours))
-    if Path(found).resolve() != ours.resolve():
+    other = spec.origin or next(iter(spec.submodule_search_locations or ()), str(ours))
+    if Path(other).resolve() != ours.resolve():
         raise ImportError(
-            f"{found} hides mtdlab's own package `analysis`; rename it, or start Python in "
+            f"{other} hides mtdlab's own package `analysis`; rename it, or start Python in "
             "another folder"
         )
 

@@ -7,8 +7,8 @@ import signal
 from mtdlab.terminal import open_streams
 
 _ALLOCATIONS = 50_000
-"""Objects before the collector looks for cycles. By default it is 700, and looks through all that
-the imported libraries allocate again and again: a seventh of the time of `report`."""
+"""The number of objects at which the collector looks for cycles. With Python's 700 it looks through
+all that the imported libraries allocate again and again: a seventh of the time of `report`."""
 
 
 def main() -> None:

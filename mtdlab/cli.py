@@ -127,10 +127,10 @@ def _discard_output() -> None:
 
 
 def _fail(kind: str, message: str, exit_code: int, as_json: bool) -> NoReturn:
-    found = {"type": kind, "message": message, "exit_code": exit_code}
+    fields = {"type": kind, "message": message, "exit_code": exit_code}
     try:
         if as_json:
-            print_text(json.dumps({"error": found}, indent=2), flush=True)
+            print_text(json.dumps({"error": fields}, indent=2), flush=True)
             sys.exit(exit_code)
     except OutputError:
         _discard_output()

@@ -1,7 +1,7 @@
-"""Where texts are that a setting names: in the working folder, or under MTDLAB_DATA.
+"""The texts that a setting names: they are in the working folder, or under MTDLAB_DATA.
 
-The paths of a study file are looked up beside the file first (`mtdlab.config.paths`). And where the
-folder of a saved model describes its run.
+The paths of a study file are looked up beside the file first (`mtdlab.config.paths`). The name of
+the description of a run in the folder of a saved model stands here too.
 """
 
 import os
@@ -12,9 +12,10 @@ from mtdlab.errors import MtdlabError
 VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
 RUN = Path("mtdlab") / "run.json"
-"""Description of the run in the folder of a saved model."""
+"""The path of the description of the run, in the folder of a saved model."""
 exists, is_folder = os.path.exists, os.path.isdir
-"""Unlike Path's, false of a name that no file system takes, and in a folder that is closed."""
+"""Whether a path exists, and is a folder; False for a name that no file system takes, or without
+access."""
 
 
 def find_data(setting: str, name: str) -> Path:

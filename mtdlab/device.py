@@ -14,7 +14,7 @@ BFLOAT16_FEATURES = ("amx_bf16", "avx512_bf16")
 """CPU features with instructions for bfloat16 matrix products, by torch's names."""
 
 CUDA_CONTEXT = 600_000_000
-"""Bytes of a GPU that a process needs before it allocates a tensor: context, kernels, libraries."""
+"""Bytes of a GPU's memory that a process takes before it allocates a tensor, for its context."""
 
 
 @dataclass(frozen=True)

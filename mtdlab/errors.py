@@ -7,7 +7,7 @@ from collections.abc import Iterable
 class MtdlabError(Exception):
     """An error that the user can correct; the message is one sentence that states how.
 
-    `kind` is its type with --json.
+    `kind` is its type in the output of --json.
     """
 
     exit_code, kind = 2, "invalid input"
@@ -41,7 +41,7 @@ class TrialError(Exception):
 
 
 def message_of(error: BaseException) -> str:
-    """An error's message; that of an error of the user's code may be code that fails itself."""
+    """An error's message, also where the user's code that writes it fails itself."""
     try:
         return str(error)
     except BaseException as failed:
@@ -49,7 +49,7 @@ def message_of(error: BaseException) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The type and message of an unexpected error, in one line; the type alone without one."""
+    """The type and message of an unexpected error in one line; without a message, its type."""
     message = " ".join(message_of(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 

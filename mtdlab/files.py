@@ -13,11 +13,11 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 _BUILDING = ".building-"
-"""Between the name of the target and a random ending, in the name of a temporary folder."""
+"""The mark between a target's name and a random ending, in the name of a temporary folder."""
 _OLD = "-old"
-"""Ends the name of an earlier folder while it is replaced."""
+"""The ending of the name of an earlier folder while it is replaced."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Numbers of the errors of a full disk, and of a limit on the size of files."""
+"""The numbers of the errors of a full disk, and of a limit on the size of files."""
 _unfinished: set[Path] = set()
 """The temporary folders that this process is writing."""
 
@@ -98,8 +98,8 @@ def _naming_space(folder: Path, needed: int) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         # that of safetensors is none of Python's own
-        found = re.search(r"\(os error (\d+)\)", str(error))
-        number = int(found[1]) if found else getattr(error, "errno", None)
+        match = re.search(r"\(os error (\d+)\)", str(error))
+        number = int(match[1]) if match else getattr(error, "errno", None)
         if number in _FULL:
             wanted = f"about {needed / 1e6:.1f} MB are needed, " if needed else ""
             reason = f"{os.strerror(number)}: {wanted}{free_space(folder)}"

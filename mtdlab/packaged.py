@@ -19,7 +19,8 @@ def packaged_studies() -> dict[str, Path]:
     if not folder.is_dir():
         folder = package.parent / "studies"
     own, paper = (
-        sorted(folder.glob(each), key=lambda path: path.stem) for each in ("*.yaml", "paper/*.yaml")
+        sorted(folder.glob(pattern), key=lambda path: path.stem)
+        for pattern in ("*.yaml", "paper/*.yaml")
     )
     return {path.stem: path for path in (*own, *paper)}
 

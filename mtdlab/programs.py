@@ -1,4 +1,4 @@
-"""A training function that is named on the command line, imported and checked before it is called.
+"""A program that is named on the command line: a function, imported and checked before its call.
 
     def train(settings, *, seed, checkpoints, report):
         ...
@@ -45,11 +45,13 @@ class ProgramSettings:
 
         None too where one of them is no number or out of its range, such as an EMA decay of 1.
         """
-        found = [self.values.get(name) for name in ("ema_decay", "queue_size", "batch_size")]
+        parts = [self.values.get(name) for name in ("ema_decay", "queue_size", "batch_size")]
         numbers = [
-            each for each in found if isinstance(each, int | float) and not isinstance(each, bool)
+            number
+            for number in parts
+            if isinstance(number, int | float) and not isinstance(number, bool)
         ]
-        if len(numbers) < len(found):
+        if len(numbers) < len(parts):
             return None
         try:
             return d_trace(*numbers)
@@ -62,7 +64,7 @@ class ProgramSettings:
 
 
 ReportScore = Callable[[int, float], None]
-"""report(step, score): the score after so many steps, x 100. It may raise to end the trial."""
+"""The type of report(step, score), with the score x 100; a call may raise to end the trial."""
 SIGNATURE = "train(settings, *, seed, checkpoints, report)"
 RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
 _ANY: Any = object()
@@ -74,7 +76,7 @@ class Program:
 
     Attributes:
         reference: MODULE:FUNCTION, as it is recorded, however it was written.
-        folders: of modules that it may import, added at the end of the import path.
+        folders: the folders of modules that it may import, added at the end of the import path.
     """
 
     module: UserModule
@@ -88,26 +90,26 @@ class Program:
 
     @property
     def option(self) -> str:
-        """How errors name it."""
+        """The option and the reference, by which errors name the program."""
         return f"--objective {self.reference}"
 
     def load(self) -> Callable[..., Any]:
         """The function. Raises MtdlabError where its file has changed since it was named."""
-        found: Callable[..., Any] = getattr(_import(self), self.function)
-        return found
+        function: Callable[..., Any] = getattr(_import(self), self.function)
+        return function
 
     def uses(self) -> list[str]:
-        """The packages that its module imports from, by their import names."""
+        """The packages that the program's module imports from, by their import names."""
         members = list(vars(_import(self)).values())
-        names = [each.__name__ for each in members if isinstance(each, ModuleType)]
-        names += [each.__module__ for each in members if inspect.isroutine(each)]
-        names += [each.__module__ for each in members if inspect.isclass(each)]
+        names = [member.__name__ for member in members if isinstance(member, ModuleType)]
+        names += [member.__module__ for member in members if inspect.isroutine(member)]
+        names += [member.__module__ for member in members if inspect.isclass(member)]
         return list(dict.fromkeys(name.partition(".")[0] for name in names if name))
 
     def call(
         self, settings: Mapping[str, Scalar], *, seed: int, checkpoints: Path, report: ReportScore
     ) -> object:
-        """Train; returns whatever the function returns, and raises whatever it raises."""
+        """Train: call the function and return what it returns; its errors pass through."""
         return self.load()(settings, seed=seed, checkpoints=checkpoints, report=report)
 
 
@@ -129,7 +131,7 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     if getattr(module, "__file__", None) is None:
         raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
     if not hasattr(module, function):
-        names = [each for each, value in vars(module).items() if inspect.isfunction(value)]
+        names = [other for other, value in vars(module).items() if inspect.isfunction(value)]
         raise MtdlabError(
             f"{option}: {name} has no function {function}; {nearest(function, names)}"
         )

@@ -54,7 +54,7 @@ REGIONS: Mapping[str, Callable[[], str]] = {
 
 def page(text: str) -> str:
     """A page with its generated regions replaced. Raises KeyError for an unknown region."""
-    return _REGION.sub(lambda found: f"{found[1]}\n{REGIONS[found[2]]()}\n\n{found[3]}", text)
+    return _REGION.sub(lambda match: f"{match[1]}\n{REGIONS[match[2]]()}\n\n{match[3]}", text)
 
 
 def write_pages(folder: Path) -> None:
@@ -65,7 +65,7 @@ def write_pages(folder: Path) -> None:
 
 
 def _describe(callback: Callable[..., Any]) -> list[str]:
-    """The help text, and a table of the arguments, then of the options, as they are declared."""
+    """A command's help text, and tables of its arguments and options as they are declared."""
     arguments: list[str] = []
     options: list[str] = []
     for parameter in get_params_from_function(callback).values():
@@ -83,7 +83,7 @@ def _describe(callback: Callable[..., Any]) -> list[str]:
 
 
 def _option(parameter: ParamMeta, info: ParameterInfo) -> str:
-    """As it is written: `--json`, `--set KEY=VALUE`, `--jobs INTEGER`."""
+    """An option as it is written: `--json`, `--set KEY=VALUE`, `--jobs INTEGER`."""
     dashed = parameter.name.replace("_", "-")
     is_flag = parameter.annotation is bool
     spelling = f"--{dashed}/--no-{dashed}" if is_flag else f"--{dashed}"
@@ -93,7 +93,7 @@ def _option(parameter: ParamMeta, info: ParameterInfo) -> str:
 
 def _metavar(kind: Any) -> str:
     """The kind of value that an annotation such as `int | None` stands for."""
-    inner = [each for each in get_args(kind) if each is not type(None)]
+    inner = [argument for argument in get_args(kind) if argument is not type(None)]
     if get_origin(kind) is Literal:
         return "\\|".join(map(str, inner))
     if inner:
@@ -102,7 +102,7 @@ def _metavar(kind: Any) -> str:
 
 
 def _default(default: Any) -> str:
-    """The default where there is a value to name."""
+    """The default of an option as text; empty where there is no value to name."""
     if default is ...:
         return "required"
     return "" if default in (None, False, True) else f"`{default}`"

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
-"""Control characters except tab and line feed, invisible ones, and those that change the direction
-of writing: names in files and databases may hold them, to move the cursor or to disguise text."""
+"""The characters that are escaped: control characters except tab and line feed, invisible ones, and
+those that change the direction of writing: names in files and databases may hold them, to move the
+cursor or to disguise text."""
 
 
 def printable(text: str) -> str:
     """Text with the characters of `UNSAFE` written as Python escapes them: ESC as \\x1b."""
-    return UNSAFE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def print_text(
@@ -85,13 +86,13 @@ class _Lent:
         return getattr(self._stream, name)
 
     def close(self) -> None:
-        """Flush only."""
+        """Flush the stream and leave it open."""
         self._stream.flush()
 
 
 @contextmanager
 def lent_streams() -> Iterator[None]:
-    """Call code of the user in this block: after it the standard streams are as they were before.
+    """Restore the standard streams after this block, in which code of the user is called.
 
     A program may close or redirect them, the objects of `sys` as well as their numbers.
     """
@@ -111,7 +112,7 @@ def lent_streams() -> Iterator[None]:
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with right-aligned columns; rows: at least one, all of the same length."""
+    """Lines with right-aligned columns; `rows` are at least one, all of the same length."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
@@ -140,7 +141,7 @@ _begun: ContextVar[Callable[[str], None]] = ContextVar("begun", default=lambda _
 
 
 def begin_phase(phase: str) -> None:
-    """Tell who follows the phases that one begins, such as "scoring the untrained encoder"."""
+    """Report to `following_phases` that a phase begins, such as "scoring the untrained encoder"."""
     _begun.get()(phase)
 
 

@@ -42,7 +42,7 @@ UNSAVED = (
     "; is a tensor, a count or a random generator missing from the state? A tensor is saved with "
     "register_buffer, keys with a KeyQueue, anything else with get_extra_state"
 )
-"""What may be the reason if a resumed run differs."""
+"""Likely reasons for a difference of a resumed run, as the end of the message."""
 
 
 class _Stopped(Exception):

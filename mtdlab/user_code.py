@@ -22,7 +22,7 @@ from typing import ClassVar, NoReturn
 from mtdlab.errors import MtdlabError, one_line
 
 THREAD_SECONDS = 5.0
-"""For threads that code of the user has left, at the end of the process."""
+"""How many seconds the process waits at its end for threads that the user's code has left."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,7 +31,7 @@ class UserModule:
     """An imported module, as needed to import it in another process.
 
     Attributes:
-        option: of the command line, which names it.
+        option: the option of the command line that names it.
         spec: an absolute file path, or an importable module name.
         sha256: of the file, or of all of a package's Python files.
     """
@@ -43,7 +43,7 @@ class UserModule:
 
 
 def locate(name: str, folders: Iterable[Path], option: str) -> str:
-    """The path of a file in one of the folders (with or without .py), else the name of a module.
+    """The path of a file in one of the folders (with or without .py), or a module's name.
 
     Raises MtdlabError for a missing file; `option` begins it, such as "--import toy.py".
     """
@@ -63,13 +63,13 @@ def execute(spec: str, option: str) -> ModuleType:
         if not spec.endswith(".py"):
             return importlib.import_module(spec)
         path = Path(spec)
-        found = importlib.util.spec_from_file_location(path.stem, path)
-        assert found is not None
-        assert found.loader is not None, "a file that ends in .py has a loader"
-        module = importlib.util.module_from_spec(found)
+        module_spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert module_spec is not None
+        assert module_spec.loader is not None, "a file that ends in .py has a loader"
+        module = importlib.util.module_from_spec(module_spec)
         # dataclasses and pydantic look up the module of a class in sys.modules
         sys.modules.setdefault(path.stem, module)
-        found.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
         return module
     except KeyboardInterrupt:
         raise
@@ -79,23 +79,23 @@ def execute(spec: str, option: str) -> ModuleType:
 
 
 def digest(module: ModuleType) -> str:
-    """SHA-256 of a module's file, or of all Python files of a package."""
+    """The SHA-256 of a module's file, or of all Python files of a package."""
     file = Path(str(module.__file__))
     package = file.name == "__init__.py"
     files = sorted(file.parent.rglob("*.py")) if package else [file]
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in files:
-        found.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
-        found.update(path.read_bytes())
-    return found.hexdigest()
+        sha256.update(path.relative_to(file.parent).as_posix().encode() + b"\0")
+        sha256.update(path.read_bytes())
+    return sha256.hexdigest()
 
 
 @contextmanager
 def ended_forks() -> Iterator[None]:
-    """Call code of the user in this block: a process that it forks ends where it leaves the block.
+    """End each process that code of the user forks in this block, where it leaves the block.
 
-    It would record a trial that it does not own, and run the next ones. Its exit code is that of
-    sys.exit, else 0 where it returns and 1 where it raises.
+    Such a process would record a trial that it does not own, and run the next ones. Its exit code
+    is that of sys.exit, else 0 where it returns and 1 where it raises.
     """
     process, raised = os.getpid(), None
     try:
@@ -142,7 +142,9 @@ def limit_threads(exit_code: int) -> None:
 
 def _left_threads() -> list[str]:
     main = threading.main_thread()
-    return [each.name for each in threading.enumerate() if not (each.daemon or each is main)]
+    return [
+        thread.name for thread in threading.enumerate() if not (thread.daemon or thread is main)
+    ]
 
 
 def _end_threads(ended: threading.Event, exit_code: int) -> None:

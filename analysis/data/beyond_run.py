@@ -27,7 +27,7 @@ RULE = (
     f"more than {100 * MOST_REMAINING:g} % of the initial weights remain at its end, or the queue "
     f"is filling for more than {100 * MOST_FILLING:g} % of it"
 )
-"""When a level is beyond the run."""
+"""The rule by which a run's level is beyond the run, in words."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class BeyondLevel:
     """A level of MTD that is beyond the run.
 
     Attributes:
-        mtd: in steps.
-        remaining, filling: the largest of its configurations (`RunLength`); NaN where not known.
+        mtd: the level, in steps.
+        remaining, filling: the largest value of its configurations (`RunLength`); NaN where it is
+            not known.
     """
 
     mtd: float
@@ -45,7 +46,7 @@ class BeyondLevel:
 
 
 def assess_row(row: Row) -> RunLength | None:
-    """A configuration's run; None without an MTD, or where its steps were not recorded."""
+    """The length of a configuration's run; None without an MTD or a recorded number of steps."""
     steps = _number(row, "steps")
     if not (_number(row, "mtd") > 0 and steps >= 1):
         return None
@@ -69,19 +70,19 @@ def _number(row: Row, name: str) -> float:
 
 
 def list_rows(runs: "pd.DataFrame") -> list[Row]:
-    """The different configurations of runs, as far as a run's length depends on them."""
+    """The distinct configurations of runs, by the settings that a run's length depends on."""
     read = [name for name in _READ if name in runs]
     return [*runs[read].drop_duplicates().to_dict("records")]
 
 
 def _assess(rows: Iterable[Row]) -> list[tuple[Row, RunLength]]:
     """The rows whose run is known, in the order of their MTD."""
-    found = [(row, length) for row in rows if (length := assess_row(row)) is not None]
-    return sorted(found, key=lambda each: float(each[0]["mtd"]))
+    known = [(row, length) for row in rows if (length := assess_row(row)) is not None]
+    return sorted(known, key=lambda pair: float(pair[0]["mtd"]))
 
 
 def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[BeyondLevel, ...]:
-    """The levels that a verdict leaves out as beyond the run, in rising order; none with "keep"."""
+    """The levels that a verdict leaves out as beyond the run, in rising order; with "keep" none."""
     if beyond_run == "keep":
         return ()
     levels: dict[float, list[RunLength]] = {}
@@ -91,10 +92,10 @@ def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tupl
     return tuple(
         BeyondLevel(
             mtd,
-            _largest(each.remaining for each in found),
-            _largest(each.filling for each in found),
+            _largest(length.remaining for length in lengths),
+            _largest(length.filling for length in lengths),
         )
-        for mtd, found in sorted(levels.items())
+        for mtd, lengths in sorted(levels.items())
     )
 
 
@@ -117,7 +118,7 @@ def leave_out(
 
 
 def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:
-    """How many levels a verdict leaves out, and why, as a sentence; empty without any."""
+    """A sentence on how many levels a verdict leaves out and why; empty without any."""
     if not beyond:
         return ""
     one, upto = len(beyond) == 1, "" if len(beyond) == 1 else "up to "
@@ -135,7 +136,7 @@ def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:
 
 
 def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[str, ...]:
-    """What remains of the initial weights, or how long the queue fills, where it takes long.
+    """Sentences on what remains of the initial weights, and on how long the queue takes to fill.
 
     A sentence for each decay with 1/(1 - eta), and each queue with K/N, above a quarter of the
     steps, then one for the levels beyond the run; none where there are none.
@@ -144,7 +145,7 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
     for row, length in assessed:
         for text in filter(None, (_describe_weights(row, length), _describe_queue(length))):
             levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
-    texts = [f"{name_levels(found)} {text}." for text, found in levels.items()]
+    texts = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
     beyond = find_beyond(row for row, _ in assessed)
     return (*texts, _describe_beyond(beyond, beyond_run)) if beyond else tuple(texts)
 
@@ -171,11 +172,11 @@ def _describe_queue(length: RunLength) -> str:
 
 def _describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun) -> str:
     one = len(beyond) == 1
-    found = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
+    start = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
     takes = "it takes" if one else "they take"
     if beyond_run == "keep":
-        return f"{found}: {takes} part in the verdict, as beyond_run is keep."
-    return f"{found}: {takes} no part in the verdict on MTD unless beyond_run is keep."
+        return f"{start}: {takes} part in the verdict, as beyond_run is keep."
+    return f"{start}: {takes} no part in the verdict on MTD unless beyond_run is keep."
 
 
 def _percent(share: float) -> str:

@@ -119,7 +119,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     missing = (None, pd.NA, pd.NaT)
     text = {
         str(name): [
-            "" if any(value is each for each in missing) else str(value) for value in column
+            "" if any(value is null for null in missing) else str(value) for value in column
         ]
         for name, column in frame.items()
     }
@@ -150,7 +150,7 @@ def read_numbers(
 
 
 def refuse_first(wrong: pd.Series, cells: pd.DataFrame, names: Sequence[str], rule: str) -> None:
-    """Raise TableError for the first row that is wrong, with its cells in the columns `names`."""
+    """Raise TableError for the first row marked in `wrong`, with its cells in columns `names`."""
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
         value = ", ".join(cells[name].iloc[row] for name in names)

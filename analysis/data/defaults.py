@@ -7,8 +7,8 @@ BEYOND_RUN: BeyondRun = "leave-out"
 """Whether levels of MTD beyond the run take part in the verdict."""
 
 MARGIN = 0.5
-"""Points (score x 100) below which a difference is treated as no difference."""
+"""The margin: a difference of fewer points (score x 100) counts as no difference."""
 ALPHA = 0.05
-"""Error rate of the verdict."""
+"""The error rate of the verdict."""
 LEVEL = 0.95
-"""Confidence of every interval but those of a verdict, and of published bands."""
+"""The confidence of all intervals but those of a verdict, and of published bands."""

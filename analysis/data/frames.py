@@ -97,8 +97,9 @@ class Baseline:
 
     Attributes:
         values: the settings that the study file gives it, over those that all trials share.
-        planned: how many trials the study plans of it.
-        trials: as those of `StudyFrames`, which has none of them: only `items` has theirs too.
+        planned: how many trials of the baseline the study plans.
+        trials: a row per trial of the baseline, with the columns of `StudyFrames.trials`, which has
+            no row of them. Of the study's other frames only `items` has their values.
     """
 
     values: Mapping[str, Any]
@@ -139,8 +140,8 @@ class StudyFrames:
         methods: display names of methods, such as mocose: MoCoSE; other methods are displayed as
             recorded.
         description: the purpose of the study, or empty.
-        looks: `LOOK_COLUMNS`, a row per interim look of a study that adds seeds until its verdict
-            is decided: seeds of the leading levels; runs, and trials: the numbers of the completed
+        looks: `LOOK_COLUMNS`, a row per look of a study that adds seeds until its verdict is
+            decided: seeds of the leading levels; runs, and trials: the numbers of the completed
             trials that it was computed from.
         alpha: the nominal significance level; spent: error probability up to it; decision:
             continue, or why the study ended (decided, flat, max_seeds, no scores); added: how many
@@ -182,7 +183,7 @@ class StudyFrames:
 
     @cached_property
     def items(self) -> ItemScores | None:
-        """What the trials' scores were computed from, item by item; None where none were recorded.
+        """The values that the trials' scores were computed from, item by item; None without any.
 
         Read at the first use. Trials without items have no row.
         """
@@ -190,12 +191,12 @@ class StudyFrames:
 
     @property
     def margin(self) -> float:
-        """Points (score x 100) below which a difference is treated as no difference."""
+        """The margin of the verdict: a difference of fewer points (score x 100) counts as none."""
         return float(self.plans[-1].values["margin"]) if self.plans else defaults.MARGIN
 
     @property
     def alpha(self) -> float:
-        """Error rate of the verdict."""
+        """The error rate of the verdict."""
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
 
     @property
@@ -204,7 +205,7 @@ class StudyFrames:
         return next((name for name in self.methods if ":" in name), "")
 
     def __repr__(self) -> str:
-        """What it holds, in two lines: frames would fill the terminal."""
+        """A summary of the study in two lines: frames would fill the terminal."""
         done = int((self.trials["state"] == "COMPLETE").sum())
         frames = ("trials", "curves", "spectra", "scores", "probes")
         rows = ", ".join(f"{name} {len(getattr(self, name)):,}" for name in frames)

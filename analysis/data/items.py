@@ -19,8 +19,8 @@ from analysis.measures import Floats
 
 Singles = NDArray[np.float32]
 Kind = Literal["spearman", "mean"]
-"""spearman: the score is 100 times the rank correlation of values and gold; mean: that of values,
-which are in points."""
+"""The statistic of a score: with spearman it is 100 times the rank correlation of values and gold,
+with mean the mean of values, which are in points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class ItemScores:
     """The items of a study's metric, in the same order for every trial.
 
     Attributes:
-        numbers: (N,) of the trials, ascending: complete ones for which items were recorded.
+        numbers: (N,) numbers of the complete trials for which items were recorded, ascending.
         values: (N, P): similarities of pairs, or values in points.
         gold: (P,) what the similarities are compared with; None for means.
         tasks: how many items each task has, in the order of the columns: one, or those that the
             metric is the average of.
-        digest: SHA-256 of the items: studies with the same one share theirs.
+        digest: SHA-256 of the items; studies with the same digest were evaluated on the same items.
     """
 
     numbers: NDArray[np.int64]
@@ -53,7 +53,7 @@ class ItemScores:
 
 
 def no_items() -> ItemScores | None:
-    """Of a study that recorded none."""
+    """The items of a study that recorded none."""
     return None
 
 
@@ -76,7 +76,7 @@ def influences(items: ItemScores) -> Floats:
     distribution and with ties; NaN where the correlation is. The influences on a task of P' items
     among T tasks are multiplied by P / (T P'), by which the statements above hold for the average.
     """
-    count, found = items.values.shape[1], []
+    count, parts = items.values.shape[1], []
     for begin, end in pairwise([0, *np.cumsum(list(items.tasks.values()))]):
         values = items.values[:, begin:end]
         if items.gold is None:
@@ -84,8 +84,8 @@ def influences(items: ItemScores) -> Floats:
         else:
             gold = _Ranks(items.gold[begin:end])
             part = np.array([_spearman_influences(_Ranks(row), gold) for row in values])
-        found.append(part * (count / (len(items.tasks) * values.shape[1])))
-    return np.concatenate(found, axis=1)
+        parts.append(part * (count / (len(items.tasks) * values.shape[1])))
+    return np.concatenate(parts, axis=1)
 
 
 class _Ranks:
@@ -103,18 +103,20 @@ class _Ranks:
         self.variance = float(np.mean(self.centred**2))
 
     def mean_above(self, weights: Floats) -> Floats:
-        """For each item the sum of weights (P,) of larger items, and half of equal ones, over P."""
+        """For each item (P,), the summed weights of larger items and half of equal ones, over P."""
         totals = np.bincount(self._group, weights)
         above = totals.sum() - totals.cumsum() + totals / 2
         return np.asarray(above[self._group] / len(weights))
 
     def influences_on_variance(self) -> Floats:
-        """(P,), not 0 only where values are the same."""
+        """The influence of each item on `variance`, (P,): not 0 only where values are equal."""
         return self.centred**2 + 2 * self.mean_above(self.centred) - 3 * self.variance
 
 
 def _spearman_influences(first: _Ranks, second: _Ranks) -> Floats:
-    """(P,): an item counts by its own ranks and by those that it changes of the others.
+    """The influence of each item on Spearman's correlation, (P,).
+
+    An item counts by its own ranks and by those of the others that it changes.
 
     The correlation is the covariance of two columns of ranks over the root of the product of their
     variances; NaN without any.
@@ -130,5 +132,5 @@ def _spearman_influences(first: _Ranks, second: _Ranks) -> Floats:
     if not product:
         return np.full_like(of_covariance, np.nan)
     scale = 100 / float(np.sqrt(product))
-    of_variances = sum(each.influences_on_variance() / each.variance for each in (first, second))
+    of_variances = sum(ranks.influences_on_variance() / ranks.variance for ranks in (first, second))
     return scale * of_covariance - scale * covariance / 2 * of_variances

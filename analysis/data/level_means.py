@@ -77,7 +77,7 @@ _MTD = Bounds("an MTD must be at least 1", 1, 1e300)
 
 
 def is_level_means(cells: pd.DataFrame) -> bool:
-    """Whether a table has means instead of runs: columns mtd, mean, low, high, no score or seed."""
+    """Whether a table has means instead of runs: mtd, mean, low, high, and no score or seed."""
     return set(_COLUMNS) <= set(cells) and not {"score", "seed"} & set(cells)
 
 
@@ -88,7 +88,7 @@ def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None
     occurs twice, or a mean outside its band.
     """
     bounds = {name: _MTD if name == "mtd" else FINITE for name in _COLUMNS}
-    frame = pd.DataFrame({name: read_numbers(cells, name, each) for name, each in bounds.items()})
+    frame = pd.DataFrame({name: read_numbers(cells, name, span) for name, span in bounds.items()})
     if not 3 <= len(frame) <= MOST_LEVELS:
         raise TableError(f"{len(frame)} level means; between 3 and {MOST_LEVELS} can be compared")
     checks = {

@@ -35,7 +35,7 @@ from analysis.measures.trace import PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
 STATE_NAMES = ("state", "status")
-"""That of mtdlab, of Optuna and W&B, and that of MLflow."""
+"""Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
 SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
 _ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
@@ -77,8 +77,8 @@ class RunTable:
     def numbers(self, bounds: Mapping[str, Bounds], *, infinite: bool = False) -> Columns:
         """The columns with these bounds that the table has."""
         return {
-            name: read_numbers(self.cells, self.named[name], each, infinite=infinite)
-            for name, each in bounds.items()
+            name: read_numbers(self.cells, self.named[name], limits, infinite=infinite)
+            for name, limits in bounds.items()
             if name in self.named
         }
 
@@ -96,32 +96,32 @@ def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
     known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT) if name != "state"}
     known |= _WANDB_READ if wandb else {}
     _check_stated(header, stated)
-    found = dict(stated)
+    named = dict(stated)
     for name in header:
         ours = known.get(_bare(name).lower())
-        if ours is None or name in found.values() or ours in stated:
+        if ours is None or name in named.values() or ours in stated:
             continue
-        if ours in found and found[ours] != ours and name != ours:
+        if ours in named and named[ours] != ours and name != ours:
             raise TableError(
-                f"columns {found[ours]!r} and {name!r} both mean {ours}; choose one "
+                f"columns {named[ours]!r} and {name!r} both mean {ours}; choose one "
                 f"with --column {ours}=COLUMN"
             )
-        if found.get(ours) != ours:
-            found[ours] = name
-    _check_required(found, header)
+        if named.get(ours) != ours:
+            named[ours] = name
+    _check_required(named, header)
     states = tuple(name for name in header if _bare(name).lower() in STATE_NAMES)
     if "state" in stated:
         states = (stated["state"],)
     if states:
-        found["state"] = states[0]
-    rest = [name for name in header if name not in (*found.values(), *states)]
+        named["state"] = states[0]
+    rest = [name for name in header if name not in (*named.values(), *states)]
     settings = {
         _bare(name): name
-        for name in _find_settings(rest, cells, found, wandb)
-        if _bare(name) not in (*found, *TRIAL_COLUMNS, *STATE_NAMES)
+        for name in _find_settings(rest, cells, named, wandb)
+        if _bare(name) not in (*named, *TRIAL_COLUMNS, *STATE_NAMES)
     }
     left = tuple(name for name in rest if name not in settings.values())
-    return RunTable(cells, found, states, settings, left)
+    return RunTable(cells, named, states, settings, left)
 
 
 def _check_stated(header: Sequence[str], stated: Mapping[str, str]) -> None:
@@ -145,24 +145,24 @@ def _bare(name: str) -> str:
     return re.sub(r"^(config|summary)[./:]", "", name).removesuffix(".value")
 
 
-def _check_required(found: Mapping[str, str], header: Sequence[str]) -> None:
-    if "config" in header and not {"seed", "score"} <= set(found):
+def _check_required(named: Mapping[str, str], header: Sequence[str]) -> None:
+    if "config" in header and not {"seed", "score"} <= set(named):
         raise TableError(
             "column 'config' has all settings of a run in one cell; write one column per "
             "setting, as pandas.json_normalize does"
         )
     names = ", ".join(header[:40])
-    if "score" not in found:
+    if "score" not in named:
         raise TableError(
             f"no column score among {names}; name the metric's column with --score COLUMN"
         )
-    if "seed" not in found:
+    if "seed" not in named:
         raise TableError(
             f"no column seed among {names}; every run needs its seed, since the seed is "
             "the unit of replication; name the column with --column seed=COLUMN"
         )
-    missing = [name for name in PARTS if name not in found]
-    if "mtd" not in found and missing:
+    missing = [name for name in PARTS if name not in named]
+    if "mtd" not in named and missing:
         raise TableError(
             f"no column mtd, and no {', '.join(missing)} to compute it from, among "
             f"{names}; name a column with --column ema_decay=COLUMN"
@@ -170,16 +170,17 @@ def _check_required(found: Mapping[str, str], header: Sequence[str]) -> None:
 
 
 def _find_settings(
-    rest: Sequence[str], cells: pd.DataFrame, found: Mapping[str, str], wandb: bool
+    rest: Sequence[str], cells: pd.DataFrame, named: Mapping[str, str], wandb: bool
 ) -> list[str]:
     """The columns that are hyperparameters.
 
-    If any column has a prefix such as `config.`, the columns with one. Else every column whose
-    values repeat over seeds, as those of hyperparameters do; measurements differ between runs.
+    If any column has a prefix such as `config.`, they are the columns with one. Else they are the
+    columns whose values repeat over seeds, as those of hyperparameters do; measurements differ
+    between runs.
     """
     if any(str(name).startswith(_CONFIG) for name in cells):
         return [name for name in rest if name.startswith(_CONFIG)]
-    seeds = cells[found["seed"]]
+    seeds = cells[named["seed"]]
     return [
         name
         for name in rest
@@ -231,27 +232,27 @@ _STATES = {
 def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
     cells, named = table.cells, table.named
-    found = {"number": pd.Series(range(len(cells)), dtype="int64"), **table.numbers(_BOUNDS)}
+    columns = {"number": pd.Series(range(len(cells)), dtype="int64"), **table.numbers(_BOUNDS)}
     bounds = _FRACTION if scale == "fraction" else _SCORE
     scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
     factor, rule = choose_scale(scores["score"], scale)
-    found |= {name: values * factor for name, values in scores.items()}
-    found["mtd"] = _read_distance(table, found)
-    found |= {name: cells[named[name]] for name in _TEXTS if name in named}
-    found["state"] = _read_states(table, found["score"])
-    found |= {name: _read_setting(cells[column]) for name, column in table.settings.items()}
-    frame = pd.DataFrame(found, index=cells.index)
+    columns |= {name: values * factor for name, values in scores.items()}
+    columns["mtd"] = _read_distance(table, columns)
+    columns |= {name: cells[named[name]] for name in _TEXTS if name in named}
+    columns["state"] = _read_states(table, columns["score"])
+    columns |= {name: _read_setting(cells[column]) for name, column in table.settings.items()}
+    frame = pd.DataFrame(columns, index=cells.index)
     _check_seeds(frame, table)
     return _complete(frame), rule
 
 
-def _read_distance(table: RunTable, found: Columns) -> pd.Series:
+def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
     """The column mtd, or MTD by equation 4; NaN for a run without one."""
     if name := table.named.get("mtd"):
         # 0 is accepted for a method without an MTD
         given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
         return read_numbers(given, name, _DISTANCE)
-    parts = pd.DataFrame({name: found[name] for name in PARTS})
+    parts = pd.DataFrame({name: columns[name] for name in PARTS})
     known = parts.notna().all(axis=1)
     distance = pd.Series(np.nan, index=parts.index)
     distance[known] = d_trace(*(parts.loc[known, name] for name in PARTS))
@@ -270,13 +271,13 @@ def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
         "something else, or name the one with the state with --column state=COLUMN"
     )
     agreed = "these are different states of one run; name the right one with --column state=COLUMN"
-    found = []
+    recorded = []
     for name in table.states:
         states = table.cells[name].str.strip().str.lower().map(_STATES)
         refuse_first(states.isna(), table.cells, [name], known)
-        found.append(states)
-        refuse_first(states != found[0], table.cells, table.states, agreed)
-    return found[0]
+        recorded.append(states)
+        refuse_first(states != recorded[0], table.cells, table.states, agreed)
+    return recorded[0]
 
 
 def _read_setting(cells: pd.Series) -> pd.Series:

@@ -33,7 +33,7 @@ _FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
 
 
 class StoredFramesError(ValueError):
-    """A file that holds no study, or only a part of one."""
+    """A file holds no study, or only a part of one."""
 
 
 def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
@@ -86,7 +86,7 @@ def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number as JSON holds it, a mapping as a dictionary."""
+    """A value that JSON can hold: NumPy's numbers become Python's, mappings dictionaries."""
     return dict(value) if isinstance(value, Mapping) else value.item()
 
 
@@ -115,8 +115,8 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
             frames[beside.stem], _ = _read(beside, main, digest)
     study = StudyFrames(
         trials=trials,
-        settings={each["name"]: Setting(**each) for each in about["settings"]},
-        plans=tuple(Plan(**each) for each in about["plans"]),
+        settings={setting["name"]: Setting(**setting) for setting in about["settings"]},
+        plans=tuple(Plan(**plan) for plan in about["plans"]),
         **about["study"],
         **frames,
     )

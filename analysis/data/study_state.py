@@ -1,4 +1,7 @@
-"""The state of a study, from the states of its trials. Imports nothing, for quick commands."""
+"""The state of a study, from the states of its trials.
+
+The module imports nothing, so that commands start fast.
+"""
 
 from collections.abc import Mapping
 from typing import Literal

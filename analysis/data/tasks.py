@@ -3,9 +3,9 @@
 import re
 
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
-"""Semantic similarity: Spearman's correlation."""
+"""The tasks of semantic similarity, scored by Spearman's correlation."""
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-"""Classification on frozen sentence vectors: accuracy."""
+"""The tasks of classification on frozen sentence vectors, scored by accuracy."""
 TASKS = (*STS, *TRANSFER)
 LAST = "last"
 """The value of `select_on` with which nothing is selected: the last step's weights are scored."""

@@ -107,11 +107,12 @@ class Experiment:
     """What one published experiment varies, and how its table is read, labelled and drawn.
 
     Attributes:
-        name: of its CSV and its figure.
+        name: the name of its CSV file and its figure.
         source: where it was published, as text.
         method: of the published runs; if a study has runs of this method, only these are used.
-        by: the columns whose values define the rows of its table, one or two.
-        chosen_by: the experiment is shown if at least one of these settings varies; empty: of `by`.
+        by: the one or two columns whose values define the rows of its table.
+        chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
+            of `by`.
         file, read: the published file, and the function that reads it into `by` and `published`.
         figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
             side by side beside a grid.

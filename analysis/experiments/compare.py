@@ -126,7 +126,7 @@ def join_published(table: pd.DataFrame, experiment: Experiment, width: int | Non
 
 
 _LEAST_SHARED = 5
-"""Rows that a slope on the published scores needs."""
+"""The fewest rows from which a slope on the published scores is estimated."""
 PUBLISHED_ERROR = 0.5
 """Standard error in points of a published score, which is of one run or the mean of few."""
 _RESULT = ["n", "seeds", "mean", "low", "high"]
@@ -134,7 +134,7 @@ _RESULT = ["n", "seeds", "mean", "low", "high"]
 
 @dataclass(frozen=True)
 class Gap:
-    """Paired difference in points: row `above` of a table less row `below`."""
+    """A paired difference in points: row `above` of a table less row `below`."""
 
     above: int
     below: int
@@ -196,8 +196,8 @@ def _gap(scores: pd.DataFrame, items: Floats | None, above: int, below: int) -> 
         return None
     high, low = (scores.columns == row for row in (above, below))
     values = scores.to_numpy(dtype=np.float64)
-    found = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
-    return Gap(above, below, Estimate(*found.differences[high.argmax()].tolist()))
+    contest = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
+    return Gap(above, below, Estimate(*contest.differences[high.argmax()].tolist()))
 
 
 def estimate_slope(scores: Floats, published: Floats, items: Floats | None = None) -> Estimate:
@@ -221,7 +221,7 @@ def estimate_slope(scores: Floats, published: Floats, items: Floats | None = Non
 
 
 def _slope(scores: pd.DataFrame, items: Floats | None, published: pd.Series) -> Estimate | None:
-    """`estimate_slope` over the rows that are published; None with too few rows or seeds."""
+    """The slope (`estimate_slope`) over the published rows; None with too few rows or seeds."""
     values = published.to_numpy(dtype=np.float64)
     if len(values) < _LEAST_SHARED or len(scores) < 2 or not np.ptp(values):
         return None
@@ -295,7 +295,7 @@ def needs_curves(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether a report on these trials reads the curves, which are most of a study's data."""
     measuring = (experiment for experiment in EXPERIMENTS if experiment.measured)
     return can_collapse(trials, settings) or any(
-        len(select_runs(trials, each, settings)) for each in measuring
+        len(select_runs(trials, experiment, settings)) for experiment in measuring
     )
 
 

@@ -27,7 +27,7 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if not name.startswith("_"):
-        for module in (import_module(f"{__name__}.{each}") for each in _MODULES):
+        for module in (import_module(f"{__name__}.{submodule}") for submodule in _MODULES):
             if name in vars(module):
                 return vars(module)[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis.
 
-`name` is that of the vertical axis.
+`name` is the label of the vertical axis.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -138,11 +138,11 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin / 3, high + margin / 3)
-    bars = [bar for found in ax.containers for bar in getattr(found, "lines", ((), (), ()))[2]]
-    for artist in [*bars, *(each for each in ax.collections if each.get_label() == BAND)]:
+    bars = [bar for group in ax.containers for bar in getattr(group, "lines", ((), (), ()))[2]]
+    for artist in [*bars, *(band for band in ax.collections if band.get_label() == BAND)]:
         artist.remove()
-    for found in ax.containers:
-        found.set_label(str(found.get_label()).removesuffix(f", {BAND}"))
+    for group in ax.containers:
+        group.set_label(str(group.get_label()).removesuffix(f", {BAND}"))
     ax.plot([], [], " ", label=f"{BAND} {reach[0]:.4g} to {reach[1]:.4g}, not drawn")
 
 
@@ -352,7 +352,7 @@ def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], n
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    """The axes of MTD and of scores, and the legend."""
+    """Label the axes of MTD and of scores, and add the legend."""
     label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)

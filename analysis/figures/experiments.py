@@ -1,7 +1,7 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
-A table has a row per value, as `Comparison.table`; names are its rows' own, in order. `label` is
-that of the axis of values, `name` that of the axis of scores.
+A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
+is the label of the axis of values, `name` that of the axis of scores.
 """
 
 import textwrap
@@ -75,14 +75,14 @@ def draw_line(
 def draw_published_line(
     table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
-    """The published value at each value. table  place and published, a row per value."""
+    """Draw the published score at each value; `table` has place and published, a row per value."""
     ax.plot(table["place"], table["published"], "D-", color=OTHER)
     _name_places(ax, table["place"], names, label)
     label_score(ax, name)
 
 
 def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) -> None:
-    """Ticks at the places, without those that would touch the one before."""
+    """Label ticks at the places; a label that would touch the one before is left out."""
     shown: list[int] = []
     gap = max(_GAP, len(names) / _MOST_NAMES)
     for at, place in enumerate(places):
@@ -121,7 +121,7 @@ def draw_rows(
 def draw_published_rows(
     table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
-    """The published value of each row of text. table  published."""
+    """Draw the published score of each row of text; `table` has the column published."""
     ax.plot(table["published"], np.arange(len(table)), "D", color=OTHER)
     _name_rows(ax, names, label, name)
 
@@ -154,7 +154,8 @@ def draw_grid(
 
     Args:
         table: the two columns `by` and `value`, one row per cell; missing cells stay white.
-        labels: of the two settings, names: of the first one's values, in rising order.
+        labels, names: those of the two settings, and those of the first one's values in rising
+            order.
         spots: what the cells state, a row per row of table, as `add_spots` takes it.
     """
     import seaborn  # half a second, which only grids need
@@ -189,8 +190,9 @@ def draw_grid(
 def draw_seeds(
     seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
 ) -> None:
-    """A point per seed and the mean for each cell: groups by the second setting, colours by the
-    first.
+    """Draw a point per seed and the mean of each cell.
+
+    The second setting defines the groups, the first the colours.
 
     Args:
         seeds: `compute_deviations`: the two columns `by`, seed and deviation.

@@ -1,4 +1,4 @@
-"""How a figure becomes a file, a part of a page or a view in a notebook: the same bytes always."""
+"""Figures as files, parts of a page and views in a notebook; a figure always has the same bytes."""
 
 import io
 import re
@@ -48,7 +48,7 @@ def to_page(
 
     Args:
         svg: what `to_svg` gave for this figure.
-        name: prefixes every id, so that two figures of one page do not share any.
+        name: the prefix of every id, so that two figures of one page do not share any.
         title: what it is, description: what it shows; both are escaped.
         layout: wide or narrow: its class, by which the page shows one of the two.
     """

@@ -77,7 +77,7 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     for rounding are left out: they would stretch the axis tenfold.
     """
     index = spectrum_points(before.shape[1])
-    before, after = (each.where(each > ROUNDING).iloc[:, index] for each in (before, after))
+    before, after = (rows.where(rows > ROUNDING).iloc[:, index] for rows in (before, after))
     for place, row in enumerate(after.to_numpy(dtype=np.float64)):
         # one name for lines that nearly coincide: `draw_spectrum_ratios` tells them apart
         label = None if place else f"after training, {_name_levels(after)}"
@@ -93,14 +93,14 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
 
 def _name_levels(spectra: pd.DataFrame) -> str:
     levels = spectra.index.get_level_values("mtd").to_numpy(dtype=np.float64)
-    ends = [format_mtd(each) for each in (levels.min(), levels.max())]
+    ends = [format_mtd(mtd) for mtd in (levels.min(), levels.max())]
     return f"MTD {ends[0]}" if len(levels) == 1 else f"MTD {ends[0]} to {ends[1]}"
 
 
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     """Mean and standard deviation by dimension, a line and a band for each angle.
 
-    Of `compute_spherical_cap`. Crosses: the simulation; dashes: mixed negatives.
+    The table is `compute_spherical_cap`. Crosses are the simulation, dashes mixed negatives.
     """
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
         colour, marker = look_of(at)

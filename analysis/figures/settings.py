@@ -34,7 +34,7 @@ def varied_components(cells: pd.DataFrame) -> list[str]:
 
 
 def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
-    """The one component that varies as a second axis above; call it once limits are known.
+    """Draw the only component that varies as a second axis above, once the limits are known.
 
     `cells` has mtd and the components, a row per configuration; nothing is drawn for several.
     """
@@ -141,7 +141,7 @@ def draw_parallel(
 
 
 def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
-    """Heights of the values, 0 to 1, and at which height a text stands.
+    """The heights of the values, 0 to 1, and the heights at which texts stand.
 
     Few values are evenly spaced; many numbers are on a linear or logarithmic scale.
     """

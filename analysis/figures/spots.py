@@ -29,7 +29,7 @@ class Spots(Artist):
         self.set_in_layout(False)
 
     def draw(self, renderer: Any) -> None:
-        """Nothing: `spots_markup` writes them."""
+        """Draw nothing: `spots_markup` writes the spots."""
 
 
 def add_spots(
@@ -43,7 +43,7 @@ def add_spots(
     """Make places state their value; more than 400 are left without, so that a page stays small.
 
     Args:
-        x, y: the places, (n,), by default in the units of the axes.
+        x, y: the places (n,), by default in the units of the axes.
         labels: text, and trial: a number or href: an address; seed where it is of one; a row per
             place.
     """

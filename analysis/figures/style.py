@@ -138,7 +138,7 @@ def _labelled(ax: Axes) -> list[Artist]:
 
 
 def _count_columns(labels: Sequence[str], ax: Axes) -> int:
-    """As many columns as the axes and their labels are wide; a column has its longest label."""
+    """How many columns of a legend fit side by side; a column is as wide as its longest label."""
     for columns in range(len(labels), 1, -1):
         # as matplotlib fills them: the first columns have one more label
         parts = np.array_split([len(label) for label in labels], columns)
@@ -149,7 +149,7 @@ def _count_columns(labels: Sequence[str], ax: Axes) -> int:
 
 
 def axes_width(ax: Axes) -> float:
-    """About the width of the axes in points, in a grid of equal axes with labels at the left."""
+    """About the width in points of the axes in a grid of equal axes with labels at the left."""
     spec = ax.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec is not None else 1
     return float(figure_of(ax).get_size_inches()[0] * 72 / columns - _LABELS)
@@ -175,7 +175,7 @@ def printable(name: str) -> str:
 
 MTD_LABEL = "maximum traceable distance, MTD (steps)"
 LEAST_SPAN = 1.0
-"""Points of score that an axis shows at least: ± 0.5."""
+"""The smallest range of an axis of scores, in points."""
 
 _TICK_LETTER = 6.0
 _GAP = 1.5
@@ -256,7 +256,7 @@ def add_top_axis(ax: Axes, places: Sequence[float], texts: Sequence[str], name: 
 
 
 def _reaches(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[tuple[float, float]]:
-    """From where to where each text reaches, in points from the left of the axes."""
+    """The left and right end of each text, in points from the left of the axes."""
     points = np.column_stack(
         [np.asarray(places, dtype=float), np.full(len(places), ax.get_ylim()[0])]
     )
@@ -271,7 +271,7 @@ COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.75, 256)), name
 
 
 def mtd_norm(levels: ArrayLike) -> Normalize:
-    """From MTD to the logarithmic colour scale; a single level lies in the middle."""
+    """The logarithmic colour scale of MTD; a single level lies in its middle."""
     low, high = float(np.min(levels)), float(np.max(levels))
     return LogNorm(low / 2, high * 2) if low == high else LogNorm(low, high)
 
@@ -284,7 +284,7 @@ class LevelLooks:
     """
 
     def __init__(self, levels: ArrayLike) -> None:
-        """Levels: all that the figure shows, in any order, (n,), n at least 1."""
+        """`levels` (n,): all levels that the figure shows, at least one, in any order."""
         self._levels = np.unique(np.asarray(levels, dtype=np.float64).round(MTD_DECIMALS))
         self._norm = mtd_norm(self._levels)
         self.few = len(self._levels) <= MOST_LOOKS
@@ -319,7 +319,7 @@ class LevelLooks:
 
 
 _LABEL_HEIGHT = 1.3 * LEGEND_SIZE
-"""From the middle of a line's name to that of the next, in points."""
+"""The least distance between the names of two lines, middle to middle, in points (1/72 inch)."""
 
 
 def name_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]]) -> None:

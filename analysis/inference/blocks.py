@@ -40,11 +40,11 @@ from analysis.measures import Floats
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6
 _KNOWN = 1e9
-"""Degrees of freedom of a known standard error."""
+"""The degrees of freedom of a known standard error."""
 _DEGREE = 2
 _DRAWN_VALUES, _DRAWS = 2_000_000, (200, 5_000)
 _VALUES_AT_ONCE = 250_000
-"""Cells of simulated tables that are fitted at once: 2 MB, which fit into a processor's cache."""
+"""How many cells of simulated tables are fitted at once: 2 MB fit into a processor's cache."""
 
 
 def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -70,8 +70,8 @@ def connected_table(scores: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_
 
 def parts_of(present: NDArray[np.bool_]) -> NDArray[np.int32]:
     """The number of the connected component of each row of a table, from 0."""
-    found = scipy.sparse.csgraph.connected_components(present @ present.T, directed=False)
-    return np.asarray(found[1])
+    _, part = scipy.sparse.csgraph.connected_components(present @ present.T, directed=False)
+    return np.asarray(part)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Fit:
     items: Floats | None = None
 
     def part(self, chosen: slice | NDArray[np.bool_] | None) -> "Fit":
-        """Some of the tables; None: a single one as the only one of a batch."""
+        """The fit of some of the tables; with None, of a single table as a batch of one."""
         parts = (getattr(self, name)[chosen] for name in _OF_TABLES)
         return replace(Fit(*parts), items=self.items)
 
@@ -106,7 +106,7 @@ _OF_TABLES = ("effects", "variances", "typical", "curves", "rest", "residuals")
 
 
 def join_fits(parts: Sequence[Fit]) -> Fit:
-    """Fits of tables one after another."""
+    """The fits of several batches of tables as one batch."""
     return Fit(*(np.concatenate([getattr(part, name) for part in parts]) for name in _OF_TABLES))
 
 
@@ -177,7 +177,7 @@ class Blocks:
         )
 
     def _centre(self, values: Floats) -> Floats:
-        """Values (..., L) or (..., S, L) less the mean of each seed's runs, 0 elsewhere."""
+        """Values (..., L) or (..., S, L) less the mean of each seed's runs; 0 without a run."""
         masked = values * self._weight
         mean = masked.sum(axis=-1, keepdims=True) / self._per_seed[:, None]
         return np.asarray((masked - mean) * self._weight)
@@ -260,7 +260,7 @@ class Blocks:
         return Comparison.of(estimate, variances, contrasts.item_variance(fit), self.freedom)
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
-        """Variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
+        """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
         products = fit.curves[..., None, :, :] @ contrasts.curves
         curves = np.trace(products, axis1=-2, axis2=-1)
         # the variance of a quadratic form of a Wishart matrix
@@ -273,7 +273,10 @@ class Blocks:
         return total, _freedom(total, spread)
 
     def _of_own_values(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
-        """Variance of each contrast's own values by seed, as `_by_seed`; S - 1 in a full table."""
+        """The variance of each contrast's values by seed and its degrees of freedom, (..., K) each.
+
+        A full table has S - 1 degrees of freedom.
+        """
         weights = contrasts.runs
         total = np.zeros((*fit.effects.shape[:-1], len(weights)))
         for seed in range(weights.shape[1]):
@@ -292,7 +295,7 @@ class Blocks:
 def polynomials(places: Floats, points: Floats | None = None) -> Floats:
     """Polynomials of degree 1 and 2 that are orthonormal over the levels' places, (D, L).
 
-    At those places, or at other points (L',): (D, L').
+    They are evaluated at those places, or at other points (L',), as (D, L').
     """
     degree = min(_DEGREE, len(places) - 1)
 
@@ -364,7 +367,7 @@ class KnownErrors:
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:
-    """The numbers of simulated tables that are fitted at once; they sum to `draws`."""
+    """How many simulated tables are fitted at once, piece by piece; the numbers sum to `draws`."""
     size = max(_VALUES_AT_ONCE // cells, 1)
     return [min(size, draws - first) for first in range(0, draws, size)]
 
@@ -398,11 +401,11 @@ class Comparison:
         items: Floats | float,
         freedom: float,
     ) -> "Comparison":
-        """From variances with their degrees of freedom; that of the items has no error."""
-        found = np.maximum([variance for variance, _ in variances], _LEAST_VARIANCE)
-        freedoms = np.array([each for _, each in variances])
-        total = found + items
-        return cls(estimate, np.sqrt(total), freedoms * (total / found) ** 2, freedom)
+        """A comparison from variances and their degrees of freedom; the items' has no error."""
+        estimated = np.maximum([variance for variance, _ in variances], _LEAST_VARIANCE)
+        freedoms = np.array([degrees for _, degrees in variances])
+        total = estimated + items
+        return cls(estimate, np.sqrt(total), freedoms * (total / estimated) ** 2, freedom)
 
     def scores(self) -> Floats:
         """z score of each contrast, (..., K): with the standard error that puts it nearest to 0.
@@ -420,9 +423,9 @@ class Comparison:
     def pointwise(self, level: float) -> Floats:
         """Half width of each contrast's t interval at a confidence level, (..., K).
 
-        From the mean of the variance by level and of the one by seed, degrees of freedom after
-        Satterthwaite: the coverage is `level` on average over contrasts, not for each contrast
-        where variances differ much.
+        It is computed from the mean of the variance by level and the one by seed, with degrees of
+        freedom after Satterthwaite: the coverage is `level` on average over contrasts, not for each
+        contrast where variances differ much.
         """
         first, last = self.errors[0] ** 2, self.errors[-1] ** 2
         # both come from the same residuals, so that their errors add up

@@ -21,9 +21,9 @@ _MIN_CONFIGURATIONS = 3
 def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     """Which components a design of C configurations confounds with MTD, as text; empty if none.
 
-    These have an eta and a K/N, (C,) each. A design confounds MTD with a component if only that
-    component varies, if the logarithms of both have a correlation above 0.95, or if the component
-    is constant over the third of configurations with the highest (or the lowest) MTD.
+    Each configuration has an eta and a K/N, (C,) each. A design confounds MTD with a component if
+    only that component varies, if the logarithms of both have a correlation above 0.95, or if the
+    component is constant over the third of configurations with the highest (or the lowest) MTD.
     Configurations without a queue are left out; a design with one MTD gives an empty text.
     """
     trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
@@ -35,8 +35,8 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     if len(varied) == 1:
         name = next(iter(varied))
         return f"Only {name} varies, so its effect and that of MTD cannot be separated."
-    found = _correlated(varied, trace + queue) or _constant_end(varied, trace + queue)
-    return f"The design confounds MTD with {found}." if found else ""
+    confounded = _correlated(varied, trace + queue) or _constant_end(varied, trace + queue)
+    return f"The design confounds MTD with {confounded}." if confounded else ""
 
 
 def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
@@ -46,13 +46,13 @@ def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
             name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
             for name, values in varied.items()
         }
-    name = max(sizes, key=lambda each: sizes[each])
+    name = max(sizes, key=lambda component: sizes[component])
     text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
     return text if sizes[name] > MAX_CORRELATION else ""
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:
-    """A component that is constant over the highest or lowest MTDs, if there is one."""
+    """The component that is constant over the highest or lowest MTDs, as text; else empty."""
     order = np.argsort(mtd, kind="stable")
     least = max(_MIN_CONFIGURATIONS, int(np.ceil(MAX_CONSTANT_SHARE * len(mtd))))
     for end, (name, values) in product((order[-least:], order[:least]), varied.items()):

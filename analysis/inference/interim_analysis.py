@@ -1,4 +1,4 @@
-"""Interim looks at the verdict of a study that adds seeds until the verdict is decided.
+"""Looks at the verdict of a study that adds seeds until the verdict is decided.
 
 Their nominal significance levels are those of a test that is repeated while data accumulate. Alpha
 spending (Lan and DeMets, Biometrika 1983): a function of the information fraction t in (0, 1]
@@ -143,7 +143,7 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
 
 
 SPENDING: Spending = "linear"
-"""Alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
+"""The alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
@@ -195,19 +195,19 @@ def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: fl
 
 
 def over_looks_of(study: StudyFrames) -> OverLooks | None:
-    """What holds over all looks of a study; None for one whose verdict is computed once."""
+    """The confidence and p value over all looks of a study; None for a verdict computed once."""
     planned = list(study.plans[-1].values["looks"]) if study.plans else []
     taken = len(study.looks)
     if len(planned) < 2 or taken > len(planned):
         return None
-    found = OverLooks(len(planned), taken, 1 - study.alpha, math.nan, is_early=False)
+    over_looks = OverLooks(len(planned), taken, 1 - study.alpha, math.nan, is_early=False)
     if not taken:
-        return found
+        return over_looks
     last = study.looks.iloc[-1]
     is_early = last["decision"] == "decided" and taken < len(planned)
     p_value = float(last["p_value"])
     over = find_p_over_looks(p_value, planned, taken, study.alpha) if p_value > 0 else math.nan
-    return replace(found, p_value=over, is_early=is_early)
+    return replace(over_looks, p_value=over, is_early=is_early)
 
 
 def judge_look(
@@ -285,7 +285,7 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
 
 
 def describe_recorded(trials: int) -> str:
-    """When a verdict's specification was recorded. trials  how many had started by then."""
+    """When a verdict's specification was recorded, as text; `trials` had started by then."""
     if not trials:
         return "before trial 1"
     return f"after {trials:,} trial{'s' if trials > 1 else ''} had started"

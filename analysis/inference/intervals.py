@@ -40,7 +40,7 @@ class Estimate:
 
     @classmethod
     def around(cls, mean: float, width: float) -> "Estimate":
-        """An interval of this half width."""
+        """The estimate with an interval of this half width around the mean."""
         return cls(mean, mean - width, mean + width)
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from analysis.measures import Floats
 
 _VERSION = 4
-"""Part of every key; goes up when what is simulated, or how, changes."""
+"""A part of every key; it is raised when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """What can be made again is kept here: MTDLAB_CACHE, or the user's cache folder."""
+    """The folder of files that can be made again: MTDLAB_CACHE, or the user's cache folder."""
     if configured := os.environ.get("MTDLAB_CACHE"):
         return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
@@ -63,7 +63,7 @@ def _read(path: Path) -> Floats | None:
 
 
 def _write(path: Path, table: Floats) -> None:
-    """Write a file of a table; without one where the folder cannot be written."""
+    """Write an array to its file; where the folder cannot be written, there is no file."""
     buffer = io.BytesIO()
     np.save(buffer, table)
     values = buffer.getvalue()

@@ -34,7 +34,7 @@ def null_means(errors: Floats) -> Null:
 
 @dataclass(frozen=True)
 class MeansVerdict:
-    """The verdict on level means, and whether the levels differ at all.
+    """The verdict on level means, and the test of whether the levels differ at all.
 
     Attributes:
         p_equal: of the test that all means are equal (Cochran 1954).
@@ -51,7 +51,7 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
     """The shape of three or more means by the rules for runs (`analysis.inference.verdict`)."""
     distance, means, errors = data.distance, data.means, data.errors
     tests = ShapeTests(null_means(errors), distance)
-    found = Verdict(
+    verdict = Verdict(
         "inconclusive",
         levels=len(means),
         levels_run=len(means),
@@ -59,10 +59,10 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
         last=float(distance[-1]),
         known_errors=True,
     )
-    found = judge(found, tests, tests.fit(means))
+    verdict = judge(verdict, tests, tests.fit(means))
     without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
     return MeansVerdict(
-        replace(found, sentence=write_sentence(found)),
+        replace(verdict, sentence=write_sentence(verdict)),
         equality_p(means, errors),
         float(distance[int(np.argmax(without))]),
         max(without),
@@ -70,7 +70,7 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
 
 
 def equality_p(means: Floats, errors: Floats) -> float:
-    """p value of the test that all means are equal: chi-square with L - 1 degrees of freedom."""
+    """The p value of the test that all means are equal (chi-square, L - 1 degrees of freedom)."""
     weights = 1 / errors**2
     distance = means - np.average(means, weights=weights)
     return float(special.chdtrc(len(means) - 1, weights @ distance**2))

@@ -29,7 +29,7 @@ from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.measures import Floats
 
 MOST_LEVELS = 30
-"""More distinct levels, as random samplers produce, are merged with their neighbours."""
+"""The most levels that are compared; more, as random samplers produce, are merged."""
 
 
 def complete_block(table: pd.DataFrame) -> pd.DataFrame:
@@ -78,17 +78,17 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
     """
     per_seed = runs.groupby("seed")["score"].mean()
     values, amount = per_seed.to_numpy(dtype=np.float64), len(runs)
-    found = _seed_influences(runs, per_seed.index, items)
-    if found is None:
+    seed_influences = _seed_influences(runs, per_seed.index, items)
+    if seed_influences is None:
         return Mean(amount, len(values), 0, estimate(values))
-    covered = found.shape[1]
-    return Mean(amount, len(values), covered, estimate_over_items(values, found))
+    covered = seed_influences.shape[1]
+    return Mean(amount, len(values), covered, estimate_over_items(values, seed_influences))
 
 
 def summarise_scores(
     runs: pd.DataFrame, *, by: Sequence[str], items: ItemScores | None
 ) -> pd.DataFrame:
-    """`summarise` of the score, with the intervals of `estimate_mean`.
+    """Summarise the score by group (`summarise`), with the intervals of `estimate_mean`.
 
     A row of `runs` has number, seed, score and the columns of `by`. After the columns of
     `summarise` comes items: how many evaluation items the interval covers; 0: seeds alone.
@@ -124,8 +124,8 @@ def estimate_difference(
 
     Args:
         first, second: seed, number and score; the runs of a seed are averaged.
-        items: of both: where they are of the same evaluation data and all runs have them, the
-            interval covers their sampling too.
+        items: the items of both; where they are of the same evaluation data and all runs have them,
+            the interval covers their sampling too.
     """
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
@@ -133,10 +133,10 @@ def estimate_difference(
         return Difference(0, UNKNOWN)
     scores = values.to_numpy(dtype=np.float64)
     sides = [
-        _seed_influences(runs, values.index, each)
-        for runs, each in zip((first, second), items, strict=True)
+        _seed_influences(runs, values.index, side_items)
+        for runs, side_items in zip((first, second), items, strict=True)
     ]
-    same = len({each.digest for each in items if each is not None}) == 1
+    same = len({side_items.digest for side_items in items if side_items is not None}) == 1
     if same and sides[0] is not None and sides[1] is not None:
         return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1]))
     return Difference(len(values), estimate(scores))
@@ -147,18 +147,18 @@ def _seed_influences(
 ) -> Floats | None:
     """Mean influence of each item on the runs of each seed, (S, P); None where not known."""
     runs = runs[runs["seed"].isin(seeds)]
-    if (found := _run_influences(runs, items)) is None:
+    if (by_run := _run_influences(runs, items)) is None:
         return None
     share = (runs["seed"].to_numpy() == seeds.to_numpy()[:, None]).astype(np.float64)
-    return np.asarray(share @ found / share.sum(axis=1, keepdims=True))
+    return np.asarray(share @ by_run / share.sum(axis=1, keepdims=True))
 
 
 def _run_influences(runs: pd.DataFrame, items: ItemScores | None) -> Floats | None:
     """Influence of each item on each run, (N, P); None where a run has no items, or no scatter."""
     if items is None or not runs["number"].isin(items.numbers).all():
         return None
-    found = influences(items.of(runs["number"].tolist()))
-    return found if np.isfinite(found).all() else None
+    by_run = influences(items.of(runs["number"].tolist()))
+    return by_run if np.isfinite(by_run).all() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class LevelScores:
             where they are not counted.
         items: how many are counted.
         runs: the completed runs with an MTD, also those that are not in the table.
-        left_out: the levels beyond the run, which have no runs here.
+        left_out: the levels beyond the run, whose runs are not among `runs`.
     """
 
     table: pd.DataFrame
@@ -190,7 +190,7 @@ class LevelScores:
 
     @property
     def comparable(self) -> bool:
-        """Whether there are two seeds and two levels."""
+        """Whether there are at least two seeds and two levels."""
         return min(self.table.shape) >= 2
 
     @cached_property
@@ -272,16 +272,16 @@ def cell_covariance(
         table: (S, C) by seed and that column, NaN where there is no run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
-    if min(table.shape) < 2 or (found := _run_influences(runs, items)) is None:
+    if min(table.shape) < 2 or (by_run := _run_influences(runs, items)) is None:
         return None
     weight = 1 / runs.groupby(["seed", column])["number"].transform("size")
     if "weight" in runs:
         weight = runs["weight"]
-    found = found * weight.to_numpy()[:, None]
-    values = np.zeros((*table.shape, found.shape[1]))
+    by_run = by_run * weight.to_numpy()[:, None]
+    values = np.zeros((*table.shape, by_run.shape[1]))
     rows, columns = pd.Index(runs["seed"]), pd.Index(runs[column])
     places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
-    np.add.at(values, places, found)
+    np.add.at(values, places, by_run)
     return Blocks(table.notna().to_numpy()).item_covariance(np.moveaxis(values, -1, 0))
 
 
@@ -359,8 +359,10 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
 
 
 def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
-    """Knots at evenly spaced quantiles of the distinct places: at least 2, at most `most`, and
-    fewer than there are places."""
+    """Knots at evenly spaced quantiles of the distinct places.
+
+    There are at least 2, at most `most`, and fewer than there are places.
+    """
     distinct = np.unique(places)
     count = min(most, max(2, len(distinct) - 1))
     return np.quantile(distinct, np.linspace(0, 1, count))

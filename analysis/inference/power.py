@@ -29,7 +29,7 @@ from analysis.measures import Floats
 OTHER_LEVELS = (5, 9)
 POWER, MOST_SEEDS = 0.8, 512
 ANY_SEEDS = 10**8
-"""So many that the seeds' errors do not count beside those of the items."""
+"""A number of seeds whose errors are negligible beside those of the items."""
 _TRIED: tuple[int, ...] = (
     *range(2, 21),
     *(int(20 * 1.05**step) for step in range(2, 67)),
@@ -41,13 +41,13 @@ _SIMULATED: tuple[int, ...] = (*range(2, 11), 13, 16, 20, 25, 32, 40)
 or smaller in proportion, since critical values take long: the last one for all above it (a t
 quantile with 39 degrees of freedom is 3 % above a normal one)."""
 _FIRST = 16
-"""That with which a search begins."""
+"""The number of seeds with which a search begins."""
 _DRAWS = 1_000
 _FURTHEST = 64.0
 """The largest factor of an effect that is tried."""
 
 Find = Callable[[ShapeTests, Fit, float], NDArray[np.bool_]]
-"""Whether each of B studies finds what it looks for, from tests, fit and alpha."""
+"""A test of B simulated studies: whether each finds an effect, from tests, fit and alpha."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ class _Studies:
     def find(self, find: Find, effects: Floats, alphas: Sequence[float]) -> float:
         """The share of studies that find something at one of the looks, with effects (L,)."""
         shifted = effects @ self._centre
-        found = [
+        significant = [
             find(tests, replace(fit, effects=fit.effects + shifted), alpha)
             for (tests, fit), alpha in zip(self._looks, alphas, strict=True)
         ]
-        return float(np.any(found, axis=0).mean())
+        return float(np.any(significant, axis=0).mean())
 
     def flat_margin(self, alpha: float) -> float:
         """The margin in points within which 80 % of the studies are flat at the last look."""
@@ -197,17 +197,17 @@ def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: f
     designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
     needs: list[Need] = []
     first = _FIRST
-    for each in designs:
-        if needs and len(each) == len(distance):
+    for design in designs:
+        if needs and len(design) == len(distance):
             continue
-        studies, peak, slope = _Design(each, scatter, alpha), None, None
-        if len(each) > 2:
-            peak = studies.need(lambda _: _find_peak, peak_effects(each, effect), first)
+        studies, peak, slope = _Design(design, scatter, alpha), None, None
+        if len(design) > 2:
+            peak = studies.need(lambda _: _find_peak, peak_effects(design, effect), first)
             # one answer is a good beginning for the search of the next
             first = peak.seeds or first
         if not needs:
-            slope = studies.need(lambda _: _find_slope, slope_effects(each, effect), first)
-        needs.append(Need(len(each), peak, slope))
+            slope = studies.need(lambda _: _find_slope, slope_effects(design, effect), first)
+        needs.append(Need(len(design), peak, slope))
     return needs
 
 
@@ -256,7 +256,7 @@ class _Design:
 
 def _stand_in(seeds: int) -> int:
     """The number of seeds that is simulated in place of this one."""
-    return int(max(each for each in _SIMULATED if each <= seeds))
+    return int(max(simulated for simulated in _SIMULATED if simulated <= seeds))
 
 
 def _smallest_factor(is_enough: Callable[[float], bool]) -> float | None:

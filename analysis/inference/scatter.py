@@ -1,6 +1,6 @@
 """How seeds and evaluation items make differences between levels of MTD scatter.
 
-What power is computed from: the covariance between levels of a seed's errors, and that of the
+Power is computed from two covariances: that of a seed's errors between levels, and that of the
 levels' effects due to the evaluation items, which all seeds share. Both are taken from runs of the
 study where there are any, and are assumed otherwise. Letters: L levels, D polynomials in log MTD.
 """
@@ -27,7 +27,8 @@ would have, where no items were recorded; of P pairs it is the root of P times s
 square over pairs of levels. On the built-in data, three studies of 3, 6 and 7 levels have 26, 16
 and 21."""
 ASSUMED_CURVES_OF_ITEMS = (0.65, 0.15)
-"""The shares as of `ASSUMED_CURVES`: two of these studies have 0.74 and 0.11, 0.57 and 0.13."""
+"""The same shares of the variance due to the items; two of these studies have 0.74 and 0.11, 0.57
+and 0.13."""
 _LEAST_VARIANCE = 1e-12
 
 
@@ -35,19 +36,19 @@ class Covariance(Protocol):
     """A covariance between levels of MTD that is known at any levels."""
 
     def at(self, distance: Floats) -> Floats:
-        """(L, L) in points squared; `distance` (L,) in steps."""
+        """The covariance (L, L) in points squared at the levels `distance` (L,), in steps."""
         ...
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Slope and curvature over log MTD, and what is independent from level to level.
+    """A covariance of a slope and a curvature over log MTD, and of errors independent by level.
 
     Attributes:
         places: log MTD of the levels of a design, (L,).
         curves: covariance of the coefficients of their orthonormal polynomials, (D, D).
-        rest: variance of what is independent.
-        factors: (L,) by which a level's standard deviation is larger than of these.
+        rest: variance of the independent errors.
+        factors: (L,) by which a level's standard deviation is larger than these imply.
     """
 
     places: Floats
@@ -56,7 +57,7 @@ class Curves:
     factors: Floats
 
     def at(self, distance: Floats) -> Floats:
-        """At other levels too; outside of those of the design as at the nearest one."""
+        """The covariance at any levels; outside of the design's it is that of the nearest level."""
         points = np.clip(np.log(distance), self.places[0], self.places[-1])
         basis = polynomials(self.places, points)
         factors = np.interp(points, self.places, self.factors)
@@ -64,14 +65,14 @@ class Curves:
         return np.asarray(covariance * np.outer(factors, factors), dtype=np.float64)
 
     def scaled(self, variance: float) -> "Curves":
-        """The same with this `difference_variance` at the levels of the design."""
+        """These curves, scaled to this `difference_variance` at the levels of the design."""
         share = variance / max(difference_variance(self.at(np.exp(self.places))), _LEAST_VARIANCE)
         return replace(self, factors=np.sqrt(share) * self.factors)
 
 
 @dataclass(frozen=True)
 class Interpolated:
-    """A covariance that was found at some levels, (L, L), linear in log MTD between them."""
+    """A covariance (L, L) estimated at some levels and interpolated linearly in log MTD."""
 
     distance: Floats
     covariance: Floats
@@ -84,11 +85,11 @@ class Interpolated:
 
 @dataclass(frozen=True)
 class Scatter:
-    """What makes scores scatter.
+    """The two sources of variation of scores: errors of runs, and evaluation items.
 
     Attributes:
-        errors: of the runs of one seed, without what they have in common.
-        items: of the levels' effects due to the evaluation items; None: they are not counted.
+        errors: covariance of the errors of one seed's runs, without what they have in common.
+        items: covariance of the levels' effects due to the evaluation items; None: not counted.
         count: how many items these are; 0 where they are not counted.
     """
 
@@ -135,5 +136,5 @@ def estimate_errors(levels: LevelScores) -> Curves:
     centred = covariance - covariance.mean(axis=0) - covariance.mean(axis=1)[:, None]
     expected = np.diag(centred + covariance.mean()) * len(places) / (len(places) - 1)
     factors = np.sqrt(fit.variances / np.maximum(expected, _LEAST_VARIANCE))
-    found = replace(alike, factors=factors)
-    return found.scaled(float(fit.variances @ blocks.level_freedom / blocks.freedom))
+    by_level = replace(alike, factors=factors)
+    return by_level.scaled(float(fit.variances @ blocks.level_freedom / blocks.freedom))

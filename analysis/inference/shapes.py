@@ -29,7 +29,7 @@ from analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 LEAST_FLAT = 3
-"""Seeds and levels without which a score is not called flat."""
+"""The fewest seeds and levels with which a score is called flat."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _differences(levels: int, reference: int, *, inner: bool = False) -> Floats:
 
 def _pairs(levels: int) -> Floats:
     """Contrasts (L (L - 1) / 2, L): every level less each that comes before it."""
-    return np.vstack([_differences(levels, each)[each:] for each in range(levels - 1)])
+    return np.vstack([_differences(levels, first)[first:] for first in range(levels - 1)])
 
 
 class ShapeTests:
@@ -148,7 +148,7 @@ class ShapeTests:
         return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
 
     def test_peak(self, fit: Fit) -> tuple[Floats, NDArray[np.intp]]:
-        """p value of the two-line test over inner levels and its level; NaN, 0 below 3 levels."""
+        """The p value of the two-line test and its inner level; NaN, 0 with fewer than 3 levels."""
         if self.levels < 3:
             tables = fit.effects.shape[:-1]
             return np.full(tables, np.nan), np.zeros(tables, dtype=np.intp)
@@ -156,7 +156,7 @@ class ShapeTests:
         return self.lines.p_value(smaller.max(axis=-1)), smaller.argmax(axis=-1) + 1
 
     def test_trend(self, fit: Fit) -> tuple[Floats, Floats]:
-        """p value of a trend, and the slope over all levels, (B,) each.
+        """The p value of a trend, and the slope over all levels, (B,) each.
 
         The larger of two two-sided p values: of the slope and of the last level less the first one,
         1 where their signs differ. Both must be significant, as the slope over unevenly spaced
@@ -177,7 +177,7 @@ class ShapeTests:
         probability at least 1 - alpha.
         """
         critical = self._against_each.critical(alpha)
-        largest = [each.max(axis=-1) for each in self._against_each.scores(fit)]
+        largest = [scores.max(axis=-1) for scores in self._against_each.scores(fit)]
         return np.stack(largest, axis=-1) <= critical
 
     def are_flat(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
@@ -195,8 +195,8 @@ class ShapeTests:
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
         """Whether every inner level is significantly less than the margin above one of the ends.
 
-        (B,). One of two bounds suffices for a level, so each is at alpha / 2; as all levels must be
-        significant, no correction for their number is needed.
+        The result is (B,). One of two bounds suffices for a level, so each is at alpha / 2; as all
+        levels must be significant, no correction for their number is needed.
         """
         if self.levels < 3:
             return np.zeros(fit.effects.shape[:-1], dtype=np.bool_)
@@ -262,7 +262,7 @@ class ShapeTests:
         return self._single([_pairs(self.levels)])
 
     def _single(self, groups: Sequence[Floats]) -> Families:
-        """A separate family for each contrast, hence without correction for their number."""
+        """A separate family for each contrast, so that there is no correction for their number."""
         return Families(self.null, [row[None] for rows in groups for row in rows])
 
 
@@ -322,13 +322,13 @@ def compare_columns(
     `items` are as for `shape_tests`.
     """
     count = scores.shape[1]
-    found, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
+    differences, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
     seeds, columns = connected_table(scores)
     if not columns.any() or not columns[reference]:
-        return Contest(found, best)
+        return Contest(differences, best)
     table = scores[np.ix_(seeds, columns)]
     tests = shape_tests(table, items=None if items is None else items[np.ix_(columns, columns)])
     fit = tests.fit(table)
-    found[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
+    differences[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
     best[columns] = tests.find_optimal(fit, alpha)
-    return Contest(found, best)
+    return Contest(differences, best)

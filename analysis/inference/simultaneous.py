@@ -58,7 +58,7 @@ class Null:
 def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
 
-    Fewer for large designs, at least 1,000. The random seed is fixed.
+    Large designs have fewer, at least 1,000. The random seed is fixed.
 
     Args:
         own: contrasts (K, L) of levels without an order, in which seeds have differences of their
@@ -78,13 +78,13 @@ def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
     shape = blocks.present.shape
     draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
     # generators of their own, so that the numbers do not depend on the pieces
-    of_noise, of_seeds, of_halves = (np.random.default_rng([_SEED, each]) for each in range(3))
+    of_noise, of_seeds, of_halves = (np.random.default_rng([_SEED, stream]) for stream in range(3))
     fits: list[list[Fit]] = []
     for count in pieces_of(draws, shape[0] * shape[1]):
         noise = of_noise.standard_normal((count, *shape))
         weights = _halves(of_halves, count, shape[1])[:, None] if basis is None else basis
         own = of_seeds.standard_normal((count, shape[0], weights.shape[-2]))
-        fits.append([blocks.fit(each) for each in _draw(blocks.places, noise, own, weights)])
+        fits.append([blocks.fit(errors) for errors in _draw(blocks.places, noise, own, weights)])
     return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
 
 
@@ -97,7 +97,8 @@ def _halves(rng: np.random.Generator, tables: int, levels: int) -> Floats:
 def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) -> list[Floats]:
     """Errors (B, S, L) of each model, of seeds that deviate by `own` (B, S, D).
 
-    In contrasts `weights`, (D, L) or (B, D, L); where levels have an order, in slopes.
+    They deviate in the contrasts `weights`, (D, L) or (B, D, L); where levels have an order, in
+    slopes.
     """
     if places is None:
         differences = own @ weights
@@ -129,7 +130,7 @@ def compare_own(
 
 
 def null_for(null: Null, scores: Floats, items: Floats | None) -> Null:
-    """`null` with the effect of the items on a table (S, L); the same where none is counted."""
+    """The null distribution with the items' effect on a table (S, L); unchanged without items."""
     if items is None:
         return null
     # the items' share of the variance, above 0 also where runs do not scatter
@@ -151,14 +152,14 @@ def _add_items(null: Null, items: Floats) -> tuple[Fit, ...]:
     values, vectors = np.linalg.eigh(items)
     factor = vectors * np.sqrt(np.maximum(values, 0))
     rng = np.random.default_rng(_SEED + 1)
-    found = []
+    with_items = []
     for fit in null.fits:
         # the same share of the variance under each model
         scale = float(fit.typical.mean())
         drawn = rng.standard_normal(fit.effects.shape) @ factor.T
         effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
-        found.append(replace(fit, effects=effects, items=scale * items))
-    return tuple(found)
+        with_items.append(replace(fit, effects=effects, items=scale * items))
+    return tuple(with_items)
 
 
 class Families:
@@ -209,7 +210,7 @@ class Families:
         """Probability of a largest score of at least `scores`; the maximum over families."""
         table = self._table
         draws = int(table.shape[1])
-        below = np.min([np.searchsorted(each, scores) for each in table], axis=0)
+        below = np.min([np.searchsorted(simulated, scores) for simulated in table], axis=0)
         above = draws - below + 1
         return np.asarray(np.minimum((above + _Z99 * np.sqrt(above)) / draws, 1.0))
 
@@ -231,5 +232,5 @@ class Families:
             starts = range(0, min(len(fit.effects), draws), size)
             pieces = (fit.part(slice(start, start + size)) for start in starts)
             parts = [[scores.max(axis=-1) for scores in self.scores(piece)] for piece in pieces]
-            largest.extend(np.sort(np.concatenate(each)) for each in zip(*parts, strict=True))
+            largest.extend(np.sort(np.concatenate(model)) for model in zip(*parts, strict=True))
         return np.array(largest)

@@ -36,8 +36,8 @@ class OverLooks:
     """What holds over all looks of a study that could have ended at each of them.
 
     Attributes:
-        planned: looks; taken: those of them that were taken.
-        confidence: that tests and intervals of all looks hold together.
+        planned, taken: how many looks were planned, and how many of them were taken.
+        confidence: the confidence with which tests and intervals of all looks hold together.
         p_value: of the verdict, by stage-wise ordering; NaN where nothing was tested.
         is_early: whether the verdict ended the study before its last look.
     """
@@ -104,7 +104,7 @@ class Verdict:
 
     @property
     def confidence(self) -> float:
-        """That tests and intervals hold: over all looks, where there are several."""
+        """The confidence of tests and intervals; over all looks, where there are several."""
         return self.over_looks.confidence if self.over_looks else self.level
 
     @property
@@ -114,7 +114,7 @@ class Verdict:
 
     @property
     def good_ends(self) -> tuple[float, ...]:
-        """The first and the last level, where they may be the best."""
+        """Those of the first and the last level that may be the best."""
         return tuple(end for end in (self.first, self.last) if end in self.optimal_range)
 
 
@@ -158,13 +158,13 @@ def judge_levels(
     margin: float = MARGIN,
     over_looks: OverLooks | None = None,
 ) -> Verdict:
-    """`compute_verdict` of scores that were tabulated before, at a look of a study or once."""
+    """The verdict (`compute_verdict`) on tabulated scores, at a look of a study or once."""
     if not 0.5 <= level < 1:
         raise ValueError(f"level is {level:g}; a verdict needs at least 0.5, and less than 1")
     if not margin > 0:
         raise ValueError(f"margin is {margin:g}; it must be above 0 points")
     scores, distance = levels.scores, levels.distance
-    found = Verdict(
+    verdict = Verdict(
         "inconclusive",
         seeds=len(scores) if scores.size else 0,
         levels=len(distance),
@@ -175,22 +175,22 @@ def judge_levels(
         over_looks=over_looks,
     )
     if scores.size:
-        found = replace(found, first=float(distance[0]), last=float(distance[-1]))
+        verdict = replace(verdict, first=float(distance[0]), last=float(distance[-1]))
     if levels.comparable:
-        blank, found = found, judge(found, levels.tests, levels.fit)
+        blank, verdict = verdict, judge(verdict, levels.tests, levels.fit)
         if levels.items:
             these = levels.without_items()
             of_these = judge(blank, these.tests, these.fit)
-            found = replace(found, items=levels.items, for_these=of_these)
+            verdict = replace(verdict, items=levels.items, for_these=of_these)
     elif scores.size:
-        found = replace(found, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
-    scope = _scope(found, describe_conditions(levels.runs))
-    without = f" {describe_left_out(found.left_out)}".rstrip()
-    return replace(found, sentence=write_sentence(found) + without + scope)
+        verdict = replace(verdict, peak_mtd=float(distance[scores.mean(axis=0).argmax()]))
+    scope = _scope(verdict, describe_conditions(levels.runs))
+    without = f" {describe_left_out(verdict.left_out)}".rstrip()
+    return replace(verdict, sentence=write_sentence(verdict) + without + scope)
 
 
 def _scope(verdict: Verdict, conditions: str) -> str:
-    """What the verdict covers: seeds, evaluation items, and the settings that were not varied."""
+    """A sentence on what the verdict covers: seeds, evaluation items, settings not varied."""
     if verdict.levels < 2 or verdict.seeds < 2:
         return f" This holds {conditions}." if verdict.levels > 1 and conditions else ""
     covered = "these evaluation data"
@@ -201,7 +201,7 @@ def _scope(verdict: Verdict, conditions: str) -> str:
 
 
 def describe_over_looks(verdict: Verdict) -> str:
-    """What "over all looks" means, and how an early end biases differences; else empty."""
+    """What "over all looks" means and how an early end biases differences, as text; else empty."""
     if not (looks := verdict.over_looks):
         return ""
     text = (
@@ -219,12 +219,12 @@ def describe_over_looks(verdict: Verdict) -> str:
 
 
 def over_all_looks(verdict: Verdict) -> str:
-    """What is written after a confidence or an error rate that is over all looks."""
+    """The words after a confidence or an error rate that holds over all looks; else empty."""
     return ", over all looks" if verdict.over_looks else ""
 
 
 def state_p(verdict: Verdict) -> str:
-    """p of the shape, at a look also that over all looks so far; of a flat score none."""
+    """The p value of the shape as text, at a look also over all looks so far; empty if flat."""
     p_value = verdict.p_value if verdict.verdict == "peaked" else verdict.p_trend
     over = verdict.over_looks
     if over is None or over.taken < 2 or math.isnan(over.p_value):
@@ -232,12 +232,12 @@ def state_p(verdict: Verdict) -> str:
     return f"{format_p(p_value)} at this look, {format_p(over.p_value)} over all looks"
 
 
-def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
+def judge(verdict: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
     """A verdict with the results of all tests on one fitted table."""
-    alpha, distance = 1 - found.level, tests.distance
-    result = tests.classify(fit.part(None), alpha, found.margin)
+    alpha, distance = 1 - verdict.level, tests.distance
+    result = tests.classify(fit.part(None), alpha, verdict.margin)
     shape, best = result.shape[0], int(result.best[0])
-    optimal = tuple(float(each) for each in distance[result.optimal[0]])
+    optimal = tuple(float(mtd) for mtd in distance[result.optimal[0]])
     differences = -tests.compare_with(fit, best, alpha)
     ranked = [level for level in np.argsort(differences[:, 0], kind="stable") if level != best]
     leads = (
@@ -245,7 +245,7 @@ def judge(found: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
         for level in ranked
     )
     return replace(
-        found,
+        verdict,
         verdict=shape,
         p_value=float(result.p_peak[0]),
         p_trend=float(result.p_trend[0]),
@@ -335,7 +335,7 @@ def _optimal(verdict: Verdict) -> str:
 
 
 def describe_leads(verdict: Verdict) -> str:
-    """How much the highest mean is above the runner-up and the lowest; empty without any."""
+    """A sentence on how much the highest mean is above the runner-up and the lowest, or empty."""
     if not verdict.leads:
         return ""
     best = f"The highest mean, at MTD {format_mtd(verdict.peak_mtd)},"

@@ -18,7 +18,7 @@ from analysis.measures import Floats
 # One block of similarities at a time, 2 MiB in float64: larger ones leave the processor's cache.
 _BLOCK_VALUES = 1 << 18
 NOTEBOOK_BATCH = 64
-"""Rows of a batch in the notebook of MoCoSE's authors."""
+"""The number of rows of a batch in the notebook of MoCoSE's authors."""
 
 
 def normalise_rows(x: ArrayLike, *, name: str = "x") -> Floats:
@@ -143,7 +143,7 @@ def _finite_rows(x: ArrayLike, *, least: int) -> Floats:
 def singular_values(x: ArrayLike) -> Floats:
     """Singular values of (N, D), largest first, min(N, D) of them.
 
-    Square roots of the eigenvalues of the smaller Gram matrix in float64: values below
+    They are square roots of the eigenvalues of the smaller Gram matrix in float64: values below
     about 1e-8 of the largest are dominated by rounding errors. The rows are neither centred nor
     normalised. Raises ValueError unless x is a matrix of finite values, not empty.
     """

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from analysis.measures.trace import EmaDecay
 
 NOTABLE = 0.25
-"""A part of the MTD, 1/(1 - eta) or K/N, above this share of the steps is stated."""
+"""The share of the steps above which a part of the MTD, 1/(1 - eta) or K/N, is reported."""
 MOST_REMAINING = 0.1
-"""Share of the initial weights above which a run is too short for its decay."""
+"""The share of the initial weights above which a run is too short for its decay."""
 MOST_FILLING = 0.5
-"""Share of the steps above which K/N is too large for the run."""
+"""The share of the steps above which K/N is too large for the run."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from analysis.measures import Floats
 DIMENSIONS = (4, 8, 16, 32, 64, 128, 256, 768)
 ANGLES = (30, 60, 90)
 MIXING_WEIGHT = 0.2
-"""MixCSE's λ."""
+"""The weight of the positive in MixCSE's mixed negatives, λ."""
 
 _COLUMNS = (
     "angle",
@@ -147,7 +147,7 @@ def _checked(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _mean_height(d: Floats, omega: Floats) -> Floats:
-    """E cos φ = sin^(d−1) ω / ((d − 1) A), A the integral of sin^(d−2) from 0 to ω.
+    """The mean of cos φ: sin^(d−1) ω / ((d − 1) A), A the integral of sin^(d−2) from 0 to ω.
 
     Up to a right angle (d − 1) A = sin^(d−1) ω · 2F1(1/2, (d−1)/2; (d+1)/2; sin² ω): the power
     cancels, which avoids underflow. Near a right angle, where 2F1 loses precision, the incomplete
@@ -167,15 +167,16 @@ def _mean_height(d: Floats, omega: Floats) -> Floats:
 def _heights(dimension: int, angle: float, count: int, random: np.random.Generator) -> Floats:
     """cos φ (count,) of points on the cap: density ∝ (1 − x²)^((d−3)/2) on cos ω to 1.
 
-    Rejection sampling: from the whole sphere where the cap is a large part of it, else from an
-    exponential density, which is tangent to the log density at the rim and above it by concavity.
+    They are drawn by rejection sampling: from the whole sphere where the cap is a large part of it,
+    else from an exponential density, which is tangent to the log density at the rim and above it by
+    concavity.
     """
     rim = float(np.cos(angle))
     propose = _on_the_sphere if rim < 1 / np.sqrt(dimension) else _above_the_rim
-    found = np.empty(0)
-    while len(found) < count:
-        found = np.concatenate([found, propose(dimension, rim, random, count)])
-    return found[:count]
+    heights = np.empty(0)
+    while len(heights) < count:
+        heights = np.concatenate([heights, propose(dimension, rim, random, count)])
+    return heights[:count]
 
 
 def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:

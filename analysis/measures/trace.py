@@ -67,7 +67,7 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
 
 
 BLOCK = 1_000_000
-"""Steps whose decays are in memory at once."""
+"""How many steps' decays are in memory at once."""
 
 
 @dataclass(frozen=True)

@@ -59,13 +59,17 @@ class Transfer:
     def table(self) -> pd.DataFrame:
         """A row for each agreement: a column per count, and of an estimate also for its ends."""
         rows = []
-        for each in self.agreements:
-            row: dict[str, object] = {"study": each.other, "unit": each.unit, "levels": each.levels}
-            row |= _spread("tau", each.order)
-            row |= {name: getattr(each, name) for name in ("pairs", "alike", "opposite")}
-            for name, best in zip(("first", "other"), each.best, strict=True):
+        for agreement in self.agreements:
+            row: dict[str, object] = {
+                "study": agreement.other,
+                "unit": agreement.unit,
+                "levels": agreement.levels,
+            }
+            row |= _spread("tau", agreement.order)
+            row |= {name: getattr(agreement, name) for name in ("pairs", "alike", "opposite")}
+            for name, best in zip(("first", "other"), agreement.best, strict=True):
                 row |= _spread(name, best)
-            rows.append(row | _spread("ratio", each.ratio))
+            rows.append(row | _spread("ratio", agreement.ratio))
         return pd.DataFrame(rows).rename(columns={"first": "first_best", "other": "other_best"})
 
 
@@ -75,21 +79,21 @@ def _spread(name: str, estimate: Estimate) -> dict[str, float]:
 
 def compute(studies: Sequence[StudyFrames]) -> Transfer:
     first, *others = studies
-    agreements = [each for other in others for each in compute_agreements(first, other)]
+    agreements = [agreement for other in others for agreement in compute_agreements(first, other)]
     candidates = pd.DataFrame()
     # candidates are those of a first study that can be compared
     if agreements:
-        found = {other.name: compute_candidates(first, other) for other in others}
-        candidates = pd.concat(found, names=["study", None]).reset_index("study")
+        by_study = {other.name: compute_candidates(first, other) for other in others}
+        candidates = pd.concat(by_study, names=["study", None]).reset_index("study")
     return Transfer(studies, agreements, candidates.reset_index(drop=True))
 
 
 def describe(info: Transfer) -> tuple[str, ...]:
-    """A sentence for each other study and unit; where half-lives are missing, how to have them."""
+    """A sentence for each other study and unit, and how to obtain half-lives that are missing."""
     if not info.agreements:
         return ("There are no two studies with two levels of MTD and two seeds each.",)
     texts = tuple(map(describe_agreement, info.agreements))
-    if any(each.unit != UNITS[0] for each in info.agreements):
+    if any(agreement.unit != UNITS[0] for agreement in info.agreements):
         return texts
     names = ", ".join(clean(study.name) for study in info.studies if study.probes.empty)
     of = f" of {names}" if names else ""
@@ -114,40 +118,40 @@ def show(info: Transfer) -> tuple[Table, ...]:
     )
 
 
-def describe_agreement(found: Agreement) -> str:
-    """Order and best level in one unit, as text."""
-    first, other = clean(found.first), clean(found.other)
-    start = f"{other}, MTD in {found.unit}: "
-    return f"{start}{_describe_order(found)} {_describe_best(found, first, other)}"
+def describe_agreement(agreement: Agreement) -> str:
+    """How two studies agree in one unit, as text: the order of levels and the best level."""
+    first, other = clean(agreement.first), clean(agreement.other)
+    start = f"{other}, MTD in {agreement.unit}: "
+    return f"{start}{_describe_order(agreement)} {_describe_best(agreement, first, other)}"
 
 
-def _describe_order(found: Agreement) -> str:
-    if not math.isfinite(found.order.mean):
-        return f"{count(found.levels, 'common level')}, too few for an order."
-    tau, decided = found.order, found.alike + found.opposite
-    pairs = f"none of {found.pairs} pairs differs significantly in both studies"
+def _describe_order(agreement: Agreement) -> str:
+    if not math.isfinite(agreement.order.mean):
+        return f"{count(agreement.levels, 'common level')}, too few for an order."
+    tau, decided = agreement.order, agreement.alike + agreement.opposite
+    pairs = f"none of {agreement.pairs} pairs differs significantly in both studies"
     if decided:
         pairs = (
-            f"{decided} of {found.pairs} pairs differ significantly in both studies, {found.alike} "
-            "of them in the same direction"
+            f"{decided} of {agreement.pairs} pairs differ significantly in both studies, "
+            f"{agreement.alike} of them in the same direction"
         )
     return (
-        f"the order of {found.levels} common levels agrees with Kendall's tau {tau.mean:.2f} "
+        f"the order of {agreement.levels} common levels agrees with Kendall's tau {tau.mean:.2f} "
         f"({PERCENT} CI {tau.low:.2f} to {tau.high:.2f}): {pairs}."
     )
 
 
-def _describe_best(found: Agreement, first: str, other: str) -> str:
+def _describe_best(agreement: Agreement, first: str, other: str) -> str:
     own, others = (
-        f"{_number(each.mean)} ({_number(each.low)} to {_number(each.high)} may be the best)"
-        for each in found.best
+        f"{_number(level.mean)} ({_number(level.low)} to {_number(level.high)} may be the best)"
+        for level in agreement.best
     )
     text = f"The best level is {own} in {first} and {others} in {other}"
-    if not math.isfinite(found.ratio.low):
+    if not math.isfinite(agreement.ratio.low):
         return f"{text}; the half-life of a level that may be the best is not known."
-    same = "may be the same" if found.same_best else "are not the same"
-    interval = f"{found.ratio.low:.2g} to {found.ratio.high:.2g}"
-    return f"{text}: a ratio of {found.ratio.mean:.2g} ({interval}), so they {same}."
+    same = "may be the same" if agreement.same_best else "are not the same"
+    interval = f"{agreement.ratio.low:.2g} to {agreement.ratio.high:.2g}"
+    return f"{text}: a ratio of {agreement.ratio.mean:.2g} ({interval}), so they {same}."
 
 
 def _number(place: float) -> str:
@@ -157,8 +161,8 @@ def _number(place: float) -> str:
 def draw(info: Transfer) -> Drawing | None:
     if not info.agreements:
         return None
-    units = [unit for unit in UNITS if unit in {each.unit for each in info.agreements}]
-    compared = {info.agreements[0].first, *(each.other for each in info.agreements)}
+    units = [unit for unit in UNITS if unit in {agreement.unit for agreement in info.agreements}]
+    compared = {info.agreements[0].first, *(agreement.other for agreement in info.agreements)}
     chosen = [study for study in info.studies if study.name in compared]
     return Drawing(
         "Deviation from each study's mean, by study",
@@ -189,4 +193,4 @@ TOPIC = Topic[Any, Transfer](
     text=describe,
     tables=show,
 )
-"""Of a page over several studies; without a section unless it was requested."""
+"""The topic of a page over several studies; it has a section only where it was requested."""

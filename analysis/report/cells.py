@@ -23,12 +23,12 @@ def count(amount: int, noun: str) -> str:
 
 
 def describe_items(items: int) -> str:
-    """What an interval over seeds covers beside them, to be written after them."""
+    """What an interval covers beside seeds, to be written after their number; else empty."""
     return f" and {items:,} evaluation items" if items else ", for these items"
 
 
 def describe_shared_level(verdicts: int) -> str:
-    """That several verdicts share one error rate, and the confidence of each."""
+    """A sentence that several verdicts share one error rate, with the confidence of each."""
     return (
         f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
         f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
@@ -36,7 +36,7 @@ def describe_shared_level(verdicts: int) -> str:
 
 
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
-    """Where a curve over MTD is highest and lowest."""
+    """A sentence on where a curve over MTD is highest and lowest."""
     top, bottom = curve.iloc[int(curve["mean"].argmax())], curve.iloc[int(curve["mean"].argmin())]
     if len(curve) == 1:
         return f"{what} {top['mean']:.{decimals}f} at the only MTD, {format_mtd(top['mtd'])}."

@@ -50,7 +50,8 @@ class StudyContext:
         curve, cells: `summarise_scores` by MTD, `compute_cells`.
         paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
             blocks, and `compute_smooth`.
-        verdict: on its shape, at the error rate and the margin that the study specifies.
+        verdict: the verdict on the shape of the score over MTD, at the error rate and the margin
+            that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
         methods: `compute_methods`; no rows where the runs are of one method.
         against_baseline: `compare_with_baseline`; None without a score of a baseline.
@@ -85,9 +86,10 @@ class StudyContext:
     def collapsed(self) -> pd.DataFrame:
         """How many trials of each level collapsed, of how many this is known, the share in percent.
 
-        Index mtd; columns trials (with a score, or collapsed), assessed, collapsed, share. Of a
-        trial that failed it is known, of one that completed where its curve was read: the share of
-        the others is taken to be that of those read, and is NaN at a level without any.
+        The index is mtd; the columns are trials (with a score, or collapsed), assessed, collapsed
+        and share. Whether a trial collapsed is known where it failed, and where its curve was read;
+        the share of the other trials is taken to be that of those read, and is NaN at a level
+        without any.
         """
         known, trials = assess_collapse(self.study), self.curve_trials[has_mtd(self.curve_trials)]
         done = trials["number"].isin(completed_runs(trials)["number"])
@@ -129,7 +131,7 @@ class StudyContext:
 
     @cached_property
     def _judged(self) -> tuple[LevelScores, float]:
-        """What the verdict is computed from, and its significance level."""
+        """The trials that the verdict is computed from, and its significance level."""
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
@@ -169,20 +171,20 @@ class StudyContext:
 
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:
-        """With each published experiment that the study varied, by the experiment's name."""
+        """The comparison with each published experiment that the study varied, by its name."""
         study = self.study
-        found = {
-            each.name: compare(
+        by_name = {
+            experiment.name: compare(
                 study.trials,
-                each,
+                experiment,
                 study.settings,
                 items=study.items,
                 curves=study.curves,
                 width=self.width,
             )
-            for each in EXPERIMENTS
+            for experiment in EXPERIMENTS
         }
-        return {name: comparison for name, comparison in found.items() if comparison is not None}
+        return {name: comparison for name, comparison in by_name.items() if comparison is not None}
 
     @cached_property
     def against_baseline(self) -> AgainstBaseline | None:
@@ -204,7 +206,7 @@ class StudyContext:
 
     @property
     def selection_label(self) -> str:
-        """As `score_label`, of the scores during training, which choose a trial's checkpoint."""
+        """The axis label of the scores during training, which choose a trial's checkpoint."""
         splits = {"dev": "sts_dev", LAST: "sts_dev", "test": "sts_test"}
         names = sorted({splits.get(name, name) for name in list_selection(self.trials)})
         if len(names) != 1:
@@ -238,14 +240,14 @@ def list_selection(trials: pd.DataFrame) -> list[str]:
 
 
 def describe_checkpoints(used: Sequence[str], names: Mapping[str, str]) -> str:
-    """How checkpoints were chosen, by the values of `select_on` and names for them."""
-    on = [names.get(each, each) for each in used if each != LAST]
+    """How checkpoints were chosen, as text, from the values of `select_on` and names for them."""
+    on = [names.get(value, value) for value in used if value != LAST]
     parts = [f"selected on {' or '.join(on)}"] if on else []
     return " or ".join(parts + ["taken at the last step"] * (LAST in used))
 
 
 def describe_splits(study: StudyFrames) -> str:
-    """What was reported and what selected, where either is a task of the user's own; else empty."""
+    """The metric and the score that selects, as text, where one is a user's task; else empty."""
     used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
@@ -258,7 +260,7 @@ def describe_splits(study: StudyFrames) -> str:
 
 
 def describe_selection(trials: pd.DataFrame) -> str:
-    """What figures state where checkpoints were chosen on test pairs or sets; else empty."""
+    """The note of a figure where checkpoints were chosen on test pairs or sets; else empty."""
     names = {"test": "the TEST pairs", "sts_average": "the STS TEST sets"}
     used = list_selection(trials)
     chosen = [text for value, text in names.items() if value in used]

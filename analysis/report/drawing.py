@@ -21,7 +21,7 @@ Draw = Callable[[Axes], None]
 
 _WIDE, _NARROW = 8.0, 4.2
 LEAD_WIDTH = 7.0
-"""Of the main figure, in inches, which stands beside the answer where the page is wide."""
+"""The width of the main figure in inches; on a wide page it stands beside the answer."""
 _MOST_NARROW = 3.5
 # The width of a letter of a title, and of what stands at the left of it, in points.
 _LETTER, _ASIDE = 6.4, 60
@@ -34,10 +34,10 @@ class Drawing:
     Attributes:
         panels: title of each panel and the function that draws it, row by row from the top left. It
             is called for each width and must draw the same.
-        height, width: of the whole figure where the page is wide, in inches.
+        height, width: those of the whole figure where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
-        columns: of panels where the page is wide; on a narrow page there is one.
+        columns: how many columns of panels a wide page has; a narrow one has one.
         rigid: whether a panel needs its height on a narrow page too, as one with rows of text does.
     """
 
@@ -52,12 +52,12 @@ class Drawing:
 
     @property
     def rows(self) -> int:
-        """Rows of panels where the page is wide."""
+        """How many rows of panels a wide page has."""
         return -(-len(self.panels) // self.columns)
 
 
 def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
-    """Draw it. note  stands in the figure itself, below everything."""
+    """Draw a figure; `note` stands in the figure itself, below its panels."""
     with figures.figure_style(name):
         wide = _compose(drawing, note, narrow=False)
         vector = figures.to_svg(wide)

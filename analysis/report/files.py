@@ -63,12 +63,12 @@ def to_latex(table: Table) -> str:
 
 
 def _escape(text: str, table: Mapping[int, str]) -> str:
-    """Text on one line."""
+    """Text on one line, with LaTeX's special characters escaped."""
     return " ".join(text.split()).translate(table)
 
 
 _FORMULA = re.compile(r"(?![+-][\d.]+(?:e[+-]?\d+)?$)[=+\-@\t\r]", re.IGNORECASE)
-"""The beginning of a formula in spreadsheets; a number with a sign is none."""
+"""The beginning of a text that a spreadsheet runs as a formula; a signed number is none."""
 TEXT_TABLES = {"md": to_markdown, "tex": to_latex}
 
 

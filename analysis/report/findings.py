@@ -45,14 +45,15 @@ _FAMILIES = {
     "configurations": "all differences of configurations together",
     "robustness": "the verdicts of all conditions together",
 }
-"""What has the error rate of a page, by the topic of its finding."""
+"""The tests that have a page's error rate, in words, by the topic of its finding."""
 
 
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
     """The shape of the score over MTD in a few words, and the levels that may be the best.
 
     Args:
-        settings: of the lowest and the highest of these levels, such as "η 0.9 to 0.97", or empty.
+        settings: the settings of the lowest and the highest of these levels, such as "η 0.9 to
+            0.97", or empty.
     """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     levels = verdict.optimal_range or (verdict.peak_mtd,)
@@ -79,31 +80,31 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
 
 
 def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
-    """How sure the shape is: the difference to the lowest level, the p value or the margin, n.
+    """The certainty of the shape as text: difference to the lowest level, p value or margin, n.
 
     `default`: the level of the default settings, in steps; NaN where it was not run.
     """
-    found = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
+    tests = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
     if verdict.verdict == "peaked":
-        found = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
+        tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
     elif verdict.verdict in ("rising", "falling"):
-        found = f"{state_p(verdict)} for a trend"
+        tests = f"{state_p(verdict)} for a trend"
     elif verdict.verdict == "flat":
-        found = (
+        tests = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
             f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
-        found = "Not tested"
+        tests = "Not tested"
     levels = count(verdict.levels, "level")
     if verdict.left_out:
         one = len(verdict.left_out) == 1
         levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
     others = _describe_others(verdict, default)
     if verdict.known_errors:
-        return f"{others}{found}; {levels}, standard errors as given."
+        return f"{others}{tests}; {levels}, standard errors as given."
     over = describe_over_looks(verdict)
-    return f"{others}{found}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
+    return f"{others}{tests}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
 def find_effect(verdict: Verdict) -> Effect | None:
@@ -126,7 +127,7 @@ def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effe
 
 
 def _describe_others(verdict: Verdict, default: float) -> str:
-    """The differences to the lowest level and to the default; empty where the page has them."""
+    """Sentences on the differences to the lowest level and to the default; else empty."""
     last, above = len(verdict.leads) - 1, {}
     for place, lead in enumerate(verdict.leads[1:], start=1):
         roles = {"the lowest": place == last, "the default": lead.mtd == default}
@@ -145,7 +146,7 @@ def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> s
 
 
 def describe_exploratory(topic: str, alpha: float) -> str:
-    """Which tests of a page have its error rate, and that all others are exploratory.
+    """A sentence on which tests of a page have its error rate; all others are exploratory.
 
     Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
     """
@@ -162,12 +163,12 @@ def describe_exploratory(topic: str, alpha: float) -> str:
 
 
 Infos = Mapping[str, Any]
-"""What the topics of a page computed, by the name of the topic; None where there is nothing."""
+"""The results of a page's topics by the topic's name; None for a topic without a result."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a study shows.
+    """The answer of a study, and the numbers that it rests on.
 
     Attributes:
         topic: whose figure is the main one; empty for none.
@@ -194,17 +195,17 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
             all_failed = f"All {count(len(states), 'trial')} failed"
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
-    found = {name: info for name, info in infos.items() if info is not None}
-    if "methods" in found and context.verdict.levels < 2:
-        return _methods(runs, found["methods"])
-    if "robustness" in found:
-        return _conditions(runs, found["robustness"].conditions)
-    if "history" in found and len(found["history"].runs):
-        return _history(runs, found["history"])
+    results = {name: info for name, info in infos.items() if info is not None}
+    if "methods" in results and context.verdict.levels < 2:
+        return _methods(runs, results["methods"])
+    if "robustness" in results:
+        return _conditions(runs, results["robustness"].conditions)
+    if "history" in results and len(results["history"].runs):
+        return _history(runs, results["history"])
     if context.verdict.levels_run > 1:
         return _distance(context)
-    if "configurations" in found:
-        return _configurations(found["configurations"])
+    if "configurations" in results:
+        return _configurations(results["configurations"])
     mean = runs.groupby("seed")["score"].mean().mean()
     number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
     return Finding(
@@ -232,10 +233,10 @@ def _methods(runs: pd.DataFrame, info: Methods) -> Finding:
 
 def _configurations(info: Configurations) -> Finding:
     best = int(info.table["number"].iloc[0])
-    found = _contest(info.names, info.table, "configurations", best, _default_row(info))
+    finding = _contest(info.names, info.table, "configurations", best, _default_row(info))
     if info.effects is None:
-        return found
-    return replace(found, certainty=f"{found.certainty} {describe_effect(info.effects)}")
+        return finding
+    return replace(finding, certainty=f"{finding.certainty} {describe_effect(info.effects)}")
 
 
 def _default_row(info: Configurations) -> int | None:
@@ -289,18 +290,20 @@ def _contest(
 
 
 def _lead(row: pd.Series) -> Estimate:
-    """The best row less this one."""
+    """The difference of the best row and another one, in points."""
     return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
-    verdicts = [each.verdict for each in info]
+    verdicts = [condition.verdict for condition in info]
     peaks = [format_mtd(mtd) for mtd in sorted(verdict.peak_mtd for verdict in verdicts)]
     answer = f"The highest mean is between MTD {peaks[0]} and {peaks[-1]} in {len(info)} conditions"
     if len(set(peaks)) == 1:
         answer = f"The highest mean is at MTD {peaks[0]} in all {len(info)} conditions"
     elif len(info) <= 3:
-        places = (f"{format_mtd(each.verdict.peak_mtd)} at {each.name}" for each in info)
+        places = (
+            f"{format_mtd(condition.verdict.peak_mtd)} at {condition.name}" for condition in info
+        )
         answer = f"Highest mean at MTD {'; '.join(places)}"
     kinds = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
     listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
@@ -337,19 +340,19 @@ def _history(runs: pd.DataFrame, info: History) -> Finding:
 
 
 def _distance(context: StudyContext) -> Finding:
-    """The shape over MTD; first, where it is so, that MTD is not sufficient."""
-    verdict, found = context.verdict, context.sufficiency
+    """The finding on the shape over MTD, or that MTD is not sufficient where this was rejected."""
+    verdict, sufficiency = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
     certainty = describe_certainty(verdict, _default_level(context))
     topic, kind = "score", str(verdict.verdict)
-    if found is not None and found.answer == "rejected":
+    if sufficiency is not None and sufficiency.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
         certainty = (
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
-            f"({format_p(found.p_value)}). {certainty}"
+            f"({format_p(sufficiency.p_value)}). {certainty}"
         )
-    elif found is not None and found.answer == "not rejected":
-        p_value = format_p(found.p_value)
+    elif sufficiency is not None and sufficiency.answer == "not rejected":
+        p_value = format_p(sufficiency.p_value)
         certainty += f" That MTD alone determines the score is not rejected ({p_value})."
     return Finding(
         answer,

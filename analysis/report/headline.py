@@ -41,7 +41,9 @@ from analysis.statistics.configurations import estimate_configuration
 
 
 def find_no_gain(context: StudyContext, number: int) -> Finding | None:
-    """That training did not raise the score of a trial's configuration; an answer without its stop.
+    """The finding that training did not raise the score of a trial's configuration.
+
+    Its answer has no full stop.
 
     None where the mean is above that before training, or no score before training was recorded.
     """
@@ -77,12 +79,12 @@ _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
 _CONFIRMED = "-confirm"
 _FRESH_SEEDS = 5
-"""The number of seeds of `mtdlab confirm` by default."""
+"""The default number of new seeds of `mtdlab confirm`."""
 _OVER = ("complete", "failed")
 
 
 def build_headline(context: StudyContext, finding: Finding, baseline: str = "") -> Headline:
-    """What the first screen states of a study; `baseline`: how its baseline compares."""
+    """The first screen of a study's page; `baseline` is how its baseline compares, as text."""
     status = describe_status(context.study)
     shown, certainty = finding, finding.certainty
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
@@ -110,13 +112,13 @@ def build_headline(context: StudyContext, finding: Finding, baseline: str = "") 
 
 
 def _write_effect(effect: Effect) -> str:
-    """A difference as a sentence, where the large number is another one."""
+    """The difference of the finding as a sentence, where the page prints another one large."""
     interval = f" ({effect.interval})" if effect.interval else ""
     return f"{effect.text}: {effect.value} points{interval}."
 
 
 def ask(context: StudyContext) -> str:
-    """The description up to its first question mark; without one, what varied as a question."""
+    """The question of a study: its description up to the first question mark, or what varied."""
     study = context.study
     asked = re.match(r"[^?]+\?(?=\s|$)", study.description.strip())
     if asked and len(asked[0]) <= _MOST_QUESTION:
@@ -177,20 +179,20 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
 
 
 def _describe_score(context: StudyContext, number: int) -> str:
-    """The score, and how far it was chosen by itself."""
+    """The mean score of a configuration, and by which scores it was chosen."""
     study, trials = context.study, context.trials
     selection = f" {chosen}" if (chosen := _describe_choice(context, number)) else ""
     mean = estimate_configuration(trials, study.settings, number, study.items)
-    found, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
+    estimate, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
     metric = clean(study.metric, most=40)
-    if not np.isfinite(found.low):
-        return f"{metric} {found.mean:.2f} (one seed).{selection}"
-    interval = f"{PERCENT} CI {found.low:.2f} to {found.high:.2f}"
-    return f"Mean {metric} {found.mean:.2f} ({interval}, {covered}).{selection}"
+    if not np.isfinite(estimate.low):
+        return f"{metric} {estimate.mean:.2f} (one seed).{selection}"
+    interval = f"{PERCENT} CI {estimate.low:.2f} to {estimate.high:.2f}"
+    return f"Mean {metric} {estimate.mean:.2f} ({interval}, {covered}).{selection}"
 
 
 def _describe_choice(context: StudyContext, number: int) -> str:
-    """That the mean that is stated chose the configuration, and whether dev scores agree."""
+    """A sentence that the stated mean chose the configuration, and whether dev scores agree."""
     study, runs = context.study, completed_runs(context.trials)
     varied = varied_settings(runs, study.settings)
     if not varied or runs["seed"].nunique() < 2:
@@ -233,11 +235,13 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
 
 def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
     """The comparison at equal MTD that the answer suggests."""
-    found = context.sufficiency
+    sufficiency = context.sufficiency
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
-    if found is None or found.pair is None:
+    if sufficiency is None or sufficiency.pair is None:
         return _step(text)
-    cells = [found.cells.iloc[row] for row in (found.pair.high_row, found.pair.low_row)]
+    cells = [
+        sufficiency.cells.iloc[row] for row in (sufficiency.pair.high_row, sufficiency.pair.low_row)
+    ]
     high, low = map(name_cell, cells)
     text = f"{text}, {new_seeds}. Most different here: {high} and {low}"
     if not runs(context.study.command, "sweep"):
@@ -255,7 +259,7 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
 
 
 def _step(text: str, command: str = "") -> NextStep:
-    """A sentence, which ends with a colon where a command follows."""
+    """The next step with its command; the sentence ends with a colon where a command follows."""
     return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
 
 
@@ -274,7 +278,7 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
 
 
 def _widen(context: StudyContext) -> str:
-    """That the best level is at an end of the range."""
+    """The next step where the best level is at an end of the range."""
     verdict = context.verdict
     ends = {verdict.first: ("lowest", "lower"), verdict.last: ("highest", "higher")}
     if verdict.verdict not in ("rising", "falling") or verdict.peak_mtd not in ends:

@@ -49,11 +49,11 @@ _METHODS = (
 @dataclass(frozen=True)
 class Judged:
     data: LevelMeans
-    found: MeansVerdict
+    result: MeansVerdict
 
 
 def _describe_equality(judged: MeansVerdict) -> str:
-    """Whether the levels differ at all, and how much of that rests on one level."""
+    """A sentence on whether the levels differ at all, and how much of that rests on one level."""
     alpha, p_equal = 1 - judged.verdict.level, format_p(judged.p_equal)
     if judged.p_equal >= alpha:
         return f"A flat curve is not rejected ({p_equal})."
@@ -99,7 +99,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
 
 
 def _tabulate(judged: Judged) -> pd.DataFrame:
-    data, verdict = judged.data, judged.found.verdict
+    data, verdict = judged.data, judged.result.verdict
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     return data.frame.assign(error=data.errors.round(4), optimal=best)
 
@@ -111,7 +111,7 @@ def _show(judged: Judged) -> tuple[Table, ...]:
 
 
 def _draw(judged: Judged) -> Drawing:
-    data, verdict = judged.data, judged.found.verdict
+    data, verdict = judged.data, judged.result.verdict
     return Drawing(
         _TITLE,
         [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
@@ -137,8 +137,8 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
     judged = Judged(data, judge_means(data))
-    verdict = judged.found.verdict
-    summary = (verdict.sentence, _describe_equality(judged.found))
+    verdict = judged.result.verdict
+    summary = (verdict.sentence, _describe_equality(judged.result))
     page = BasePage(
         name=clean(data.name),
         generated=generated,

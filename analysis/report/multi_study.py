@@ -54,7 +54,7 @@ def _name(text: object) -> str:
 
 
 def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
-    """Which study has the highest mean score, each one's verdict, and how far they are.
+    """Sentences on which study has the highest mean score, on the verdicts, and on the states.
 
     Scores of different metrics are not compared.
 
@@ -104,7 +104,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
 
 
 def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
-    """What each study varied, its data and metric, and where the models are."""
+    """The facts of the page: what each study varied, its data and metric, where the models are."""
     facts: dict[str, list[str]] = {"Varied": [], "Data and metric": []}
     for context in contexts[:_MOST_NAMED]:
         for name, text in list_facts(context).items():
@@ -112,8 +112,8 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
     shared = {text.partition(": ")[2] for text in facts["Data and metric"]}
     if len(shared) == 1:
         facts["Data and metric"] = list(shared)
-    found = {name: ". ".join(texts) for name, texts in facts.items() if texts}
-    return found | {"Models": "named on each study's own page"}
+    sentences = {name: ". ".join(texts) for name, texts in facts.items() if texts}
+    return sentences | {"Models": "named on each study's own page"}
 
 
 def _recommend(best: pd.Series) -> Recommendation:
@@ -127,7 +127,7 @@ def _recommend(best: pd.Series) -> Recommendation:
 
 
 def _status(studies: Sequence[StudyFrames]) -> Status:
-    """Complete if all are; otherwise how many are in each state; and the trials that failed."""
+    """The status of the page: complete if all studies are, otherwise how many are in each state."""
     kinds = pd.Series([describe_status(study).kind for study in studies]).value_counts()
     text = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     kind = str(kinds.index[0]) if len(kinds) == 1 else ""
@@ -163,15 +163,15 @@ class MultiStudyReport(Files):
 
 @dataclass(frozen=True)
 class Studies:
-    """What a page over several studies is about.
+    """The studies of a page over several studies, with what its topics need.
 
     Attributes:
-        verdicts: of their own pages, in their order.
+        verdicts: those of their own pages, in the order of the studies.
         transfer: whether the first study's answer is compared with the others'.
         curves: `compute_curves`.
-        metrics: of those with a curve.
+        metrics: the metrics of the studies with a curve.
         spectra: `compute_best_spectra`.
-        ranks: `compute_ranks` of them.
+        ranks: `compute_ranks` of the spectra.
     """
 
     studies: Sequence[StudyFrames]
@@ -180,9 +180,10 @@ class Studies:
 
     @cached_property
     def overview(self) -> pd.DataFrame:
-        """`compute_overview`, with the verdict of each study of two or more levels of MTD."""
+        """`compute_overview` with the verdict of each study of two or more levels of MTD."""
         verdicts = [
-            found.verdict if found.levels_run > 1 else "not applicable" for found in self.verdicts
+            verdict.verdict if verdict.levels_run > 1 else "not applicable"
+            for verdict in self.verdicts
         ]
         return compute_overview(self.studies).assign(verdict=verdicts)
 
@@ -208,7 +209,7 @@ class Studies:
 
     @property
     def note(self) -> str:
-        """What every figure states about the choice of checkpoints, or empty."""
+        """The note of every figure on the choice of checkpoints, or empty."""
         noted: dict[str, list[str]] = {}
         for study in self.studies:
             if selection := describe_selection(study.trials):
@@ -235,7 +236,7 @@ def _show_studies(context: Studies) -> tuple[Table, ...]:
 
 
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
-    """In what else studies differ that are drawn in the same axes; nothing where they agree."""
+    """Sentences on the settings in which studies of one figure differ; none where they agree."""
     texts = []
     for name, values in find_shared_differences(studies).items():
         of = (f"{clean(value)} in {clean(', '.join(names))}" for value, names in values.items())
@@ -244,7 +245,7 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
 
 
 def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """The studies of more than one MTD, and runs without one; all if none has several."""
+    """The studies with several levels of MTD, or with runs without one; all if none has several."""
     levels = curves.groupby("study")["mtd"].transform("nunique")
     return curves[(levels > 1) | (curves["mtd"] == 0)] if (levels > 1).any() else curves
 
@@ -281,7 +282,7 @@ def _draw_metric(context: Studies, metric: str) -> Drawing:
 
 
 def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
-    """Where a point leads: the row of its trial on its study's own page."""
+    """The address that a point leads to: the row of its trial on its study's own page."""
     name = str(row["study"])
     owner = name if name in names else name.rpartition(": ")[0]
     return f"../{quote(owner)}/index.html#{trial_anchor(int(row['trial']))}"
@@ -381,7 +382,7 @@ def write_multi_study(
 
     Args:
         studies: one or more, of different names, also unfinished ones and those without a score.
-        name: of the page's folder; none of the studies'.
+        name: the name of the page's folder, which no study has.
         transfer: whether to compare the first study's answer with the others'
             (`analysis.statistics.agreement`).
         generated, version: as for `write_report`.

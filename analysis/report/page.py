@@ -18,7 +18,7 @@ def trial_anchor(number: int) -> str:
 
 
 def drop_dead_links(html: str) -> str:
-    """The page with the links of points alone whose trial has a row; the others keep their text.
+    """The page with links only for points whose trial has a row; the other points keep their text.
 
     A large study shows a part of its trials.
     """
@@ -115,11 +115,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a study is.
+    """The state of a study.
 
     Attributes:
         kind: planned, running, paused, complete, failed or empty.
-        text: the same with numbers.
+        text: the state with the numbers of trials.
         failures: the commonest reasons why trials failed, with their numbers.
         retry: the command that runs the failed trials again, or empty.
     """
@@ -162,7 +162,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do next, and the command for it, or empty."""
+    """The next step as a sentence, and the command for it, or empty."""
 
     text: str
     command: str = ""
@@ -170,14 +170,14 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Headline:
-    """What a reader learns from the first screen.
+    """The first screen of a page.
 
     Attributes:
         kind: of the answer, for its colour: a shape, decided or inconclusive.
         effect: the difference that the answer rests on; None where nothing is compared.
         points: what a point is, in one sentence, or empty.
         scope: what the certainty covers: encoder, text, seeds, evaluation items.
-        caveats: what limits the answer, at most three lines; the page has the reasons below.
+        caveats: the limits of the answer, at most three lines; the page has the reasons below.
         baseline: how the study's baseline compares with the recommended configuration, or empty.
         facts: what varied, data and metric, the kept model: name -> text.
         rerun: the commands that run the study again, or empty.
@@ -203,12 +203,12 @@ class Headline:
 
 @dataclass(frozen=True, kw_only=True)
 class BasePage:
-    """What every page has.
+    """The parts that every page has.
 
     Attributes:
         figure: the main figure, beside the answer; None where there is none.
         commit: of the program that trained the runs, or empty.
-        limits: what limits the conclusions.
+        limits: sentences on the limits of the conclusions.
         summary: the answer in full sentences, where no section has them.
         methods: paragraphs on how the numbers are computed.
     """
@@ -275,9 +275,9 @@ def _explain(text: str) -> Markup:
     """Text in which the first mention of each term states its meaning on hover."""
     left = dict(_TERMS)
 
-    def mark(found: re.Match[str]) -> str:
-        meaning = left.pop(found[0], "")
-        return f'<abbr title="{meaning}">{found[0]}</abbr>' if meaning else found[0]
+    def mark(match: re.Match[str]) -> str:
+        meaning = left.pop(match[0], "")
+        return f'<abbr title="{meaning}">{match[0]}</abbr>' if meaning else match[0]
 
     terms = "|".join(map(re.escape, _TERMS))
     return Markup(re.sub(rf"\b(?:{terms})\b", mark, str(escape(_write_minus(text)))))

@@ -144,8 +144,11 @@ _FIXED = {
 
 
 def example_studies() -> tuple[StudyFrames, ...]:
-    """Studies of η and K, with a baseline; of η, N and learning rates; of a symmetric structure; of
-    methods; of settings beside MTD."""
+    """The small studies that the reference is generated from.
+
+    They are of η and K, with a baseline; of η, N and learning rates; of a symmetric structure; of
+    methods; of settings beside MTD.
+    """
     return (
         _with_baseline(_study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512])),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
@@ -156,7 +159,7 @@ def example_studies() -> tuple[StudyFrames, ...]:
 
 
 def _with_baseline(study: StudyFrames) -> StudyFrames:
-    """With a trial of a baseline for each seed."""
+    """The study with a trial of a baseline for each seed."""
     trials = study.trials.drop_duplicates("seed").assign(queue_size=0)
     trials = trials.assign(number=trials["number"] + len(study.trials))
     return replace(study, baseline=Baseline({"queue_size": 0}, len(trials), trials))
@@ -192,7 +195,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
 
 
 def _trials(varied: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Three seeds of every combination; the score falls with the MTD."""
+    """Trials with three seeds of every combination; the score falls with the MTD."""
     chosen = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
     rows = [_FIXED | {"seed": seed} | values for seed in range(3) for values in chosen]
     trials = pd.DataFrame(rows)
@@ -238,7 +241,7 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 _SETTING = "setting ([all settings](settings.md))"
 _MOST = 14
-"""Columns that are listed of a wide table; the rest is counted."""
+"""How many columns are listed of a wide table; the rest is counted."""
 
 
 def _table(head: str, rows: Iterable[str]) -> str:
@@ -270,8 +273,8 @@ def files_markdown() -> str:
 
 
 def columns_markdown() -> str:
-    """What the columns of the CSV files mean, in the order of the alphabet."""
-    used = {name for found in example_columns().values() for name in found}
+    """The meanings of the columns of the CSV files, in alphabetical order."""
+    used = {name for columns in example_columns().values() for name in columns}
     meanings = sorted(COLUMN_MEANINGS.items())
     rows = (f"| `{name}` | {text} |" for name, text in meanings if name in used)
     return _table("| column | meaning |", rows)
@@ -279,13 +282,13 @@ def columns_markdown() -> str:
 
 def _columns(name: str, is_experiment: bool) -> str:
     """The columns of a CSV file in one line; numbered ones, singular values, as a range."""
-    found = example_columns().get(name)
-    if found is None and is_experiment:
+    columns = example_columns().get(name)
+    if columns is None and is_experiment:
         return "the varied settings, then as `ema_decay.csv`"
-    if found is None:
+    if columns is None:
         return "depend on the study"
-    names = [f"`{column}`" for column in found if not column.isdecimal()]
-    if len(names) < len(found):
+    names = [f"`{column}`" for column in columns if not column.isdecimal()]
+    if len(names) < len(columns):
         names.append("`0`, `1`, … (singular values, the largest first)")
     more = len(names) - _MOST
     return ", ".join(names[:_MOST]) + (f", and {more} more" if more > 0 else "")
@@ -294,7 +297,7 @@ def _columns(name: str, is_experiment: bool) -> str:
 @cache
 def example_columns() -> Mapping[str, Sequence[str]]:
     """The columns of every CSV file that one of the example studies has."""
-    found: dict[str, list[str]] = {}
+    by_file: dict[str, list[str]] = {}
     for study in example_studies():
         context = StudyContext(study)
         for topic in TOPICS:
@@ -302,5 +305,5 @@ def example_columns() -> Mapping[str, Sequence[str]]:
             for name, tabulate in topic.csv.items() if info is not None else ():
                 columns = [str(column) for column in tabulate(info).columns]
                 if columns:
-                    found.setdefault(name, columns)
-    return found
+                    by_file.setdefault(name, columns)
+    return by_file

@@ -35,13 +35,13 @@ def _words(command: str) -> list[str]:
 
 
 def runs(command: str, name: str) -> bool:
-    """Whether it is the mtdlab command `name`, such as sweep."""
+    """Whether a text is the mtdlab command `name`, such as sweep."""
     words = _words(command)
     return len(words) > 2 and words[0].rpartition("/")[2] == "mtdlab" and words[1] == name
 
 
 def option(command: str, name: str) -> str:
-    """The value of an option such as --models, or empty; the last where it is given twice."""
+    """The value of a command's option such as --models, or empty; given twice, the last one."""
     words, value = _words(command), ""
     for word, following in pairwise([*words, ""]):
         given, equals, joined = word.partition("=")
@@ -72,14 +72,14 @@ def confirm_command(study: StudyFrames) -> str:
 
 
 def compare_command(study: StudyFrames, *others: str) -> str:
-    """The command that compares it with another study, or two of its trials; needs no training."""
+    """The command that compares a study with another, or two of its trials; nothing is trained."""
     return _command(study, "compare", *others)
 
 
 def more_seeds_command(study: StudyFrames, seeds: int) -> str:
     """The sweep with so many seeds in all: those that were run, then the lowest unused ones.
 
-    A list that is longer than a line is not written: empty, as for a study that no sweep ran.
+    The command is empty for a list longer than a line, and for a study that no sweep ran.
     """
     used = sorted({int(seed) for seed in study.trials["seed"]})
     unused = (seed for seed in range(len(used) + seeds) if seed not in used)
@@ -100,9 +100,9 @@ _MOST_REASONS = 3
 
 
 def trial_states(study: StudyFrames) -> pd.DataFrame:
-    """state and reason of every trial that was started, those of a baseline too."""
+    """The state and reason of every trial that was started, those of a baseline too."""
     every = [study.trials] if study.baseline is None else [study.trials, study.baseline.trials]
-    return pd.concat([each[["state", "reason"]] for each in every], ignore_index=True)
+    return pd.concat([trials[["state", "reason"]] for trials in every], ignore_index=True)
 
 
 def planned_trials(study: StudyFrames) -> int:
@@ -113,7 +113,7 @@ def planned_trials(study: StudyFrames) -> int:
 def describe_status(study: StudyFrames) -> Status:
     """The study's state (`find_state`), its trials in each, the commonest reasons of failures.
 
-    A baseline's trials are among them.
+    The trials of a baseline count too.
     """
     trials, planned = trial_states(study), planned_trials(study)
     states = trials["state"].value_counts()
@@ -148,7 +148,7 @@ _MOST_VALUES = 12
 
 
 def list_varied(study: StudyFrames) -> Mapping[str, str]:
-    """What was varied, the seeds last, with the values tried, many of them as a range.
+    """The varied settings with the values tried, many as a range; the seeds stand last.
 
     Settings that follow from the method are left out.
     """
@@ -157,7 +157,7 @@ def list_varied(study: StudyFrames) -> Mapping[str, str]:
 
 
 def list_fixed(study: StudyFrames) -> Mapping[str, str]:
-    """What was the same in all trials: how they were compared, then settings other than default.
+    """What all trials share: how they were compared, then settings that are not at their default.
 
     A setting that no trial recorded is left out; the study's profile and `--set` are in it.
     """
@@ -197,7 +197,7 @@ def _is_default(column: pd.Series, setting: Setting) -> bool:
 
 
 def describe_cost(study: StudyFrames) -> str:
-    """The time that trials took; empty where none was recorded."""
+    """A sentence on the time that trials took; empty where none was recorded."""
     seconds = completed_runs(study.trials)["wall_seconds"].astype("float64")
     if not np.isfinite(seconds).any():
         return ""
@@ -208,7 +208,7 @@ def describe_cost(study: StudyFrames) -> str:
 
 
 def describe_time(study: StudyFrames, trials: int) -> str:
-    """So many trials and, where it was recorded, their time at the mean of those that are done."""
+    """The number of trials and, where times were recorded, their time at the mean so far."""
     seconds = float(completed_runs(study.trials)["wall_seconds"].astype("float64").mean())
     amount = count(trials, "trial")
     if not np.isfinite(seconds):
@@ -248,7 +248,7 @@ _MOST_LETTERS = 160
 
 
 def describe_scope(context: StudyContext) -> str:
-    """Seeds, evaluation items, encoder and text; then the verdict for these items alone."""
+    """The scope of the answer: seeds, items, encoder and text; then the verdict for these items."""
     runs, verdict, study = completed_runs(context.trials), context.verdict, context.study
     seeds, encoder = int(runs["seed"].nunique()), describe_encoder(context)
     if seeds < 2:
@@ -267,7 +267,7 @@ def describe_scope(context: StudyContext) -> str:
 
 
 def define_points(context: StudyContext) -> str:
-    """What a point is: of which metric, on which data."""
+    """A sentence on what a point is: of which metric, on which data."""
     study, label = context.study, context.score_label
     if label.endswith(" (points)"):
         of = f", as {clean(study.program, most=_MOST_LETTERS)} returns it" if study.program else ""
@@ -281,15 +281,15 @@ _DIRTY = "-dirty"
 
 def find_commit(study: StudyFrames) -> str:
     """The commit of the program that trained the runs, with -dirty for changes on top; or empty."""
-    found = _COMMIT.search(study.facts.get("versions", ""))
-    return found[1] if found else ""
+    match = _COMMIT.search(study.facts.get("versions", ""))
+    return match[1] if match else ""
 
 
 def describe_rerun(study: StudyFrames) -> tuple[str, str]:
     """The commands that run the study again, of the same version where its commit is known.
 
     Returns:
-        them, a line each, and where they are to be run; both empty where none was recorded.
+        The commands, a line each, and where to run them; both are empty where none was recorded.
     """
     commit = find_commit(study)
     if not study.command or not commit or study.program:
@@ -309,8 +309,8 @@ def describe_encoder(context: StudyContext) -> str:
     encoder, corpus = facts.get("encoder", ""), facts.get("corpus", "")
     if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
         named = count(int(context.trials["encoder"].nunique()), "encoder")
-    elif found := _ENCODER.match(encoder):
-        named = f"encoder {clean(found['name'])} ({found['weights']})"
+    elif match := _ENCODER.match(encoder):
+        named = f"encoder {clean(match['name'])} ({match['weights']})"
     else:
         named = f"encoder {clean(encoder, most=_MOST_LETTERS) or 'not recorded'}"
     text = f"text {clean(corpus.partition(':')[0])}" if corpus else "text not recorded"
@@ -318,7 +318,7 @@ def describe_encoder(context: StudyContext) -> str:
 
 
 def list_facts(context: StudyContext) -> Mapping[str, str]:
-    """What varied, how many seeds, and the data with the metric."""
+    """The facts of the first screen: what varied, how many seeds, and the data with the metric."""
     study, facts = context.study, context.study.facts
     if not len(study.trials):
         return {}

@@ -1,5 +1,7 @@
-"""The answer of a study in full sentences, the terms of its page and how its numbers are computed;
-and the same in a notebook: a figure and a small view as HTML."""
+"""A study in full sentences: its answer, the terms of its page, how numbers are computed.
+
+For a notebook there are a figure and a small table as HTML.
+"""
 
 from collections.abc import Mapping
 from html import escape
@@ -57,7 +59,7 @@ def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]
 
 
 def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
-    """The tests of the shape over MTD, the evaluation data they hold for, and the best levels."""
+    """Sentences on the tests of the shape over MTD, the data they hold for, and the best levels."""
     items = _GIVEN_ITEMS
     if verdict.items:
         items = (
@@ -151,9 +153,9 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
 def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
-    Where methods were compared, how they differ; that alone where MTD did not vary. Where only
-    other settings varied, how the configurations differ. Last, for a metric of the user's own,
-    what was reported and what selected.
+    Where methods were compared, the summary says how they differ, and that alone where MTD did not
+    vary. Where only other settings varied, it says how the configurations differ. For a metric of
+    the user's own it ends with what was reported and what selected.
 
     Args:
         infos: what topics have computed, by their names; the others are computed here.
@@ -176,17 +178,17 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
 
 
 def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
-    found: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
-    return found
+    info: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
+    return info
 
 
 def find_no_gain_of(study: StudyFrames) -> str:
-    """That training did not raise the score at the best level, with numbers; empty where it did."""
+    """A sentence that training did not raise the score at the best level; empty where it did."""
     context = StudyContext(study)
     if not len(completed_runs(context.curve_trials)):
         return ""
-    found = find_no_gain(context, find_best_level(context))
-    return f"{found.answer}. {found.certainty}" if found else ""
+    no_gain = find_no_gain(context, find_best_level(context))
+    return f"{no_gain.answer}. {no_gain.certainty}" if no_gain else ""
 
 
 _DECIDING: tuple[Topic[StudyContext, Any], ...] = (
@@ -204,7 +206,7 @@ def compute_deciding(context: StudyContext) -> Infos:
 
 
 def find_baseline(study: StudyFrames) -> Beside | None:
-    """A study's baseline beside the configuration that its page recommends; None without one."""
+    """The baseline compared with the configuration that a page recommends; None without one."""
     if study.baseline is None:
         return None
     context = StudyContext(study)

@@ -1,4 +1,4 @@
-"""What limits the conclusions from a study, a sentence for each reason."""
+"""The limits of the conclusions from a study, a sentence for each reason."""
 
 import re
 from collections.abc import Iterator
@@ -15,33 +15,33 @@ from analysis.report.context import StudyContext
 from analysis.statistics.training import count_best_at_end
 
 _WIDE = 4.0
-"""A gap of so many robust standard deviations separates two groups of scores."""
+"""The gap between two groups of scores, in robust standard deviations."""
 _NORMAL = 1.4826
-"""Ratio of the standard deviation of normal values to their median absolute deviation."""
+"""The ratio of the standard deviation of normal values to their median absolute deviation."""
 _LEAST = 4
 _MOST_NAMED = 6
 _ADAPTIVE_SAMPLERS = frozenset({"tpe"})
 _LEAST_RUNS = 5
 _MOST_CAVEAT = 110
-"""Letters of a line of the first screen."""
+"""The most characters of a line of the first screen."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-Z])")
 _FAILURE_LEVEL = 0.05
 _MOST_AT_END = 0.5
 
 
 def list_warnings(context: StudyContext) -> tuple[str, ...]:
-    """All that applies to a study, in the order of the page."""
+    """The warnings that apply to a study, in the order of the page."""
     return tuple(text for group in _group_warnings(context) for text in group)
 
 
 def list_caveats(context: StudyContext) -> tuple[str, ...]:
-    """The first sentence on the levels, on the training and on the data, where there is one."""
+    """The caveats of the first screen: the first warning on levels, on training and on data."""
     firsts = (_SENTENCE.split(group[0])[0] for group in _group_warnings(context) if group)
     return tuple(clean(text, most=_MOST_CAVEAT) for text in firsts)
 
 
 def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
-    """What limits conclusions on the levels, by the training and by the data.
+    """The warnings on the levels, on the training and on the data.
 
     In each group the weightiest stands first, and its first sentence stands alone.
     """
@@ -64,7 +64,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
 
 
 def _warn_of_choices(context: StudyContext) -> Iterator[str]:
-    """That checkpoints, settings or trials were chosen by scores."""
+    """Warnings that checkpoints, settings or trials were chosen by scores."""
     study = context.study
     if context.note:
         chosen = context.note.removeprefix("checkpoints chosen on ")
@@ -88,7 +88,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
 
 
 def _warn_of_design(context: StudyContext) -> Iterator[str]:
-    """That an effect of MTD cannot be told from chance, from another setting or from methods."""
+    """Warnings that an effect of MTD cannot be told from chance, another setting or methods."""
     runs = context.traced
     levels = runs["mtd"].nunique()
     done = len(completed_runs(context.trials))
@@ -121,7 +121,7 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
 
 
 def _warn_of_short_training(trials: pd.DataFrame) -> str:
-    """That more than half of the trials were best at their last evaluation."""
+    """A warning that more than half of the trials were best at their last evaluation."""
     ends, known = count_best_at_end(trials)
     text = (
         f"{ends:,} of {count(known, 'trial')} scored highest at their last evaluation. A level "
@@ -131,11 +131,11 @@ def _warn_of_short_training(trials: pd.DataFrame) -> str:
 
 
 def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
-    found = collapsed[collapsed["collapsed"] > 0].head(_MOST_NAMED)
+    shown = collapsed[collapsed["collapsed"] > 0].head(_MOST_NAMED)
     where = ", ".join(
         f"{'' if assessed == trials else 'at least '}{amount} of {trials} trials at MTD "
         f"{format_mtd(mtd)}"
-        for mtd, trials, assessed, amount, _ in found.itertuples(name=None)
+        for mtd, trials, assessed, amount, _ in shown.itertuples(name=None)
     )
     text = (
         f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
@@ -145,7 +145,7 @@ def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
 
 
 def _warn_of_levels(context: StudyContext) -> Iterator[str]:
-    """That levels are not part of the verdict, or merged."""
+    """Warnings that levels are not part of the verdict, or are merged."""
     verdict, texts = context.verdict, []
     if len(context.curve) > verdict.levels_run:
         texts.append(
@@ -163,7 +163,7 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
 
 
 def _warn_of_data(context: StudyContext) -> Iterator[str]:
-    """That data are synthetic, scores missing, or fractions."""
+    """Warnings that data are synthetic, that scores are missing, or that they are fractions."""
     study = context.study
     if study.facts.get("corpus", "").startswith("builtin"):
         pairs = study.facts.get("evaluation", "builtin").startswith("builtin")
@@ -180,14 +180,14 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
 
 
 def _warn_of_groups(table: pd.DataFrame) -> str:
-    """That scores of a level fall into two groups, as where some trials collapse.
+    """A warning that scores of a level fall into two groups, as where some trials collapse.
 
     Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are
     more than four robust standard deviations (1.4826 times the median absolute deviation of all
     residuals) apart; levels of at least four trials.
 
     Args:
-        table: of `LevelScores`.
+        table: that of `LevelScores`.
     """
     if min(table.shape) < 2 or len(table) < _LEAST:
         return ""
@@ -213,7 +213,7 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
 
 
 def warn_of_failures(trials: pd.DataFrame) -> str:
-    """That failures are concentrated at some levels of MTD.
+    """A warning that failures are concentrated at some levels of MTD.
 
     For each level, Fisher's exact test (one-sided) of its failed and completed runs against those
     of all other levels; the p values are multiplied by the number of levels (Bonferroni).
@@ -242,7 +242,7 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
 
 
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """That runs differ in precision, device, processor, threads or versions, and at which levels.
+    """Warnings that runs differ in precision, device, processor, threads or versions.
 
     Args:
         environment: `StudyFrames.environment`.
@@ -263,7 +263,7 @@ def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
 
 
 def _name_values(runs: pd.DataFrame, name: str) -> str:
-    """Each value with the levels that have it; of a list of versions only what differs."""
+    """Each value with the levels that have it, as text; of versions only those that differ."""
     groups = {str(value): group["mtd"] for value, group in runs.groupby(name)}
     shared = set.intersection(*(set(value.split(", ")) for value in groups))
     texts = []

@@ -35,7 +35,7 @@ _MOST_DESCRIPTION = 1_000
 
 @dataclass(frozen=True)
 class Report(Files):
-    """Where a report was written, and what it found: the summary's sentences, the verdict.
+    """A written report: its folder, the sentences of its summary, and its verdict.
 
     Attributes:
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
@@ -68,34 +68,37 @@ def write_page(
 
     Args:
         page: without its sections, its figure and the limits that stand in place of a section.
-        topics: that such a page may have, whose files of an earlier page are removed.
-        infos: what they computed, by their names; None: no section.
+        topics: the topics that such a page may have, whose files of an earlier page are removed.
+        infos: the results of the topics by their names; a topic with None has no section.
         main: the topic whose figure stands below the headline; None: the first that has one.
-        note: what every figure states.
+        note: the note below every figure.
         earlier: further names of figures that an earlier page may have.
         as_shown: whether an MTD is written in CSV files as on the page.
 
     Raises:
         OSError: if the folder cannot be written.
     """
-    found = [(topic, infos[topic.name]) for topic in topics if infos[topic.name] is not None]
-    chosen = choose_main_figure(main, found)
+    computed = [(topic, infos[topic.name]) for topic in topics if infos[topic.name] is not None]
+    chosen = choose_main_figure(main, computed)
     figure = render_figure(*chosen, note=note) if chosen else None
     built = [
         _build_section(topic, info, note, figure.name if figure else "")
-        for topic, info in found
+        for topic, info in computed
         if not topic.missing(info)
     ]
     # what another section tells has no section, but its CSV files
     sections = tuple(section for section in built if not section.is_empty)
-    missing = filter(None, (topic.missing(info) for topic, info in found))
+    missing = filter(None, (topic.missing(info) for topic, info in computed))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
     whole = _lead_with_result(whole, main)
     shown = [table for section in sections for table in section.tables if table.file]
-    drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
+    drawn = [
+        *filter(None, [figure]),
+        *(drawn_figure for section in sections for drawn_figure in section.figures),
+    ]
     csv = {
         f"tables/{name}.csv": to_csv(frame)
-        for pair in found
+        for pair in computed
         for name, frame in _tabulate(*pair, as_shown).items()
     }
     texts = {
@@ -104,9 +107,9 @@ def write_page(
         for ending, write in TEXT_TABLES.items()
     }
     images = {
-        f"figures/{each.name}.{kind}": content
-        for each in drawn
-        for kind, content in each.files.items()
+        f"figures/{drawn_figure.name}.{kind}": content
+        for drawn_figure in drawn
+        for kind, content in drawn_figure.files.items()
     }
     html = {"index.html": render(whole).encode(errors="replace")}
     named = [*(name for topic in topics for name in topic.csv), *(table.file for table in shown)]
@@ -120,11 +123,11 @@ def write_page(
 
 def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
     """The page whose first section is that of the main topic, with the answer in full."""
-    found = [section for section in page.sections if section.anchor == main]
-    if not found:
+    leading = [section for section in page.sections if section.anchor == main]
+    if not leading:
         return page
-    text = tuple(dict.fromkeys((*page.summary, *found[0].text)))
-    result = replace(found[0], title="Result in full", text=text, group="Results", folded=False)
+    text = tuple(dict.fromkeys((*page.summary, *leading[0].text)))
+    result = replace(leading[0], title="Result in full", text=text, group="Results", folded=False)
     # a curve over MTD that is not the answer is looked up
     others = (
         replace(section, folded=section.folded or section.anchor == _CURVE)
@@ -184,7 +187,7 @@ def write_report(
             is removed, if one of the topics has it.
         generated: when the report is made, as it is to be printed.
         version: of the program, as it is to be printed.
-        topics: of the page, in their order.
+        topics: the topics of the page, in their order.
     """
     context = StudyContext(study)
     infos = {topic.name: topic.compute(context) for topic in topics}

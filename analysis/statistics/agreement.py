@@ -29,10 +29,10 @@ from analysis.statistics.history import compute_half_lives, compute_history_runs
 
 UNITS = ("steps", "half-lives")
 MIN_LEVELS = 3
-"""Common levels below which there is no order to speak of."""
+"""The fewest common levels from which an order is estimated."""
 _ALPHA = (1 - LEVEL) / 2
 _RELATIVE = 1e-6
-"""Tolerance of comparisons that a rounding error must not decide."""
+"""The tolerance of comparisons that a rounding error must not decide."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Levels:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the first study says of the other one in one unit of MTD.
+    """The agreement of the first study with another one in one unit of MTD.
 
     Attributes:
         levels: M.
@@ -100,12 +100,12 @@ def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreemen
 
     Empty unless both have two levels of MTD with two seeds each.
     """
-    found = []
+    agreements = []
     for unit in UNITS:
         both = _levels(first, unit), _levels(other, unit)
-        if all(each.of.comparable and np.isfinite(each.place).any() for each in both):
-            found.append(compare_levels(unit, *both))
-    return tuple(found)
+        if all(levels.of.comparable and np.isfinite(levels.place).any() for levels in both):
+            agreements.append(compare_levels(unit, *both))
+    return tuple(agreements)
 
 
 def _levels(study: StudyFrames, unit: str) -> Levels:
@@ -114,7 +114,7 @@ def _levels(study: StudyFrames, unit: str) -> Levels:
 
 
 def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
-    """MTDs in a unit of `UNITS`: by the median half-life of a level's trials; NaN if not known."""
+    """MTDs in a unit of `UNITS`; half-lives are medians of a level's trials, NaN if not known."""
     place = mtd.to_numpy(dtype=np.float64)
     if unit == "steps":
         return place
@@ -174,7 +174,7 @@ def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
 
 
 def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
-    """Signs (2, P) of differences of the scores `rows` (M, L): estimated; 0 if not significant."""
+    """The signs (2, P) of differences of scores `rows` (M, L): estimated; 0 if not significant."""
     family = study.of.tests.simultaneous(np.array([rows[j] - rows[i] for i, j in pairs]))
     estimate, width = family.intervals(study.of.fit, _ALPHA)
     sign = np.sign(estimate)
@@ -182,7 +182,7 @@ def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Flo
 
 
 def compute_unit_curve(study: StudyFrames, unit: str) -> pd.DataFrame:
-    """`compute_paired_curve` with MTD in a unit of `UNITS`, without levels that have no place."""
+    """The paired curve with MTD in a unit of `UNITS`, without levels whose place is not known."""
     curve = compute_paired_curve(_levels(study, "steps").of)
     curve["mtd"] = _convert(study, curve["mtd"], unit)
     return curve[curve["mtd"] > 0].sort_values("mtd", ignore_index=True)

@@ -1,4 +1,4 @@
-"""A study's baseline beside the configurations of its search: its mean, and paired differences.
+"""A study's baseline compared with the configurations of its search: mean, paired differences.
 
 The recommended configuration was chosen by the same scores. The intervals of the differences are
 therefore simultaneous over all configurations (many-to-one comparisons, Dunnett 1955, with seeds
@@ -40,7 +40,7 @@ class AgainstBaseline:
     """The baseline, and how much it is above each configuration of the search.
 
     Attributes:
-        mean: of its complete trials.
+        mean: the mean of its complete trials.
         table: a row per configuration, the highest mean first (at most 100): number (its first
             trial), the settings that varied, n, seeds (those that it shares with the baseline), and
             `DIFFERENCE`: the baseline less the configuration, in points. Bounds are NaN where the
@@ -63,7 +63,7 @@ class AgainstBaseline:
 
 
 def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
-    """None for a study without a baseline, or of which none of its trials has a score yet."""
+    """The comparison of a study's baseline; None where no trial of a baseline has a score yet."""
     if study.baseline is None or not len(own := completed_runs(study.baseline.trials)):
         return None
     runs = completed_runs(study.trials)
@@ -76,8 +76,8 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     scores = both.pivot_table(index="seed", columns="configuration", values="score")
     scores = scores.reindex(columns=[_OWN, *ranked["configuration"]])
     paired = scores.rsub(scores[_OWN], axis="index").drop(columns=_OWN)
-    found = pd.DataFrame(index=paired.columns, columns=DIFFERENCE, dtype="float64")
-    found["difference"] = paired.mean()
+    differences = pd.DataFrame(index=paired.columns, columns=DIFFERENCE, dtype="float64")
+    differences["difference"] = paired.mean()
     seeds, columns = connected_table(scores.to_numpy(dtype=np.float64))
     compared, items = 0, 0
     if columns[0]:
@@ -86,11 +86,11 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
         family, fit = compare_first(table.to_numpy(dtype=np.float64), covariance)
         estimate, width = family.intervals(fit, 1 - LEVEL)
         bounds = np.column_stack([estimate, estimate - width, estimate + width])
-        found.loc[table.columns[1:], DIFFERENCE] = bounds
+        differences.loc[table.columns[1:], DIFFERENCE] = bounds
         compared, items = len(estimate), count_items(study.items, covariance)
-    found["seeds"] = paired.notna().sum()
+    differences["seeds"] = paired.notna().sum()
     shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
-        found, left_on="configuration", right_index=True
+        differences, left_on="configuration", right_index=True
     )
     order = ["number", *varied, "n", "seeds", *DIFFERENCE]
     return AgainstBaseline(estimate_mean(own, study.items), shown[order], compared, items)
@@ -108,7 +108,7 @@ def compare_first(scores: Floats, items: Floats | None) -> tuple[Families, Fit]:
 
 
 def name_baseline(study: StudyFrames) -> str:
-    """What the study file gives the baseline, as text: SimCSE without a queue."""
+    """The settings that the study file gives the baseline, as text: SimCSE without a queue."""
     if study.baseline is None:
         return ""
     values, named = dict(study.baseline.values), []

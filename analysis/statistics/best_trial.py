@@ -33,7 +33,7 @@ _MIN_RUN_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Choice:
-    """The best of n runs by one score, and the selection bias of its scores. NaN: not known.
+    """The best of n runs by one score, and the selection bias of its scores; NaN where not known.
 
     Attributes:
         chosen_by: the name of the score that selects the run; value: that score.
@@ -130,13 +130,13 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
 def estimate_spread(
     values: Floats, configurations: NDArray[np.int64], seeds: NDArray[np.int64]
 ) -> Spread:
-    """Variance components of values (n,) within configurations: between seeds, and the rest.
+    """The variance components of values (n,) within configurations: between seeds, and the rest.
 
     Two-way additive model without interaction, by mean squares (Searle, Casella and McCulloch,
     Variance Components, 1992, chapter 5); runs may be missing. Where seeds and the rest cannot
     be separated, seed is 0. Both are NaN where no configuration has two runs.
     """
-    row, column = (np.unique(each, return_inverse=True)[1] for each in (configurations, seeds))
+    row, column = (np.unique(labels, return_inverse=True)[1] for labels in (configurations, seeds))
     within = _centre(values, row)
     degrees = len(values) - row.max() - 1
     if degrees == 0:
@@ -152,7 +152,7 @@ def estimate_spread(
 def _residual(
     within: Floats, row: NDArray[np.int64], column: NDArray[np.int64]
 ) -> tuple[Floats, int]:
-    """Residuals after effects of configurations (rows) and seeds (columns), degrees of freedom."""
+    """The residuals after effects of configurations (rows) and seeds (columns); their freedom."""
     residual = within
     for _ in range(_STEPS):
         # alternating projections; one step is enough where no run is missing

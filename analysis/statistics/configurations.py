@@ -34,7 +34,7 @@ from analysis.measures import Floats
 MOST_COMPARED = 100
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
 COLUMNS = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best")
-"""Of a table of configurations, after the settings that varied."""
+"""The columns of a table of configurations after the settings that varied."""
 
 
 def name_configuration(settings: pd.Series) -> str:
@@ -83,26 +83,28 @@ def compute_configurations(
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    found = differences_to_best(ordered, 0, covariance).reindex(table.index)
-    found["may_be_best"] = found["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
-    return table.join(found)[[*varied, *COLUMNS]]
+    differences = differences_to_best(ordered, 0, covariance).reindex(table.index)
+    differences["may_be_best"] = (
+        differences["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
+    )
+    return table.join(differences)[[*varied, *COLUMNS]]
 
 
 def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | None) -> pd.DataFrame:
     """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
 
-    NaN for the best itself. Without bounds where too few seeds are shared; the difference is then
-    over the common ones.
+    Values are NaN for the best itself. Where too few seeds are shared, there are no bounds, and the
+    difference is over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
     contest = compare_columns(values, best, 1 - LEVEL, covariance)
-    found = contest.differences
-    for column in np.flatnonzero(np.isnan(found[:, 0])):
+    differences = contest.differences
+    for column in np.flatnonzero(np.isnan(differences[:, 0])):
         common = values[:, column] - values[:, best]
         common = common[np.isfinite(common)]
-        found[column, 0] = common.mean() if len(common) else np.nan
-    found[best : best + 1] = np.nan
-    table = pd.DataFrame(found, columns=DIFFERENCE, dtype="float64")
+        differences[column, 0] = common.mean() if len(common) else np.nan
+    differences[best : best + 1] = np.nan
+    table = pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
     return table.assign(may_be_best=contest.may_be_best)
 
 
@@ -117,9 +119,9 @@ def estimate_configuration(
 
 
 FEWEST_RUNS = 20
-"""Runs below which no importances are computed."""
+"""The fewest runs from which importances are computed."""
 MOST_RUNS = 300
-"""Runs that importances are computed from; of more, so many evenly chosen ones."""
+"""The most runs that importances are computed from; of more, evenly chosen ones."""
 
 _SEED = "seed"
 _WIDE = 10.0
@@ -161,8 +163,8 @@ def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.D
     runs = choose_evenly(runs, MOST_RUNS)
     if runs[_SEED].nunique() > 1:
         names.append(_SEED)
-    found = _evaluate(runs, names)
-    table = pd.DataFrame({"setting": list(found), "importance": list(found.values())})
+    shares = _evaluate(runs, names)
+    table = pd.DataFrame({"setting": list(shares), "importance": list(shares.values())})
     return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -241,9 +243,9 @@ def compute_effects(
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
     ends = np.cumsum([len(rows) for rows in contrasts])[:-1]
-    parts = [np.split(each, ends) for each in family.intervals(fit, 1 - LEVEL)]
-    found = pd.DataFrame(
-        [_main_effect(values[name], *each) for name, *each in zip(names, *parts, strict=True)],
+    parts = [np.split(column, ends) for column in family.intervals(fit, 1 - LEVEL)]
+    effects = pd.DataFrame(
+        [_main_effect(values[name], *size) for name, *size in zip(names, *parts, strict=True)],
         columns=["setting", "best", "worst", "difference", "low", "high"],
     )
     pairs = []
@@ -253,7 +255,7 @@ def compute_effects(
         largest = np.abs(family.compare(fit).scores()).max()
         pairs.append((first, second, float(family.p_value(largest))))
     return Effects(
-        found.sort_values("difference", ascending=False, ignore_index=True),
+        effects.sort_values("difference", ascending=False, ignore_index=True),
         pd.DataFrame(pairs, columns=["first", "second", "p_value"]),
     )
 

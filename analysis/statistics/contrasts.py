@@ -64,12 +64,14 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     varied = varied_settings(runs, study.settings)
     rows = runs.set_index("number").loc[[first, second], varied]
     one, two = (select_configuration(runs, study.settings, number) for number in (first, second))
-    first_mean, second_mean = (each.groupby("seed")["score"].mean() for each in (one, two))
+    first_mean, second_mean = (chosen.groupby("seed")["score"].mean() for chosen in (one, two))
     table = pd.DataFrame({"first": first_mean, "second": second_mean}).dropna()
     table["difference"] = table["first"] - table["second"]
-    found = estimate_difference(one, two, (study.items, study.items))
-    settings = _differing({name: [_value(each) for each in rows[name]] for name in varied})
-    return Contrast(settings, table.reset_index(), found.seeds, min(found.seeds, 1), found.estimate)
+    paired = estimate_difference(one, two, (study.items, study.items))
+    settings = _differing({name: [_value(value) for value in rows[name]] for name in varied})
+    return Contrast(
+        settings, table.reset_index(), paired.seeds, min(paired.seeds, 1), paired.estimate
+    )
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -89,19 +91,19 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
         if not len(completed):
             raise ValueError(f"study {study.name} has no complete trial yet")
     known = [*dict.fromkeys([*first.settings, *second.settings])]
-    keys = list(dict.fromkeys(name for each in runs for name in varied_settings(each, known)))
+    keys = list(dict.fromkeys(name for trials in runs for name in varied_settings(trials, known)))
     settings = _differing(
-        {name: [_fixed(each[name]) for each in runs] for name in known if name not in keys}
+        {name: [_fixed(trials[name]) for trials in runs] for name in known if name not in keys}
     )
-    runs = [each.assign(configuration=_configurations(each, keys)) for each in runs]
-    scores = [each.groupby(_CELL)["score"].mean().unstack("configuration") for each in runs]
+    runs = [trials.assign(configuration=_configurations(trials, keys)) for trials in runs]
+    scores = [trials.groupby(_CELL)["score"].mean().unstack("configuration") for trials in runs]
     table = complete_block(scores[0] - scores[1])
     rows = _by_configuration(runs[0], scores, table, keys)
     if not table.size:
         return Contrast(settings, rows, 0, 0, UNKNOWN)
-    one, two = (_one_run_per_cell(each, table) for each in runs)
-    found = estimate_difference(one, two, (first.items, second.items))
-    return Contrast(settings, rows, *table.shape, found.estimate)
+    one, two = (_one_run_per_cell(trials, table) for trials in runs)
+    paired = estimate_difference(one, two, (first.items, second.items))
+    return Contrast(settings, rows, *table.shape, paired.estimate)
 
 
 _CELL = ["seed", "configuration"]
@@ -149,9 +151,9 @@ def _by_configuration(
     rows = []
     for _, run in runs[shared].drop_duplicates("configuration").sort_values(keys).iterrows():
         name = run["configuration"]
-        found = estimate(differences[name].to_numpy(dtype=np.float64))
+        interval = estimate(differences[name].to_numpy(dtype=np.float64))
         first, second = (float(table.loc[differences.index, name].mean()) for table in scores)
-        values = (first, second, found.mean, found.low, found.high)
+        values = (first, second, interval.mean, interval.low, interval.high)
         rows.append([*(_value(run[key]) for key in keys), *values])
     return pd.DataFrame(rows, columns=[*keys, "first", "second", "difference", "low", "high"])
 
@@ -223,5 +225,5 @@ def compare_candidates(
     without a completed trial.
     """
     runs = traced_runs(trials)
-    first, second = (select_configuration(runs, settings, each) for each in (best, runner_up))
+    first, second = (select_configuration(runs, settings, number) for number in (best, runner_up))
     return estimate_difference(first, second, (items, items))

@@ -109,9 +109,9 @@ def _effective_ranks(spectra: Floats) -> Floats:
 
 
 def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
-    """The spectra (R, D) with finite values, not all 0; row, moment, mtd and seed of some of them.
+    """The spectra (R, D) with finite values, not all 0, and row, moment, mtd and seed of a part.
 
-    These are of scored runs with an MTD.
+    The part is that of scored runs with an MTD.
     """
     values = spectra.to_numpy(dtype=np.float64)
     usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
@@ -148,13 +148,13 @@ def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.D
 
 
 MIN_LEVELS = 6
-"""Of a rank correlation: xi of three levels is -0.125 for every peak and every valley."""
+"""The fewest levels of a rank correlation: with three, xi is -0.125 for every peak and valley."""
 
 
 # of scipy.stats, whose import takes longer than a figure; the MTDs of a seed have no ties
 def spearman(mtd: Floats, score: Floats) -> float:
     """Spearman's rank correlation of values (L,)."""
-    first, second = (pd.Series(each).rank().to_numpy(np.float64) for each in (mtd, score))
+    first, second = (pd.Series(values).rank().to_numpy(np.float64) for values in (mtd, score))
     return float(np.corrcoef(first, second)[0, 1])
 
 
@@ -202,7 +202,7 @@ def compute_correlations(trials: pd.DataFrame) -> pd.DataFrame:
     ]
     rows = []
     for name, measure in MEASURES.items() if usable else ():
-        found = estimate(np.array([measure(mtd, score) for mtd, score in usable]))
+        interval = estimate(np.array([measure(mtd, score) for mtd, score in usable]))
         fewest = min(len(mtd) for mtd, _ in usable)
-        rows.append((name, len(usable), fewest, found.mean, found.low, found.high))
+        rows.append((name, len(usable), fewest, interval.mean, interval.low, interval.high))
     return pd.DataFrame(rows, columns=["measure", "seeds", "levels", "mean", "low", "high"])

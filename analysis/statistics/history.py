@@ -27,11 +27,11 @@ from analysis.inference.intervals import estimate, summarise
 
 HALF = 0.5
 COLLAPSED = 1e-6
-"""Where 1 - b is smaller, keys have collapsed, and rounding errors dominate `retained`."""
+"""The smallest 1 - b: below it keys have collapsed, and rounding errors dominate `retained`."""
 MIN_RUNS = 3
-"""Runs that a seed needs for a rank correlation."""
+"""The fewest runs of a seed with which its rank correlation is computed."""
 HISTORY = ("mtd", "ema_decay", "queue_size")
-"""MTD and its components: K raises the MTD, but need not change a half-life as η does."""
+"""The MTD and its components: K raises the MTD, but need not change a half-life as η does."""
 OUTCOMES = ("alignment", "uniformity", "score")
 
 
@@ -124,10 +124,10 @@ def compute_retained_curves(runs: pd.DataFrame, retained: pd.DataFrame) -> pd.Da
 
     Columns: mtd, lag, n (runs), seeds, mean, low, high, cosine, cosine_different.
     """
-    each = runs[["number", "seed", "mtd"]].merge(retained, on="number")
+    joined = runs[["number", "seed", "mtd"]].merge(retained, on="number")
     by = ["mtd", "lag"]
-    table = summarise(each, by=by, value="retained")
-    cosines = each.groupby(by)[["cosine", "cosine_different"]].mean().reset_index()
+    table = summarise(joined, by=by, value="retained")
+    cosines = joined.groupby(by)[["cosine", "cosine_different"]].mean().reset_index()
     return table.merge(cosines, on=by)
 
 
@@ -146,21 +146,21 @@ def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
     pairs += [("mtd", name) for name in OUTCOMES]
     rows = []
     for first, second in pairs:
-        found, sizes = _correlate(runs.dropna(subset=[first, second]), first, second)
-        if found:
-            mean = estimate(np.array(found))
+        correlations, sizes = _correlate(runs.dropna(subset=[first, second]), first, second)
+        if correlations:
+            mean = estimate(np.array(correlations))
             low, high = np.clip([mean.low, mean.high], -1.0, 1.0).tolist()
-            rows.append((first, second, len(found), min(sizes), mean.mean, low, high))
+            rows.append((first, second, len(correlations), min(sizes), mean.mean, low, high))
     columns = ["first", "second", "seeds", "trials", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _correlate(runs: pd.DataFrame, first: str, second: str) -> tuple[list[float], list[int]]:
-    """Spearman's correlation of each seed, and of how many runs."""
-    found, sizes = [], []
+    """Spearman's correlation of each seed, and the number of its runs."""
+    correlations, sizes = [], []
     for _, seed in runs.groupby("seed"):
         ranks = seed[[first, second]].rank()
         if len(seed) >= MIN_RUNS and (ranks.nunique() > 1).all():
-            found.append(float(ranks[first].corr(ranks[second])))
+            correlations.append(float(ranks[first].corr(ranks[second])))
             sizes.append(len(seed))
-    return found, sizes
+    return correlations, sizes

@@ -93,9 +93,9 @@ def compute_method_properties(
     tables = []
     for name, values in measured.items():
         if np.isfinite(values).all():
-            each = runs.assign(value=values)
-            table = summarise(each, by=_KEYS, value="value")
-            tables.append(_compare_to(best, table, each, "value").assign(measure=name))
+            with_value = runs.assign(value=values)
+            table = summarise(with_value, by=_KEYS, value="value")
+            tables.append(_compare_to(best, table, with_value, "value").assign(measure=name))
     return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
 
 

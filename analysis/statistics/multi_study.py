@@ -104,7 +104,7 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
     Compared are steps, learning rate, in-batch negatives, encoder and corpus of the scored runs; a
     study that did not record a setting is not among the names of that setting.
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    differences: dict[str, dict[str, list[str]]] = {}
     for name in _COMPARED:
         values: dict[str, list[str]] = {}
         for study in studies:
@@ -113,8 +113,8 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
                 texts = sorted({format_value(name, value) for value in runs[name]})
                 values.setdefault(", ".join(texts), []).append(study.name)
         if len(values) > 1:
-            found[name] = values
-    return found
+            differences[name] = values
+    return differences
 
 
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:

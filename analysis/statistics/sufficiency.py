@@ -36,7 +36,7 @@ _LEVEL_DECIMALS = 6
 _MOST_LEVELS = 500
 _LEAST_VARIANCE = 1e-6
 _KNOWN = 1e9
-"""Degrees of freedom of a covariance that is known."""
+"""The degrees of freedom of a covariance that is known."""
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def _anova_type(
     former's trace from its Box's f; those of the sum are as in `intervals.estimate`.
     """
     of_seeds, expected = (
-        np.trace(each, axis1=-2, axis2=-1) for each in (estimated, estimated + known)
+        np.trace(covariance, axis1=-2, axis2=-1) for covariance in (estimated, estimated + known)
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         upper = expected**2 / ((estimated + known) ** 2).sum(axis=(-2, -1))
@@ -281,7 +281,7 @@ class Sufficiency:
 
 @dataclass(frozen=True)
 class Models:
-    """Columns (C, p) of the models over a design.
+    """The columns (C, p) of the models over a design.
 
     Attributes:
         null: models with many degrees of freedom: mtd, ema_decay, queue_size, additive.
@@ -303,7 +303,8 @@ NESTED: tuple[tuple[str, str], ...] = (
     ("ema_decay", "mtd"),
     ("queue_size", "mtd"),
 )
-"""Null model and added terms. The first pair tests the hypothesis that MTD is sufficient."""
+"""The null model and the added terms of each test. The first pair tests the hypothesis that MTD is
+sufficient."""
 
 
 def build_models(trace: Floats, ratio: Floats) -> Models:
@@ -396,7 +397,7 @@ def compute_sufficiency(
 
 
 def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.DataFrame:
-    """`Sufficiency.tests`."""
+    """The table `Sufficiency.tests`."""
     weights = model_weights(fit, models.variance)
     rows = []
     for base, added in NESTED:
@@ -407,7 +408,7 @@ def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.
 
 
 def _scored(trials: pd.DataFrame) -> pd.DataFrame:
-    """Completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
+    """The completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
     runs = traced_runs(trials)
     runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
     runs = runs.assign(trace=runs["mtd"] - runs["ratio"])
@@ -457,5 +458,5 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     of_items = 0.0
     if items is not None:
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
-    found = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
-    return Pair(first, second, found.mean, found.low, found.high, len(within))
+    interval = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
+    return Pair(first, second, interval.mean, interval.low, interval.high, len(within))

@@ -17,9 +17,9 @@ from analysis.data.tasks import LAST, STS
 from analysis.inference.intervals import summarise
 
 MOST_TRIALS = 40
-"""Trials whose curves are shown; of more, so many evenly chosen ones."""
+"""The most trials whose curves are shown; of more, evenly chosen ones."""
 MOST_POINTS = 50
-"""Points of a trial's loss: each the mean over its part of the steps."""
+"""The most points of a trial's loss, each the mean over its part of the steps."""
 
 
 def choose_curves(trials: pd.DataFrame) -> Collection[int]:
@@ -71,8 +71,8 @@ def compute_training(study: StudyFrames) -> pd.DataFrame:
 def compute_training_means(curves: pd.DataFrame, *, value: str) -> pd.DataFrame:
     """The mean of a column of `compute_training` over the seeds of each group, at each step.
 
-    Of the trials that reached the last step of their group, so that no mean changes because a trial
-    failed or was pruned.
+    The means are over the trials that reached the last step of their group, so that none changes
+    because a trial failed or was pruned.
 
     Args:
         curves: number, step, `value`, seed and group, in the order in which the groups are shown.
@@ -210,5 +210,5 @@ def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     )
     runs["collapsed"] = runs["step"].notna() | ended
     groups = runs[runs[["n", "failed", "pruned"]].any(axis=1)].groupby(STRUCTURE)
-    found = groups["step"].agg(first="min", last="max")
-    return groups[counted].sum().join(found).reset_index()
+    first_and_last = groups["step"].agg(first="min", last="max")
+    return groups[counted].sum().join(first_and_last).reset_index()

@@ -29,7 +29,7 @@ class Given:
 
     Attributes:
         study: None where the defaults of the trainer are meant.
-        set_: KEY=VALUE, as --set takes them.
+        set_: texts KEY=VALUE, as --set takes them.
         import_: Python files or modules that define training methods.
         evaluator: MODULE:FUNCTION that scores encoders.
         objective: MODULE:FUNCTION that trains in place of mtdlab's trainer.
@@ -64,14 +64,14 @@ class Given:
         return read_study(file, self.set_ or [], self.profile, *self.code())
 
     def settings(self) -> "TrainerSettings":
-        """The settings of its trainer section alone. Raises MtdlabError for a mistake in them."""
+        """The settings of the trainer section alone. Raises MtdlabError for a mistake in them."""
         from mtdlab.config import read_settings
 
         self.code()
         return read_settings(self._file(), self.set_ or [], self.profile)
 
     def code(self) -> "tuple[tuple[UserModule, ...], Program | None]":
-        """The modules and the program, imported, with those of MTDLAB_IMPORT and MTDLAB_EVALUATOR.
+        """The imported modules, with those of MTDLAB_IMPORT and MTDLAB_EVALUATOR, and the program.
 
         They are looked up in the working folder, then in that of the study file. Raises MtdlabError
         where one is missing, fails, or defines no method, and where the program cannot be called as
@@ -87,7 +87,7 @@ class Given:
         return modules, None if self.objective is None else find_program(self.objective, folders)
 
     def command(self, models: str | Path = "models", artifacts: str | None = None) -> str:
-        """The sweep that resumes it, to be recorded; empty for a study given as values."""
+        """The sweep command that resumes the study, to be recorded; empty for a study of values."""
         if isinstance(self.study, Mapping):
             return ""
         kept = None if str(models) == "models" else str(models)
@@ -111,7 +111,7 @@ def write_options(**given: str | Sequence[str] | None) -> list[str]:
 
 
 def assign(overrides: Overrides | None) -> list[str]:
-    """Overrides as --set takes them; JSON values are YAML."""
+    """Texts KEY=VALUE as --set takes them, with values as JSON, which YAML reads."""
     plain = {key: _plain(value, key) for key, value in (overrides or {}).items()}
     return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
 
@@ -126,9 +126,9 @@ def _plain(value: Any, name: str) -> Any:
         MtdlabError: for one that it cannot hold.
     """
     if isinstance(value, Mapping):
-        return {str(key): _plain(each, str(key)) for key, each in value.items()}
+        return {str(key): _plain(item, str(key)) for key, item in value.items()}
     if isinstance(value, list | tuple | range):
-        return [_plain(each, name) for each in value]
+        return [_plain(item, name) for item in value]
     if isinstance(value, Path):
         return str(value)
     if hasattr(value, "tolist"):

@@ -57,7 +57,7 @@ def report(
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
-        transfer: of a list: compare the answer of its first study with the others'.
+        transfer: whether to compare the answer of the first study of a list with the others'.
 
     Raises:
         NothingToReport: for a study that is missing.
@@ -67,7 +67,7 @@ def report(
     from analysis.report import write_multi_study, write_report
 
     several = study if isinstance(study, list) else [study]
-    frames = [load_named(each, storage) if isinstance(each, str) else each for each in several]
+    frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
     made = generated or now()
     if not isinstance(study, list):
         check_name(name)
@@ -76,7 +76,7 @@ def report(
     return write_multi_study(
         frames,
         Path(out),
-        name=page_name([each.name for each in frames], name),
+        name=page_name([loaded.name for loaded in frames], name),
         generated=made,
         version=__version__,
         transfer=transfer,
@@ -84,7 +84,7 @@ def report(
 
 
 def load_named(study: str, storage: str | None) -> "StudyFrames":
-    """A study's frames, with all curves only where its page needs them."""
+    """The frames of a named study, with all curves only where its page needs them."""
     from analysis.experiments.compare import needs_curves
     from analysis.statistics.training import choose_curves
     from mtdlab.config.study import is_study_name
@@ -100,7 +100,7 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
 
 
 def check_name(name: str | None, plus: str = "") -> None:
-    """Raise MtdlabError for a name of a page that a folder cannot have; plus: also allowed."""
+    """Raise MtdlabError for a page's name that a folder cannot have; `plus` allows a plus sign."""
     from mtdlab.config.study import is_study_name
 
     if name is not None and not is_study_name(name.replace(plus or "-", "-")):

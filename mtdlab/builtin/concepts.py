@@ -129,9 +129,9 @@ def _parse(table: str) -> dict[str, Concept]:
 
 
 NOUNS, ACTIONS = _parse(_NOUNS), _parse(_ACTIONS)
-"""By name: people, animals, things and plants; actions."""
+"""The concepts by name: of people, animals, things and plants, and of actions."""
 DETAILS = _parse(_PLACES) | _parse(_TIMES) | _parse(_MANNERS)
-"""Places, times and manners by name; their words carry the preposition."""
+"""The concepts of places, times and manners by name; their words carry the preposition."""
 
 
 def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
@@ -139,10 +139,10 @@ def concepts_under(concepts: dict[str, Concept], kind: str) -> list[Concept]:
     if kind in concepts:
         return [concepts[kind]]
     prefix = tuple(kind.split("/"))
-    found = [c for c in concepts.values() if c.path[: len(prefix)] == prefix]
-    if not found:
+    matching = [c for c in concepts.values() if c.path[: len(prefix)] == prefix]
+    if not matching:
         raise KeyError(f"no concept or kind {kind!r}")
-    return found
+    return matching
 
 
 def nearness(left: Concept, right: Concept) -> float:

@@ -126,7 +126,7 @@ shout: policeman person/child > person | | place/town > place/care
 
 
 Fillers = tuple[tuple[Concept, ...], tuple[Concept, ...]]
-"""Usual and rare concepts for a role."""
+"""The usual and the rare concepts for a role."""
 
 
 def _fillers(concepts: dict[str, Concept], text: str) -> Fillers:
@@ -146,7 +146,7 @@ def _scene(roles: str) -> dict[str, Fillers]:
 
 _LINES = _SCENES.replace("\n    ", " ").strip().splitlines()
 SCENES = {name: _scene(roles) for name, _, roles in (line.partition(": ") for line in _LINES)}
-"""By the action's name: what fills each role."""
+"""The concepts that can fill each role, by the action's name."""
 
 GOLD_MAX = 5.0
 # Probability that a role is filled by one of its usual concepts.

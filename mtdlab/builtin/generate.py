@@ -46,8 +46,8 @@ _HIGH = 3.5
 
 
 def _other(rng: Random, concept: Concept, pool: Iterable[Concept], near: bool) -> Concept:
-    found = [c for c in pool if c != concept and (c.kind == concept.kind) == near]
-    return rng.choice(found) if found else concept
+    candidates = [c for c in pool if c != concept and (c.kind == concept.kind) == near]
+    return rng.choice(candidates) if candidates else concept
 
 
 def _fits(action: Concept, patient: Concept | None) -> bool:
@@ -115,7 +115,7 @@ _SEEDS = {"test": 1, "dev": 2, "train": 3}
 
 
 def generate_pairs() -> dict[str, list[Pair]]:
-    """The pairs of both splits; made together, so that no sentence is in two pairs."""
+    """The pairs of both splits; they are made together, so that no sentence is in two pairs."""
     seen: set[str] = set()
     splits = {}
     for split in ("test", "dev"):
@@ -136,14 +136,14 @@ def generate_files() -> dict[str, str]:
     held_out = {text for split in pairs.values() for pair in split for text in pair[:2]}
     rng = Random(_SEEDS["train"])
     # a dict, because the order of a set of strings differs between processes
-    found: dict[str, None] = {}
-    while len(found) < SENTENCES:
+    sentences: dict[str, None] = {}
+    while len(sentences) < SENTENCES:
         sentence = render(draw_event(rng), draw_wording(rng))
         if sentence not in held_out:
-            found[sentence] = None
+            sentences[sentence] = None
     # repr of a float gives the same bits again
     rows = {name: ["\t".join([*pair[:2], repr(pair[2])]) for pair in pairs[name]] for name in pairs}
-    return {name: "\n".join(lines) for name, lines in {"sentences": [*found], **rows}.items()}
+    return {name: "\n".join(lines) for name, lines in {"sentences": [*sentences], **rows}.items()}
 
 
 if __name__ == "__main__":

@@ -46,18 +46,18 @@ _FORMS = ("to {v.base} is {v.ing}.", "{v.base}, {v.past}, {v.pp}, {v.ing}.")
 
 def defining_sentences() -> list[str]:
     """Every defining sentence once, sorted, in lower case."""
-    found: set[str] = set()
+    sentences: set[str] = set()
     for action in ACTIONS.values():
         verbs = [conjugate(word) for word in action.words]
         forms = [(v.base, v.past, v.pp, v.ing) for v in verbs]
-        found.update(_define(action, forms))
-        found.update(_siblings(action, ACTIONS))
-        found.update(template.format(v=verb) for verb in verbs for template in _FORMS)
+        sentences.update(_define(action, forms))
+        sentences.update(_siblings(action, ACTIONS))
+        sentences.update(template.format(v=verb) for verb in verbs for template in _FORMS)
     for table in (NOUNS, DETAILS):
         for concept in table.values():
-            found.update(_define(concept, [(_bare(word),) for word in concept.words]))
-            found.update(_siblings(concept, table))
-    return sorted(found)
+            sentences.update(_define(concept, [(_bare(word),) for word in concept.words]))
+            sentences.update(_siblings(concept, table))
+    return sorted(sentences)
 
 
 def _bare(word: str) -> str:
@@ -65,7 +65,7 @@ def _bare(word: str) -> str:
 
 
 def _define(concept: Concept, words: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """`words` has the forms of each word in the same order, so that equal forms are paired."""
+    """Sentences that define a concept's words; `words` has the forms of each in the same order."""
     for one, other in permutations(words, 2):
         for x, y in zip(one, other, strict=True):
             yield from (template.format(x=x, y=y) for template in _SAME)

@@ -106,7 +106,7 @@ def conjugate(expression: str) -> Verb:
 class Wording:
     """All choices of form. Numbers are indices of a template, frame or synonym, modulo their count.
 
-    `words` are those of action, agent, patient, place, time and manner.
+    `words` are the choices for action, agent, patient, place, time and manner.
     """
 
     passive: bool
@@ -130,7 +130,7 @@ def draw_wording(rng: Random) -> Wording:
 
 
 def reword(rng: Random, wording: Wording, *, words: float, frame: float, form: float) -> Wording:
-    """Another wording; words, frame, form: probabilities that each word or the part is replaced.
+    """Another wording; `words`, `frame` and `form` are the probabilities that a part is replaced.
 
     A concept with a single word keeps it.
     """

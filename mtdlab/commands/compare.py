@@ -1,4 +1,4 @@
-"""The command compare: two trials of a study, or two studies."""
+"""The command compare, for two trials of a study or two studies."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -55,7 +55,7 @@ def compare(
     try:
         if second is None:
             other = load_study(first, storage, curves=False)
-            found, names = compare_studies(frames, other), (study, first)
+            contrast, names = compare_studies(frames, other), (study, first)
         else:
             if not first.isdecimal():
                 raise MtdlabError(
@@ -63,36 +63,36 @@ def compare(
                     f"{first!r} is none. Two studies are compared by compare STUDY STUDY"
                 )
             numbers = (int(first), second)
-            found = compare_trials(frames, *numbers)
+            contrast = compare_trials(frames, *numbers)
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
     except ValueError as error:
         raise MtdlabError(str(error)) from None
     if as_json:
-        print_json(_fields(frames, found, names))
+        print_json(_fields(frames, contrast, names))
     else:
-        _print(frames, found, names)
+        _print(frames, contrast, names)
 
 
-def _print(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> None:
+def _print(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> None:
     print_text(f"{names[0]} and {names[1]}: {study.metric}, in points")
-    if found.settings:
+    if contrast.settings:
         print_text("\nsettings that differ")
         print_table(
             [
                 {"setting": name, **dict(zip(names, map(format_value, values), strict=True))}
-                for name, values in found.settings.items()
+                for name, values in contrast.settings.items()
             ]
         )
     else:
         print_text("\nno setting differs")
-    if len(found.table):
-        counted = "configuration" if "low" in found.table else "seed"
+    if len(contrast.table):
+        counted = "configuration" if "low" in contrast.table else "seed"
         print_text(f"\nscores by {counted}")
-        print_table(_rows(found, names))
-    print_text(f"\n{wrap_text(_sentence(found, names))}")
+        print_table(_rows(contrast, names))
+    print_text(f"\n{wrap_text(_sentence(contrast, names))}")
 
 
-def _rows(found: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
+def _rows(contrast: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
     columns = {"first": names[0], "second": names[1], "low": "95 % CI", "high": ""}
     return [
         {
@@ -101,7 +101,7 @@ def _rows(found: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
             else format_value(value)
             for name, value in row.items()
         }
-        for row in found.table.to_dict("records")
+        for row in contrast.table.to_dict("records")
     ]
 
 
@@ -109,18 +109,18 @@ def _format_score(value: float) -> str | None:
     return f"{value:.2f}" if math.isfinite(value) else None
 
 
-def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
-    what = found.difference
-    if not found.seeds:
+def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
+    what = contrast.difference
+    if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
     pair = f"{names[0]} less {names[1]}: {what.mean:+.2f} points"
-    seeds = count_noun(found.seeds, "shared seed")
-    if "low" in found.table:
-        seeds += f", {count_noun(found.configurations, 'shared configuration')}"
-    if found.seeds < 2:
+    seeds = count_noun(contrast.seeds, "shared seed")
+    if "low" in contrast.table:
+        seeds += f", {count_noun(contrast.configurations, 'shared configuration')}"
+    if contrast.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
     interval = f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds})."
-    if "low" in found.table:
+    if "low" in contrast.table:
         return (
             f"{interval} The intervals of single configurations are not adjusted for their number."
         )
@@ -130,17 +130,17 @@ def _sentence(found: "Contrast", names: tuple[str, str]) -> str:
     )
 
 
-def _fields(study: "StudyFrames", found: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
+def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
     """The comparison as it is printed with --json: first less second, in points."""
-    what = found.difference
+    what = contrast.difference
     return {
         "study": study.name,
         "first": names[0],
         "second": names[1],
         "metric": study.metric,
-        "settings": {name: list(values) for name, values in found.settings.items()},
-        "shared_seeds": found.seeds,
-        "shared_configurations": found.configurations,
+        "settings": {name: list(values) for name, values in contrast.settings.items()},
+        "shared_seeds": contrast.seeds,
+        "shared_configurations": contrast.configurations,
         "difference": {"mean": what.mean, "low": what.low, "high": what.high},
-        "scores": found.table.to_dict("records"),
+        "scores": contrast.table.to_dict("records"),
     }

@@ -74,10 +74,10 @@ def confirm(
     raise typer.Exit(result.exit_code)
 
 
-def _fields(found: "Difference") -> dict[str, Any]:
-    estimate = found.estimate
+def _fields(difference: "Difference") -> dict[str, Any]:
+    estimate = difference.estimate
     return {
-        "seeds": found.seeds,
+        "seeds": difference.seeds,
         "difference": estimate.mean,
         "low": estimate.low,
         "high": estimate.high,
@@ -85,7 +85,7 @@ def _fields(found: "Difference") -> dict[str, Any]:
 
 
 def _sentence(original: "Difference", again: "Difference") -> str:
-    """Whether new seeds show the study's difference; of a study without one, whether they do."""
+    """A sentence on whether new seeds confirm the difference of the study, or show one at all."""
     shown = again.estimate.low > 0
     if original.estimate.low > 0:
         text = f"The new seeds {'' if shown else 'do not '}confirm the difference."

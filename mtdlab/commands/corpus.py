@@ -1,4 +1,4 @@
-"""The command corpus: a training text counted, and compared with an evaluation."""
+"""The command corpus, which counts a training text and compares it with an evaluation."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -61,16 +61,16 @@ def corpus(
         splits: tuple[Split, ...] = ("dev", "test")
         pairs = {split: load_pairs(evaluation, split) for split in splits}
         evaluated = {f"{evaluation} {split}": [*p.first, *p.second] for split, p in pairs.items()}
-    found = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
+    counts = asdict(survey(text, encoder or settings.encoder, limit, evaluated))
     if as_json:
-        print_json(found)
+        print_json(counts)
     else:
-        _print(found, limit)
+        _print(counts, limit)
 
 
-def _print(found: dict[str, Any], limit: int) -> None:
-    bins, overlaps = found.pop("histogram"), found.pop("overlaps")
-    for key, value in found.items():
+def _print(counts: dict[str, Any], limit: int) -> None:
+    bins, overlaps = counts.pop("histogram"), counts.pop("overlaps")
+    for key, value in counts.items():
         print_text(f"{key:11} {value:,}" if isinstance(value, int) else f"{key:11} {value}")
     print_text()
     print_table(
@@ -78,17 +78,17 @@ def _print(found: dict[str, Any], limit: int) -> None:
             {
                 "tokens": f"{row['low']} to {row['high']}" if row["high"] else f"{row['low']} on",
                 "sentences": row["sentences"],
-                "%": 100 * row["sentences"] / found["sentences"],
+                "%": 100 * row["sentences"] / counts["sentences"],
             }
             for row in bins
         ]
     )
-    share = 100 * found["too_long"] / found["sentences"]
+    share = 100 * counts["too_long"] / counts["sentences"]
     print_text(f"training cuts {share:.2f} % of the sentences, at {limit} tokens")
-    for each in overlaps:
+    for overlap in overlaps:
         print_text(
-            f"evaluation {each['evaluation']}: {each['in_corpus']:,} of {each['sentences']:,} "
-            "sentences stand in this text (case and punctuation ignored)"
+            f"evaluation {overlap['evaluation']}: {overlap['in_corpus']:,} of "
+            f"{overlap['sentences']:,} sentences stand in this text (case and punctuation ignored)"
         )
-        for example in each["examples"]:
+        for example in overlap["examples"]:
             print_text(f"  {example}")

@@ -1,4 +1,4 @@
-"""The command doctor: whether a study's records and folders are as they should be."""
+"""The command doctor, which checks a study's records and folders."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mtdlab.sweep.doctor import Examination
 
 PROBLEMS = 6
-"""Exit code where an invariant does not hold."""
+"""The exit code where an invariant does not hold."""
 
 
 def doctor(
@@ -39,28 +39,30 @@ def doctor(
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.doctor import examine
 
-    found = examine(storage_url(storage), models, study)
+    examination = examine(storage_url(storage), models, study)
     if as_json:
-        print_json({"storage": found.storage, "holds": found.holds} | asdict(found))
+        print_json(
+            {"storage": examination.storage, "holds": examination.holds} | asdict(examination)
+        )
     else:
-        print_text("\n".join(_lines(found)))
-    raise typer.Exit(0 if found.holds else PROBLEMS)
+        print_text("\n".join(_lines(examination)))
+    raise typer.Exit(0 if examination.holds else PROBLEMS)
 
 
-def _lines(found: "Examination") -> Iterator[str]:
-    for name, problems in {"database": found.database, **found.studies}.items():
-        what = found.storage if name == "database" else f"study {name}"
+def _lines(examination: "Examination") -> Iterator[str]:
+    for name, problems in {"database": examination.database, **examination.studies}.items():
+        what = examination.storage if name == "database" else f"study {name}"
         count = f"{len(problems) or 'no'} problem{'s' if len(problems) > 1 else ''}"
         yield f"{what}: {count}"
         for problem in problems:
             yield f"  {problem.found}"
             yield f"    expected: {problem.invariant}"
             yield f"    to repair: {problem.repair}"
-        for note in found.notes.get(name, ()):
+        for note in examination.notes.get(name, ()):
             yield f"  note: {note}"
-    if not found.studies:
+    if not examination.studies:
         yield "no study yet"
-    machine = found.machine
+    machine = examination.machine
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     yield f"Python {machine['python']}, {versions}; schema {machine['schema']}"
     yield (

@@ -1,4 +1,4 @@
-"""The commands train and evaluate: a single encoder."""
+"""The commands train and evaluate, for a single encoder."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command init: writes a study file."""
+"""The command init, which writes a study file."""
 
 import itertools
 import re
@@ -29,13 +29,14 @@ VALUES: Mapping[str, list[Any]] = {
     "learning_rate": [1e-5, 3e-5, 1e-4],
     "method": [*registry.BUILTIN],
 }
-"""What `init` varies a setting over, unless it is given other values."""
+"""The values over which `init` varies a setting, unless it is given others."""
 
 SETTINGS: Mapping[bool, Mapping[str, Any]] = {
     True: {"learning_rate": 1e-3, "steps": 160, "evaluate_every": 80},
     False: {"learning_rate": 3e-5, "steps": 200, "evaluate_every": 50},
 }
-"""Of the built-in encoder, and of others, which are trained already, and whose steps are long."""
+"""The settings for the built-in encoder (True), and for others, which are trained already and whose
+steps are long."""
 _WIDEST = 80
 _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",
@@ -50,7 +51,10 @@ _COMMENTS = {
 
 @dataclass(frozen=True)
 class NewStudy:
-    """What a new study is made from. vary: values by setting; seeds: how many."""
+    """The answers that a new study is made from.
+
+    `vary` has the values by setting; `seeds` is their number.
+    """
 
     name: str
     encoder: str
@@ -118,7 +122,7 @@ def write_study(new: NewStudy) -> str:
 
 
 def _lines(name: str, value: Any) -> list[str]:
-    """A setting with its comment, above it where both do not fit on a line."""
+    """The lines of a setting and its comment, which stands above it where one line is too short."""
     text = f"  {name}: {_scalar(value)}"
     if name not in _COMMENTS:
         return [text]
@@ -202,7 +206,7 @@ def init(
     elif asks:
         path, text = _ask(name, out)
     else:
-        data = [_absolute(each or BUILTIN, path) for each in (encoder, corpus, evaluation)]
+        data = [_absolute(source or BUILTIN, path) for source in (encoder, corpus, evaluation)]
         varied = parse_varied(vary or [_DEFAULT_VARIED])
         new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
         text = write_study(new)
@@ -228,7 +232,7 @@ def _check_study_name(name: str) -> str:
 
 
 def _absolute(value: str, file: Path) -> str:
-    """A path that exists here, for a study file in another folder; other names as they are."""
+    """A name as a study file in another folder writes it: an existing path becomes absolute."""
     elsewhere = file.absolute().parent != Path.cwd()
     return str(Path(value).resolve()) if elsewhere and Path(value).exists() else value
 
@@ -305,7 +309,7 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
 
 
 def _prompt(question: str, default: str, read: Callable[[str], Value]) -> Value:
-    """What `read` makes of the answer; where it raises MtdlabError, the question is asked again."""
+    """An answer as `read` returns it; the question is repeated while that raises MtdlabError."""
 
     def checked(answer: str) -> Value:
         try:
@@ -326,7 +330,7 @@ def _free_name(name: str, out: Path | None) -> str:
 
 
 def _present(setting: str, file: Path, name: str) -> str:
-    """An encoder, text or evaluation that is there, as a study in `file` names it."""
+    """The name of an encoder, text or evaluation that exists, as a study in `file` writes it."""
     # imported here to keep --help fast
     from mtdlab.training.present import check_input
 
@@ -335,7 +339,10 @@ def _present(setting: str, file: Path, name: str) -> str:
 
 
 def _checked(new: NewStudy, **changed: Any) -> NewStudy:
-    """A changed study. Raises MtdlabError with its mistakes, without their places in the file."""
+    """A changed and checked study.
+
+    Raises MtdlabError with its mistakes, without their places in the file.
+    """
     from mtdlab.config.reader import parse_study
     from mtdlab.config.source import SpecError
 
@@ -343,7 +350,7 @@ def _checked(new: NewStudy, **changed: Any) -> NewStudy:
     try:
         parse_study("the new study", write_study(new))
     except SpecError as error:
-        raise MtdlabError("; ".join(each.sentence for each in error.mistakes)) from None
+        raise MtdlabError("; ".join(mistake.sentence for mistake in error.mistakes)) from None
     return new
 
 

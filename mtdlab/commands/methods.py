@@ -1,4 +1,4 @@
-"""The commands methods and schema: which methods and settings there are."""
+"""The commands methods and schema, which list methods and settings."""
 
 import textwrap
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     from mtdlab.settings.trainer import INTENDED
 
     Given(import_=import_).code()
-    found = {name: find_method(name) for name in method_names()}
+    by_name = {name: find_method(name) for name in method_names()}
     if as_json:
-        print_json({"methods": {name: _method_fields(method) for name, method in found.items()}})
+        print_json({"methods": {name: _method_fields(method) for name, method in by_name.items()}})
         return
-    for name, method in found.items():
+    for name, method in by_name.items():
         print_text(f"{name}: {method.title} ({method.source})")
         rows = [
             {"setting": setting.name, "default": _format(setting.default)}
@@ -34,7 +34,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
             print_text("presets: those of the backbone")
         for preset, values in presets.items():
             if values and preset != INTENDED:
-                listed = ", ".join(f"{each} {_format(value)}" for each, value in values.items())
+                listed = ", ".join(f"{key} {_format(value)}" for key, value in values.items())
                 text = f"preset {preset}: {listed}"
                 print_text(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
         print_text()
@@ -50,7 +50,7 @@ def schema(import_: opt.Imports = None) -> None:
 
 
 def _presets(method: Any) -> Mapping[str, Mapping[str, Any]]:
-    """The presets of a method by name; none of one that has those of its backbone."""
+    """The presets of a method by name; none for a method that has those of its backbone."""
     settings = method.Settings
     return {} if "backbone" in settings.model_fields else settings.presets
 

@@ -14,9 +14,9 @@ from mtdlab.packaged import find_study_file, packaged_studies
 
 def complete_study_file(incomplete: str) -> list[str]:
     """Study files and folders here, and the packaged studies, that begin so."""
-    found = sorted(Path().glob(f"{incomplete}*"))
-    files = [str(path) for path in found if path.suffix in (".yaml", ".yml")]
-    folders = [f"{path}/" for path in found if path.is_dir()]
+    paths = sorted(Path().glob(f"{incomplete}*"))
+    files = [str(path) for path in paths if path.suffix in (".yaml", ".yml")]
+    folders = [f"{path}/" for path in paths if path.is_dir()]
     return [*files, *folders, *complete_packaged(incomplete)]
 
 

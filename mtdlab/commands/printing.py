@@ -1,4 +1,4 @@
-"""Output of the commands: a table, names with wrapped values, or one JSON object."""
+"""The output of the commands: tables, names with wrapped values, or one JSON object."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [*map(_finite, value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value

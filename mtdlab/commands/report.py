@@ -1,4 +1,4 @@
-"""The command report: of studies, of a table of runs, of stored frames, of published means."""
+"""The command report, for studies, a table of runs, stored frames or published means."""
 
 import math
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Scale = Literal["fraction", "percent"]
 PAUSE = 5.0
-"""Seconds between two readings with --watch, at least."""
+"""The least number of seconds between two readings with --watch."""
 _SHARE = 10
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _MOST_NAMED = 5
@@ -138,17 +138,17 @@ def report(
     def write() -> None:
         generated = None
         if studies:
-            found: list[StudyFrames] | LevelMeans = [load_named(each, storage) for each in studies]
+            data: list[StudyFrames] | LevelMeans = [load_named(study, storage) for study in studies]
         elif table is not None:
-            found = _read_table(table, score, column or [], scale, beyond_run, name)
+            data = _read_table(table, score, column or [], scale, beyond_run, name)
         else:
-            found, generated = _read_stored(from_ or [], published)
-        if isinstance(found, list):
+            data, generated = _read_stored(from_ or [], published)
+        if isinstance(data, list):
             page_name = None if table else name
-            page, fields, lines = _write_studies(found, out, page_name, generated, transfer)
+            page, fields, lines = _write_studies(data, out, page_name, generated, transfer)
         else:
             check_name(name)
-            page, fields, lines = _write_means(found, out / (name or published or found.name))
+            page, fields, lines = _write_means(data, out / (name or published or data.name))
         if as_json:
             print_json(fields)
         else:
@@ -171,7 +171,7 @@ def report(
 
 
 Page = tuple[Path, dict[str, Any], list[str]]
-"""A page, and what is printed of it: fields with --json, else lines."""
+"""A page and its printed summary: the fields of --json, and the lines without it."""
 
 
 def _read_table(
@@ -182,23 +182,23 @@ def _read_table(
     beyond_run: BeyondRun,
     name: str | None,
 ) -> "list[StudyFrames] | LevelMeans":
-    """Runs made elsewhere, as a study of that name, or level means."""
+    """Runs made elsewhere as a study called `name`, or level means."""
     from analysis.data.cells import TableError
     from analysis.data.frames import StudyFrames
     from analysis.data.run_tables import open_table
 
     parsed = {}
-    for each in columns:
-        ours, equals, theirs = each.partition("=")
+    for text in columns:
+        ours, equals, theirs = text.partition("=")
         if not (ours and equals and theirs):
-            raise MtdlabError(f"--column {each!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
+            raise MtdlabError(f"--column {text!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
         parsed[ours] = theirs
     try:
-        found = open_table(path, score=score, columns=parsed, scale=scale, beyond_run=beyond_run)
+        runs = open_table(path, score=score, columns=parsed, scale=scale, beyond_run=beyond_run)
     except TableError as error:
         raise MtdlabError(str(error)) from None
     check_name(name)
-    return [replace(found, name=name or found.name)] if isinstance(found, StudyFrames) else found
+    return [replace(runs, name=name or runs.name)] if isinstance(runs, StudyFrames) else runs
 
 
 def _read_stored(
@@ -211,13 +211,13 @@ def _read_stored(
     try:
         if published is not None:
             return load_published_means(published), None
-        found = [from_parquet(path) for path in paths]
+        stored = [from_parquet(path) for path in paths]
     except ValueError as error:
         option = "--from " if published is None else "--published: "
         raise MtdlabError(f"{option}{error}") from None
-    for study, _ in found:
+    for study, _ in stored:
         check_name(study.name)
-    return [study for study, _ in found], max(when for _, when in found)
+    return [study for study, _ in stored], max(when for _, when in stored)
 
 
 def _write_means(means: "LevelMeans", folder: Path) -> Page:
@@ -234,7 +234,7 @@ def _write_studies(
     generated: str | None,
     transfer: bool,
 ) -> Page:
-    """The page of a study; of several, or one with a name for the page, that over all of them."""
+    """Write the page of a study; for several, or with a name for the page, one over all of them."""
     from analysis.report.agreement import describe_agreement
 
     if len(studies) == 1 and name is None:
@@ -248,16 +248,16 @@ def _write_studies(
         frames.name: _page_fields(own) | _ranking(frames)
         for frames, own in zip(studies, written.pages.values(), strict=True)
     }
-    lines = [f"{each}: {own.summary[0]}" for each, own in written.pages.items()]
+    lines = [f"{study}: {own.summary[0]}" for study, own in written.pages.items()]
     lines += map(describe_agreement, written.agreements)
     fields = _files(written) | {"pages": pages}
     if transfer:
-        fields["transfer"] = [_agreement_fields(each) for each in written.agreements]
+        fields["transfer"] = [_agreement_fields(agreement) for agreement in written.agreements]
     return written.page, fields, lines
 
 
 def _describe_failed(frames: "StudyFrames") -> Iterator[str]:
-    """How many runs failed, and the numbers of the first; nothing where none did."""
+    """A line on how many runs failed, with the numbers of the first; none where none failed."""
     failed = frames.trials.loc[frames.trials["state"] == "FAIL", "number"].tolist()
     if failed:
         yield (
@@ -266,19 +266,19 @@ def _describe_failed(frames: "StudyFrames") -> Iterator[str]:
         )
 
 
-def _agreement_fields(found: "Agreement") -> dict[str, Any]:
+def _agreement_fields(agreement: "Agreement") -> dict[str, Any]:
     """An agreement as it is printed with --json; null where a value is not known."""
-    estimates = {"tau": found.order, "ratio": found.ratio}
-    estimates |= dict(zip(("first_best", "other_best"), found.best, strict=True))
+    estimates = {"tau": agreement.order, "ratio": agreement.ratio}
+    estimates |= dict(zip(("first_best", "other_best"), agreement.best, strict=True))
     return {
-        "study": found.other,
-        "unit": found.unit,
-        "levels": found.levels,
-        "pairs": found.pairs,
-        "alike": found.alike,
-        "opposite": found.opposite,
-        **{name: vars(each) for name, each in estimates.items()},
-        "same_best": found.same_best if math.isfinite(found.ratio.low) else None,
+        "study": agreement.other,
+        "unit": agreement.unit,
+        "levels": agreement.levels,
+        "pairs": agreement.pairs,
+        "alike": agreement.alike,
+        "opposite": agreement.opposite,
+        **{name: vars(estimate) for name, estimate in estimates.items()},
+        "same_best": agreement.same_best if math.isfinite(agreement.ratio.low) else None,
     }
 
 
@@ -299,18 +299,18 @@ def baseline_fields(beside: "Beside | None") -> dict[str, Any] | None:
     difference: the baseline less the configuration of a trial, in points; its interval holds for
     so many configurations at once.
     """
-    if beside is None or (found := beside.found) is None:
+    if beside is None or (comparison := beside.comparison) is None:
         return None
     return {
         "name": beside.name,
-        "seeds": found.mean.seeds,
-        **vars(found.mean.estimate),
+        "seeds": comparison.mean.seeds,
+        **vars(comparison.mean.estimate),
         "difference": {
             "trial": beside.best,
             "seeds": beside.seeds,
             **vars(beside.difference),
-            "configurations": found.compared,
-            "items": found.items,
+            "configurations": comparison.compared,
+            "items": comparison.items,
         },
     }
 
@@ -391,7 +391,7 @@ def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> 
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:
-        write_on_changes(lambda: [load_study(each, storage, curves=False) for each in names], write)
+        write_on_changes(lambda: [load_study(name, storage, curves=False) for name in names], write)
     except KeyboardInterrupt:
         print_text("Stopped watching.", file=sys.stderr)
 
@@ -404,7 +404,7 @@ def write_on_changes(
 ) -> None:
     """Write now, and whenever a trial has begun or ended, until all planned trials have ended.
 
-    Waits ten times as long as writing takes, so that the trials keep the processor.
+    It waits ten times as long as writing takes, so that the trials keep the processor.
 
     Args:
         load: reads the studies.
@@ -419,11 +419,11 @@ def write_on_changes(
         studies = load()
         # what changes when a trial begins or ends
         every = [(planned_trials(study), trial_states(study)["state"]) for study in studies]
-        states: list[object] = [(planned, tuple(each)) for planned, each in every]
+        states: list[object] = [(planned, tuple(column)) for planned, column in every]
         if states != written:
             started = time.monotonic()
             write()
             written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
-        if all(each.isin(_ENDED).sum() >= planned for planned, each in every):
+        if all(column.isin(_ENDED).sum() >= planned for planned, column in every):
             return
         sleep(pause)

@@ -37,18 +37,21 @@ def reproduce(
         check_model_folder(out)
     modules, _ = Given(import_=import_, evaluator=evaluator).code()
     repeatable = find_repeatable(study, trial, storage_url(storage), modules)
-    found = run_with_progress(repeatable, out)
+    reproduction = run_with_progress(repeatable, out)
     if as_json:
-        print_json(_fields(repeatable, found))
+        print_json(_fields(repeatable, reproduction))
         return
     print_text(f"trial {trial} of study {study}, run again")
     print_text(
         in_fields(
-            [("varied", in_list(found.trial.parameters)), ("seed", str(found.trial.row.seed))]
+            [
+                ("varied", in_list(reproduction.trial.parameters)),
+                ("seed", str(reproduction.trial.row.seed)),
+            ]
         )
     )
-    print_table(_rows(found))
-    for sentence in _sentences(found):
+    print_table(_rows(reproduction))
+    for sentence in _sentences(reproduction):
         print_text(sentence)
 
 
@@ -76,10 +79,10 @@ def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Rep
             raise KeyboardInterrupt from None
 
 
-def _rows(found: "Reproduction") -> list[dict[str, Any]]:
+def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
     rows = []
-    for name, score in found.scores.items():
-        before, after = found.trial.scores.get(name), found.differences.get(name)
+    for name, score in reproduction.scores.items():
+        before, after = reproduction.trial.scores.get(name), reproduction.differences.get(name)
         rows.append(
             {
                 "score": name,
@@ -91,39 +94,43 @@ def _rows(found: "Reproduction") -> list[dict[str, Any]]:
     return rows
 
 
-def _sentences(found: "Reproduction") -> list[str]:
-    trial = found.trial
+def _sentences(reproduction: "Reproduction") -> list[str]:
+    trial = reproduction.trial
     if trial.row.state != "COMPLETE":
         return [f"The recorded trial has no score ({trial.row.reason}), so nothing is compared."]
-    if found.identical:
+    if reproduction.identical:
         steps = 0 if trial.loss is None else len(trial.loss)
         lines = [f"Bit-identical: all scores, and the loss of all {steps} steps."]
     else:
-        since = f"; the loss differs from step {found.first_step} on" if found.first_step else ""
+        since = (
+            f"; the loss differs from step {reproduction.first_step} on"
+            if reproduction.first_step
+            else ""
+        )
         lines = [f"Not bit-identical{since}."]
     lines += [
         f"warning: different {name}: recorded {before or 'none'}; now {now or 'none'}"
-        for name, (before, now) in found.environment.items()
+        for name, (before, now) in reproduction.environment.items()
     ]
-    if not found.identical and not found.environment:
+    if not reproduction.identical and not reproduction.environment:
         lines.append("The recorded versions, device, threads and processor are those of this run.")
     return lines
 
 
-def _fields(repeatable: "Repeatable", found: "Reproduction") -> dict[str, Any]:
+def _fields(repeatable: "Repeatable", reproduction: "Reproduction") -> dict[str, Any]:
     """The comparison as it is printed with --json; differences in points, second run first."""
     return {
         "study": repeatable.study,
-        "trial": found.trial.row.number,
+        "trial": reproduction.trial.row.number,
         "metric": repeatable.metric,
-        "identical": found.identical,
-        "recorded": dict(found.trial.scores),
-        "reproduced": dict(found.scores),
-        "difference": found.differences,
-        "first_different_step": found.first_step,
+        "identical": reproduction.identical,
+        "recorded": dict(reproduction.trial.scores),
+        "reproduced": dict(reproduction.scores),
+        "difference": reproduction.differences,
+        "first_different_step": reproduction.first_step,
         "environment": {
             name: {"recorded": before, "now": now}
-            for name, (before, now) in found.environment.items()
+            for name, (before, now) in reproduction.environment.items()
         },
-        "seconds": found.seconds,
+        "seconds": reproduction.seconds,
     }

@@ -32,16 +32,18 @@ def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
     from mtdlab.store.plans import planned_names
     from mtdlab.store.urls import storage_url
 
-    found, planned = list_studies(storage), planned_names(storage_url(storage))
+    overviews, planned = list_studies(storage), planned_names(storage_url(storage))
     if as_json:
-        print_json({"studies": [study_fields(each) for each in found], "planned": planned})
+        print_json(
+            {"studies": [study_fields(overview) for overview in overviews], "planned": planned}
+        )
         return
-    if found:
-        print_table([_row(each) for each in found])
+    if overviews:
+        print_table([_row(overview) for overview in overviews])
         print_text("best: reported score of the trial that ranks first. More: mtdlab show STUDY")
     if planned:
         print_text(f"planned, without trials yet: {', '.join(planned)}; next: mtdlab sweep FILE")
-    elif not found:
+    elif not overviews:
         print_text("no study yet")
 
 
@@ -110,7 +112,7 @@ def show(
     model = models / study
     if trial is None:
         frames = load_study(study, url, curves=False)
-        overview = next(each for each in list_studies(url) if each.name == study)
+        overview = next(listed for listed in list_studies(url) if listed.name == study)
         if as_json:
             print_json(_study_fields(frames, overview, model))
             return
@@ -118,16 +120,16 @@ def show(
         print_text(f"study {study} in {mask(url)}: {overview.state}, {done}")
         print_text(in_fields(_describe_study(frames, overview, model)))
         return
-    found = read_trial(url, study, trial)
+    recorded = read_trial(url, study, trial)
     if as_json:
-        print_json(_trial_fields(study, found, model))
+        print_json(_trial_fields(study, recorded, model))
     else:
-        ended = living_state(found.row)
+        ended = living_state(recorded.row)
         state = "failed" if ended == "FAIL" else ended.lower()
         print_text(f"trial {trial} of study {study} in {mask(url)}: {state}")
-        print_text(in_fields(_describe_trial(study, found, model)))
-        if found.row.traceback:
-            print_text(f"\n{found.row.traceback.rstrip()}")
+        print_text(in_fields(_describe_trial(study, recorded, model)))
+        if recorded.row.traceback:
+            print_text(f"\n{recorded.row.traceback.rstrip()}")
 
 
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
@@ -209,13 +211,13 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
         known = trials[name][~is_missing(trials[name])].unique().tolist()
         # a column of whole numbers holds fractions where a method lacks the setting
         values = [
-            int(each)
-            if isinstance(each, float) and each.is_integer() and abs(each) < _LARGEST_WHOLE
-            else each
-            for each in known
+            int(value)
+            if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
+            else value
+            for value in known
         ]
         # a changed database may hold both
-        varied[name] = sorted(values, key=lambda each: (isinstance(each, str), each))
+        varied[name] = sorted(values, key=lambda value: (isinstance(value, str), value))
     return varied
 
 
@@ -284,4 +286,4 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
 
 def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
     """The settings beside those that are searched."""
-    return {name: each for name, each in trial.settings.items() if name not in trial.parameters}
+    return {name: value for name, value in trial.settings.items() if name not in trial.parameters}

@@ -1,4 +1,4 @@
-"""The command slurm: records a study and writes a job array of workers."""
+"""The command slurm, which records a study and writes a job array of workers."""
 
 import os
 import sys
@@ -174,7 +174,7 @@ def _resources(
 
 
 def _gpus(spec: "StudySpec") -> int:
-    """GPUs of a task: one where the study asks for one, or would take one on this machine."""
+    """The number of GPUs of a task: one where the study asks for one or would take one here."""
     import torch
 
     from mtdlab.config.program_study import ProgramSpec
@@ -187,7 +187,7 @@ def _gpus(spec: "StudySpec") -> int:
 
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:
-    """What was written, what each task asks for and why, and what to do next."""
+    """The lines on what was written, what each task asks for and why, and what to do next."""
     from mtdlab.slurm.resources import format_time
     from mtdlab.slurm.script import submissions
     from mtdlab.store.urls import mask

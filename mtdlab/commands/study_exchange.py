@@ -28,7 +28,7 @@ def delete(
         raise MtdlabError(f"study {study} was not deleted")
     delete_study(study, url, models)
     print_text(f"deleted study {study} from {mask(url)}, and its checkpoints")
-    kept = [str(each) for each in (models / study, Path("reports") / study) if each.exists()]
+    kept = [str(folder) for folder in (models / study, Path("reports") / study) if folder.exists()]
     if kept:
         print_text(f"kept: {', '.join(kept)}")
 

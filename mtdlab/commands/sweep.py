@@ -1,4 +1,4 @@
-"""The commands sweep, worker and stop: processes that share a study, on any number of machines."""
+"""The commands sweep, worker and stop, for processes that share a study on any machines."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a sweep prints at its end: the best trial, its model, failures, the next command."""
+"""The summary that a sweep prints at its end: best trial, model, failures, next command."""
 
 import shlex
 import textwrap
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 SHOWN_TRIALS = 10
-"""Failed trials whose numbers are printed for one reason; `--json` has all of them."""
+"""The most failed trials whose numbers are printed for one reason; `--json` has all."""
 
 
 def print_result(
@@ -43,7 +43,7 @@ def print_result(
 
 
 def _find_baseline(result: SweepResult) -> "Beside | None":
-    """The baseline beside the configuration that the page will recommend."""
+    """The baseline compared with the configuration that the page will recommend."""
     # SciPy and pandas take a second, which other studies do without
     from analysis.report.summary import find_baseline
     from mtdlab.store import load_study
@@ -56,7 +56,7 @@ def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str,
 
     Args:
         models: the folder of the studies' models.
-        command: the sweep's own, which `next` repeats where trials are left.
+        command: the command of the sweep, which `next` repeats where trials are left.
     """
     best = result.best
     fields = {
@@ -123,7 +123,7 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
-    return lines + [f"next: {each}" for each in _next(result, command)]
+    return lines + [f"next: {following}" for following in _next(result, command)]
 
 
 def _model(result: SweepResult, models: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""What a study file is: read, checked, and turned into trials."""
+"""Study files: they are read, checked and turned into trials."""
 
 from mtdlab.config.reader import read_settings, read_study
 from mtdlab.config.study import StudySpec, Unit

@@ -91,7 +91,7 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
 
 
 def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
-    """The rules of keys at the top level, as far as the keys that they read are sound."""
+    """Check the rules of keys at the top level, as far as the keys that they read are sound."""
     if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
         check_sampler(top, mistakes)
         if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
@@ -114,7 +114,7 @@ def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
 
 
 def check_sampler(top: StudyFile, mistakes: Mistakes) -> None:
-    """Whether the number of trials goes with the sampler."""
+    """Check that the number of trials goes with the sampler."""
     if top.sampler != "grid" and top.trials is None:
         mistakes.add(("sampler",), f"{top.sampler} needs trials: how many configurations to draw")
     if top.sampler == "grid" and top.trials is not None:
@@ -124,7 +124,7 @@ def check_sampler(top: StudyFile, mistakes: Mistakes) -> None:
 def check_trainer(
     top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting], mistakes: Mistakes
 ) -> None:
-    """The keys and values of the section `trainer`, and the rules between them."""
+    """Check the keys and values of the section `trainer`, and the rules between them."""
     if "seed" in top.trainer:
         mistakes.add(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     for name in top.trainer:
@@ -145,7 +145,7 @@ def check_trainer(
 
 
 def check_tasks(top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes) -> None:
-    """Whether the tasks of metric and select_by are scored; both and the trainer are sound."""
+    """Check that the tasks of metric and select_by are scored; both and the trainer are sound."""
     tasks = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
     scored = [score_name(task) for task in tasks]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
@@ -157,14 +157,14 @@ def check_tasks(top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes) ->
 def check_searched(
     name: str, top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
 ) -> None:
-    """Whether a setting can be searched, whatever its values."""
+    """Check that a setting can be searched, whatever its values."""
     where = ("search", name)
     if name == "seed":
         mistakes.add(where, "the seed is not searched; list it under seeds:")
     elif name == STRATA:
         check_strata(top, known, mistakes)
     elif name not in known:
-        others = [each for each in BUILTIN if name in settings_class(each).model_fields]
+        others = [method for method in BUILTIN if name in settings_class(method).model_fields]
         source = mistakes.source
         unknown = lacking(source, where, others) if others else None
         mistakes.collect([unknown or source.unknown_setting(where, known)])
@@ -215,15 +215,15 @@ def check_values(
 
 
 OF_STUDY = ("evaluation", "tasks")
-"""Settings that say what is scored, which a baseline shares with the search."""
+"""The settings that say what is scored; a baseline shares them with the search."""
 
 
 def check_baseline(top: StudyFile, methods: Sequence[str], method: str, mistakes: Mistakes) -> None:
-    """The keys and values of the section `baseline`, laid over a sound section `trainer`.
+    """Check the keys and values of the section `baseline`, laid over a sound section `trainer`.
 
     Args:
-        methods: of the search.
-        method: of the baseline.
+        methods: those of the search.
+        method: that of the baseline.
     """
     given, kind = top.baseline or {}, settings_class(method)
     if not given:
@@ -248,20 +248,20 @@ def _point_at_baseline(
     given: Mapping[str, Any], kind: type[TrainerSettings], error: ValidationError, source: Source
 ) -> Iterator[SpecError]:
     """The mistakes of a baseline, each at its place."""
-    unknown = (each["loc"][0] for each in error.errors() if each["type"] == "extra_forbidden")
+    unknown = (broken["loc"][0] for broken in error.errors() if broken["type"] == "extra_forbidden")
     for name in map(str, unknown):
         where = (BASELINE, name)
-        others = [each for each in BUILTIN if name in settings_class(each).model_fields]
+        others = [method for method in BUILTIN if name in settings_class(method).model_fields]
         if others:
             yield lacking(source, where, others, "its method")
         else:
             yield source.unknown_setting(where, kind.model_fields)
-    for each in error.errors():
-        place: KeyPath = (BASELINE, *each["loc"])
+    for broken in error.errors():
+        place: KeyPath = (BASELINE, *broken["loc"])
         if isinstance(given.get(str(place[-1])), list):
             yield source.error(place, "a baseline is one configuration; write a single value")
-        elif each["type"] != "extra_forbidden":
-            yield source.error(place, describe_rule(each))
+        elif broken["type"] != "extra_forbidden":
+            yield source.error(place, describe_rule(broken))
 
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
@@ -271,7 +271,7 @@ READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
 
 
 def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
-    """The rules of the whole study, as far as what they read is sound, before any trial is built.
+    """Check the rules of the study, as far as what they read is sound, before a trial is built.
 
     Raises ValueError for a search that has no grid.
     """
@@ -305,15 +305,15 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
             )
     if (beside := spec.baseline_settings()) is not None:
         same = {**beside.model_dump(), "seed": 0}
-        if any(each.model_dump() == same for each in trials):
+        if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             mistakes.add((BASELINE,), message)
     if spec.until and mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
         _check_until(spec, trials, mistakes)
     if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
-        for point, mtd in zip(points, (each.mtd for each in trials), strict=True):
+        for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):
             strata = top.search[STRATA]["strata"]
-            if mtd is None or all(abs(mtd - each) > STRATA_TOLERANCE for each in strata):
+            if mtd is None or all(abs(mtd - stratum) > STRATA_TOLERANCE for stratum in strata):
                 message = (
                     f"{point} has an MTD of {mtd}; strata need a constant EMA decay and the whole "
                     "queue"
@@ -334,8 +334,8 @@ def _check_until(spec: StudySpec, trials: Sequence[RunSettings], mistakes: Mista
         mistakes.add(where, "needs one method; the verdict is about MTD")
         return
     levels: set[float | None] = {None}
-    for each in trials:
-        levels.add(each.mtd)
+    for trial in trials:
+        levels.add(trial.mtd)
         # further levels change nothing
         if len(levels) > 2:
             return

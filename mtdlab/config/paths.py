@@ -1,4 +1,4 @@
-"""Where the relative paths of texts and models in a study are looked up.
+"""The folders in which the relative paths of texts and models in a study are looked up.
 
 A path that a study file names is relative to the file's folder, one of `--set` to the working
 folder. Where nothing is there, the other of the two follows, then the folder MTDLAB_DATA
@@ -18,7 +18,7 @@ from mtdlab.settings.tasks import BEIR, parse_tasks
 from mtdlab.settings.trainer import PAIRS
 
 INPUTS = ("encoder", "corpus", "evaluation")
-"""The settings that every run loads files or folders for."""
+"""The settings for which every run loads files or folders."""
 Settings = TypeVar("Settings", bound=TrainerSettings)
 
 _PAIRS = re.compile(rf"({PAIRS})([^#]+)(.*)", re.DOTALL)
@@ -27,7 +27,7 @@ _DATASET = re.compile(r"(dataset:)([^:#]+)(.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Places:
-    """The folder of a study file, None without one; the trainer's settings that --set gave."""
+    """The folder of a study file (None without one), and the trainer's settings given by --set."""
 
     folder: Path | None = None
     given: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Places:
 
 def resolve_paths(settings: Settings, places: Places) -> Settings:
     """Settings whose texts, tasks and models are the files and folders that were found."""
-    found = {
+    located = {
         "corpus": _corpus(settings.corpus, places),
         "evaluation": places.find("evaluation", settings.evaluation),
         "encoder": _folder("encoder", settings.encoder, places),
@@ -58,15 +58,15 @@ def resolve_paths(settings: Settings, places: Places) -> Settings:
         ),
         "augmentation": locate_augmentation(settings.augmentation, places),
     }
-    return settings.model_copy(update=found)
+    return settings.model_copy(update=located)
 
 
 def locate_augmentation(text: str, places: Places) -> str:
     """An augmentation whose models are the folders that were found."""
     changed = []
-    for each in parse_augmentation(text):
-        models = tuple(_folder("augmentation", model, places) for model in each.models)
-        changed.append(str(replace(each, models=models)))
+    for augmentation in parse_augmentation(text):
+        models = tuple(_folder("augmentation", model, places) for model in augmentation.models)
+        changed.append(str(replace(augmentation, models=models)))
     return "+".join(changed) or "none"
 
 
@@ -81,6 +81,6 @@ def _corpus(name: str, places: Places) -> str:
 
 
 def _folder(setting: str, name: str, places: Places) -> str:
-    """A folder of this name, or the name, which may be the hub's."""
-    found = places.find(setting, name)
-    return found if is_folder(Path(found)) else name
+    """The folder of this name where there is one, else the name, which may be one on the hub."""
+    path = places.find(setting, name)
+    return path if is_folder(Path(path)) else name

@@ -51,16 +51,16 @@ class ProgramSpec(StudySpec):
         return ProgramSettings(self.program.reference, seed, values)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The point as it is: a program has all settings."""
+        """The parameters of a point, unchanged: a program has all settings."""
         return dict(point)
 
     def identity(self) -> dict[str, Any]:
-        """That of every study, with the program."""
+        """The identity of a study with its program."""
         return super().identity() | {"objective": self.program.reference}
 
     @property
     def imports(self) -> dict[str, str]:
-        """SHA-256 of the program's module, by its name."""
+        """The SHA-256 of the program's module, by its name."""
         return {self.program.module.name: self.program.module.sha256}
 
     def ensure_imported(self) -> None:
@@ -85,14 +85,14 @@ _OF_QUEUE = {
     "batch_size": ("N", "", "samples per training step"),
     "initial_queue_size": ("K_s", "keys", "random keys that the queue starts with"),
 }
-"""Symbol, unit and description of the settings whose names have a meaning."""
+"""The symbol, unit and description of the settings whose names mtdlab knows."""
 _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
-"""Settings that mtdlab reads, so that they have to be numbers: for MTD, figures and progress."""
+"""The settings that mtdlab reads for MTD, figures and progress; they have to be numbers."""
 _RANGE = ("low", "min", "high", "max", "step", "q")
 
 
 def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
-    """The rules of the keys at the top level, where the scores are those of a program."""
+    """Check the rules of the keys at the top level, where a program returns the scores."""
     if mistakes.sound(("sampler",), ("trials",)):
         check_sampler(top, mistakes)
     if "metric" not in top.model_fields_set:
@@ -108,7 +108,7 @@ def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
 
 
 def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setting]:
-    """Check the sections trainer and search; the settings that they name."""
+    """Check the sections trainer and search, and return the settings that they name."""
     known: dict[str, Setting] = {}
     for name, value in top.trainer.items():
         path: KeyPath = ("trainer", name)
@@ -136,8 +136,8 @@ def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setti
     for name, entry in search.items():
         if (keyword := _keyword(entry)) is None or not mistakes.sound(("search", name)):
             continue
-        numbers = [each.name for each in known.values() if each.is_integer]
-        plain = [each for each in numbers if _keyword(search.get(each)) is None]
+        numbers = [setting.name for setting in known.values() if setting.is_integer]
+        plain = [name for name in numbers if _keyword(search.get(name)) is None]
         if (base := entry[keyword]) in plain:
             known[name] = _setting(name, int, base)
         else:
@@ -225,6 +225,6 @@ def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _keyword(entry: Any) -> str | None:
-    """What an entry has that is searched in multiples of another setting."""
+    """The key by which an entry of the search is in multiples of another setting; else None."""
     keys = entry if isinstance(entry, dict) else ()
-    return next((each for each in ("times", "share_of") if each in keys), None)
+    return next((word for word in ("times", "share_of") if word in keys), None)

@@ -61,7 +61,7 @@ _AS_WRITTEN = (
     *("tracking", "beyond_run"),
 )
 _Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
-"""What makes the study, the dimensions of its search, and the points that they leave out."""
+"""The function that builds the study, the dimensions of its search, and the points left out."""
 
 
 def build_study(
@@ -73,7 +73,7 @@ def build_study(
     """The study that a file describes. Raises SpecError with all of its mistakes.
 
     Args:
-        program: what trains its trials, in place of mtdlab's trainer.
+        program: the program that trains its trials in place of mtdlab's trainer.
     """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
@@ -143,11 +143,11 @@ def _read_sections(
     """Check the sections trainer and search; None where no method of the study is known."""
     if program is not None:
         known = read_program_settings(top, mistakes)
-        found = read_search(top, known, mistakes)
+        search, left_out = read_search(top, known, mistakes)
         if top.baseline is not None and mistakes.sound(("trainer",), ("search",)):
-            check_program_baseline(top, known, found[0], mistakes)
+            check_program_baseline(top, known, search, mistakes)
         make = partial(ProgramSpec, program=program, named=known, baseline=top.baseline)
-        return make, *found
+        return make, search, left_out
     methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
     if methods is None:
         return None
@@ -173,26 +173,26 @@ def _read_sections(
 def _read_baseline(
     top: StudyFile, methods: tuple[str, ...], places: Places, mistakes: Mistakes
 ) -> tuple[dict[str, Any] | None, str]:
-    """The settings of the baseline, None without one, and its method.
+    """The settings of the baseline (None without one), and its method.
 
     With an encoder of its own the settings have the pooling which that declares.
     """
     if top.baseline is None or not mistakes.sound((BASELINE,), ("trainer",)):
         return None, methods[0]
     given, source = top.baseline, mistakes.source
-    found = methods
+    possible = methods
     if "method" in given:
         path = (BASELINE, "method")
         named = mistakes.attempt(lambda: _known_method(source, path, given["method"]))
         if named is None:
             return None, methods[0]
-        found = (named,)
-    check_baseline(top, methods, found[0], mistakes)
-    kind = settings_class(found[0])
+        possible = (named,)
+    check_baseline(top, methods, possible[0], mistakes)
+    kind = settings_class(possible[0])
     if "encoder" in given and not {"pooling"} & {*given, *top.trainer}:
         plain = kind.model_fields["pooling"].default
         given = with_pooling(kind, given, encoder_pooling(given, places, {}) or plain)
-    return dict(given), found[0]
+    return dict(given), possible[0]
 
 
 def read_search(
@@ -215,7 +215,7 @@ def read_search(
 
 
 def places_of(source: Source, folder: Path | None) -> Places:
-    """Where the relative paths of a study are looked up: those of --set in the working folder."""
+    """The folders for the relative paths of a study; those of --set are in the working folder."""
     given = (path[1:] for path in source.given if path[:1] == ("trainer",))
     return Places(folder, frozenset(str(path[0]) for path in given if path))
 
@@ -233,8 +233,8 @@ def encoder_pooling(
     named = searched.values if isinstance(searched, Choices) else [trainer.get("encoder")]
     # without one it is the built-in encoder, and a wrong one is reported elsewhere
     names = [name for name in named if isinstance(name, str) and name]
-    found = {declared_pooling(places.find("encoder", name)) for name in names}
-    return found.pop() if len(found) == 1 else None
+    poolings = {declared_pooling(places.find("encoder", name)) for name in names}
+    return poolings.pop() if len(poolings) == 1 else None
 
 
 def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ def _known_method(source: Source, path: KeyPath, name: Any) -> str:
 
 
 SECTIONS = ("trainer", "search")
-"""What a profile changes setting by setting; anything else it replaces whole."""
+"""The sections that a profile changes key by key; it replaces anything else whole."""
 
 
 def profile_names(source: Source) -> list[str]:
@@ -285,7 +285,7 @@ def profile_names(source: Source) -> list[str]:
 
 
 def lay_over(source: Source, name: str | None) -> Source:
-    """A copy of the file with one of its profiles laid over it; None: as it stands, without any.
+    """A copy of the file with one of its profiles laid over it, or with None as it stands.
 
     A setting under `search` is replaced whole, and taken away by null. The study is then called
     STUDY-NAME, and what the profile gives keeps its place in the file. Raises SpecError for a
@@ -327,7 +327,7 @@ def _merge_section(source: Source, merged: Source, section: str, given: dict[str
 
 
 def _move(source: Source, merged: Source, path: KeyPath) -> None:
-    """What stands at `path` now stands where the profile says it."""
+    """Let the values at `path` have the places that they have in the profile."""
     said = ("profiles", merged.profile, *path)
     kept = {at: place for at, place in merged.places.items() if at[: len(path)] != path}
     moved = {at[2:]: place for at, place in source.places.items() if at[: len(said)] == said}
@@ -346,7 +346,7 @@ def read_study(
     Args:
         overrides: `key=value`, applied after both.
         modules: imported modules, recorded with a study that uses their methods.
-        program: what trains the trials, in place of mtdlab's trainer.
+        program: the program that trains the trials in place of mtdlab's trainer.
 
     Raises:
         SpecError: with every mistake: file, line, column, the value, what is allowed and the

@@ -96,7 +96,9 @@ def study_schema() -> dict[str, Any]:
             }
             known.setdefault(setting, kept)
     known["method"] = {"enum": method_names(), "default": known["method"]["default"]}
-    presets = {name: None for each in method_names() for name in find_method(each).Settings.presets}
+    presets = {
+        name: None for method in method_names() for name in find_method(method).Settings.presets
+    }
     known["preset"]["enum"] = [*presets]
     section = {"type": "object", "additionalProperties": False}
     mtd = {
@@ -109,7 +111,7 @@ def study_schema() -> dict[str, Any]:
     searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
     schema["properties"]["trainer"] |= section | {"properties": known}
     schema["properties"]["search"] |= section | {"properties": searched}
-    own = {name: each for name, each in known.items() if name not in ("seed", *OF_STUDY)}
+    own = {name: described for name, described in known.items() if name not in ("seed", *OF_STUDY)}
     beside = [section | {"properties": own, "minProperties": 1}, {"type": "null"}]
     schema["properties"]["baseline"] |= {"anyOf": beside}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -126,16 +128,22 @@ def _search_schema(described: dict[str, Any]) -> dict[str, Any]:
 def study_keys_markdown() -> str:
     """The keys at the top level of a study file, with default and meaning."""
     rows = [
-        [f"`{name}`", _default(each.get_default(call_default_factory=True)), each.description or ""]
-        for name, each in StudyFile.model_fields.items()
+        [f"`{name}`", _default(key.get_default(call_default_factory=True)), key.description or ""]
+        for name, key in StudyFile.model_fields.items()
     ]
     return _markdown(["key", "default", "meaning"], rows)
 
 
 def _table(settings: Iterable[Setting]) -> str:
     rows = [
-        [f"`{each.name}`", each.symbol, _default(each.default), each.unit, each.description]
-        for each in settings
+        [
+            f"`{setting.name}`",
+            setting.symbol,
+            _default(setting.default),
+            setting.unit,
+            setting.description,
+        ]
+        for setting in settings
     ]
     return _markdown(["setting", "symbol", "default", "unit", "meaning"], rows)
 

@@ -44,11 +44,11 @@ class Range:
 
 Dimension = Choices | Range
 Partial = dict[str, tuple[Any, ...]]
-"""Some of a point's parameters, each with the values it may have."""
+"""A partial point: some of the parameters, each with the values that it may have."""
 
 
 def parameter_name(setting: str, dimension: Dimension) -> str:
-    """What Optuna calls the parameter: `queue_size`, or `queue_size/batch_size`."""
+    """The name of the parameter in Optuna: `queue_size`, or `queue_size/batch_size`."""
     if isinstance(dimension, Choices) and dimension.relative_to:
         return f"{setting}/{dimension.relative_to}"
     return setting
@@ -104,7 +104,7 @@ def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Itera
 
 
 def _match(points: Sequence[Mapping[str, Any]], partials: Sequence[Partial]) -> int:
-    """The points that match a partial point, as the bits of a number: bit 0 the first point.
+    """The points that match a partial point, as the bits of a number: bit 0 is the first point.
 
     Time grows with the number of values in `partials`, not with that times the number of points.
     """
@@ -205,7 +205,7 @@ _WANDB = {
     "log_uniform_values": True,
     **dict.fromkeys(("categorical", "constant")),
 }
-"""Whether a distribution of W&B is logarithmic; None where it is no range."""
+"""The distributions of W&B, and whether each is logarithmic; None where it is no range."""
 _SPELLINGS = {"min": "low", "max": "high", "q": "step", "choices": "values"}
 _DIMENSION_KEYS = [
     *("values", "value", "low", "high", "log", "step", "distribution", "times", "share_of"),
@@ -256,8 +256,9 @@ def read_skip(
 
 
 def _same_number(value: Any) -> Any:
-    """One key for numbers that differ in their last bits: 0.3 is 0.30000000000000004, to which
-    steps of 0.1 add up.
+    """The same key for numbers that differ in their last bits alone.
+
+    Steps of 0.1 add up to 0.30000000000000004, which is 0.3.
     """
     return float(f"{value:.9g}") if isinstance(value, int | float) else value
 
@@ -291,7 +292,7 @@ def _read_partial(
 
 STRATA = "mtd"
 STRATA_FIX = ("ema_decay", "queue_size")
-"""The settings that a stratum's configurations consist of."""
+"""The settings in which the configurations of a stratum differ."""
 
 LEAST_DECAY = 0.5
 _LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2

@@ -16,16 +16,16 @@ from mtdlab.errors import MtdlabError, nearest, similar
 from mtdlab.settings.limits import FILE_BYTES, MISTAKES, NESTED
 
 LARGEST = 2**63 - 1
-"""The largest number a file may hold: what databases and random generators take."""
+"""The largest number that a file may hold: databases and random generators take no larger."""
 
 QUOTED = 200
-"""Characters of a line that an error quotes on either side of the place, if it is longer."""
+"""How many characters of a longer line an error quotes on either side of the place."""
 TOO_DEEP = f"nested too deeply; at most {NESTED} levels"
 KeyPath = tuple[str | int, ...]
 
 
 class SpecError(MtdlabError):
-    """A study file that cannot be used; the message points at the place.
+    """A study file cannot be used; the message points at the place.
 
     Attributes:
         path: the key with the mistake.
@@ -49,7 +49,7 @@ class SpecError(MtdlabError):
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader without aliases and tags, and with YAML 1.2's idea of a scalar."""
+    """The SafeLoader without aliases and tags, and with the scalars of YAML 1.2."""
 
     yaml_implicit_resolvers = {}  # noqa: RUF012
     _depth = 0
@@ -252,16 +252,18 @@ Value = TypeVar("Value")
 
 
 class Mistakes:
-    """Mistakes so far. A check that reads a key with a mistake is left out by its caller: what it
-    would find may follow from that mistake.
+    """The mistakes found so far.
+
+    A check that reads a key with a mistake is left out by its caller: what it would report may
+    follow from that mistake.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._found: list[SpecError] = list(source.mistakes)
+        self._errors: list[SpecError] = list(source.mistakes)
 
     def add(self, path: KeyPath, message: str) -> None:
-        """Add a mistake at a key, as `collect`."""
+        """Add a mistake at a key; one that is known at the same place is left out."""
         self.collect([self.source.error(path, message)])
 
     def collect(self, errors: Iterable[SpecError]) -> None:
@@ -269,12 +271,12 @@ class Mistakes:
 
         Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
         """
-        known = {(each.place, each.sentence) for each in self._found}
+        known = {(mistake.place, mistake.sentence) for mistake in self._errors}
         for error in errors:
             if (error.place, error.sentence) not in known:
                 known.add((error.place, error.sentence))
-                self._found.append(error)
-                if len(self._found) >= MISTAKES:
+                self._errors.append(error)
+                if len(self._errors) >= MISTAKES:
                     self.raise_all()
 
     def attempt(self, read: Callable[[], Value]) -> Value | None:
@@ -288,21 +290,21 @@ class Mistakes:
     def sound(self, *paths: KeyPath) -> bool:
         """Whether there is no mistake at, above or below any of these keys."""
         return not any(
-            path[: len(found.path)] == found.path or found.path[: len(path)] == path
-            for found in self._found
+            path[: len(mistake.path)] == mistake.path or mistake.path[: len(path)] == path
+            for mistake in self._errors
             for path in paths
         )
 
     def readable(self, *sections: KeyPath) -> bool:
         """Whether none of these sections is itself a mistake, whatever is in it."""
-        return not any(found.path == section for found in self._found for section in sections)
+        return not any(mistake.path == section for mistake in self._errors for section in sections)
 
     def raise_all(self) -> None:
         """Raise SpecError with every mistake, in the order of the file, where there is one."""
-        if len(self._found) == 1:
-            raise self._found[0]
-        if self._found:
-            ordered = sorted(self._found, key=lambda each: each.place or (0, 0))
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if self._errors:
+            ordered = sorted(self._errors, key=lambda mistake: mistake.place or (0, 0))
             count = f"{MISTAKES} or more" if len(ordered) >= MISTAKES else len(ordered)
             head = f"{count} mistakes in {self.source.name}"
             message = "\n".join([head, *map(str, ordered)])

@@ -21,7 +21,7 @@ from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.user_code import UserModule
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
-"""Default looks, as shares of max_seeds: 3, 5, 7 and 10 of 10."""
+"""The default looks as shares of max_seeds: 3, 5, 7 and 10 of 10."""
 MOST_SEEDS = 1000
 
 
@@ -89,7 +89,7 @@ STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 class Unit:
     """One trial to run: a configuration with one seed, in one of the `ROLES`.
 
-    `parameters` is None where the sampler has still to choose them; of the baseline they are the
+    `parameters` is None where the sampler has yet to choose them; for the baseline they are the
     settings that the study file gives it.
     """
 
@@ -118,14 +118,14 @@ class StudySpec:
         user_modules: imported modules that define methods of this study.
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
             of a study that adds seeds until it is decided; None for a fixed number.
-        places: where relative paths of texts and models are looked up.
+        places: the folders in which relative paths of texts and models are looked up.
         encoder_pooling: the pooling that the encoder's files declare, where the file gives none:
             the default of all methods but those with a pooling of their own.
         tracking: what else training curves are written as: none or tensorboard.
         margin: points (score x 100) below which a difference counts as none in the verdict.
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
-        definition: what the file says with its profile and --set: `defined_study` reads it.
+        definition: the study file with its profile and --set, as `defined_study` reads it.
     """
 
     name: str
@@ -178,19 +178,19 @@ class StudySpec:
         return settings_class(name).partial({**self._given(name), "method": name})
 
     def possible_values(self, name: str) -> tuple[Any, ...]:
-        """Every value that a setting may have in a trial; of a range its ends."""
+        """Every value that a setting may have in a trial; for a range, its ends."""
         searched = self.search.get(name)
         if searched is None and name in self.trainer:
-            found: tuple[Any, ...] = (self.trainer[name],)
+            possible: tuple[Any, ...] = (self.trainer[name],)
         elif searched is None:
-            found = tuple({getattr(self.fixed(method), name): None for method in self.methods})
+            possible = tuple({getattr(self.fixed(method), name): None for method in self.methods})
         elif isinstance(searched, Choices):
-            found = searched.values
+            possible = searched.values
         else:
-            found = (searched.low, searched.high)
+            possible = (searched.low, searched.high)
         values = {} if (beside := self.baseline_settings()) is None else beside.model_dump()
-        is_another = name in values and values[name] not in found
-        return (*found, values[name]) if is_another else found
+        is_another = name in values and values[name] not in possible
+        return (*possible, values[name]) if is_another else possible
 
     def settings(self, parameters: dict[str, Any], seed: int, role: str = SEARCH) -> RunSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
@@ -199,7 +199,7 @@ class StudySpec:
     def trainer_settings(
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> TrainerSettings:
-        """`settings`, of a study that mtdlab's trainer runs."""
+        """The settings of one trial (`settings`) of a study that mtdlab's trainer runs."""
         method = str(parameters.get("method", self.methods[0]))
         kind, given = settings_class(method), self._given(method)
         if role == BASELINE:
@@ -219,7 +219,7 @@ class StudySpec:
         return self.settings(self.baseline, self.seeds[0], BASELINE)
 
     def _given(self, method: str) -> dict[str, Any]:
-        """What the trainer section gives to a method, and the pooling of its encoder."""
+        """The settings that the trainer section gives to a method, and its encoder's pooling."""
         kind = settings_class(method)
         given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
         return with_pooling(kind, given, self.encoder_pooling)
@@ -257,15 +257,17 @@ class StudySpec:
             return {}
         first = [unit for unit in self.units() if unit.seed == self.seeds[0]]
         every = {unit.setting: self.settings(unit.parameters or {}, unit.seed) for unit in first}
-        return {key: {**each.model_dump(), "mtd": each.mtd} for key, each in every.items()}
+        return {
+            key: {**settings.model_dump(), "mtd": settings.mtd} for key, settings in every.items()
+        }
 
     @property
     def first_seeds(self) -> frozenset[int]:
-        """The seeds up to the first look; all without one."""
+        """The seeds up to the first look; all seeds of a study without looks."""
         return frozenset(self.seeds[: self.looks[0]])
 
     def first_units(self) -> list[Unit]:
-        """The trials of the search up to the first look: of all units those of its seeds."""
+        """The trials of the search up to the first look: those of its seeds."""
         return [unit for unit in self.units() if unit.seed in self.first_seeds]
 
     def planned_units(self) -> list[Unit]:
@@ -283,7 +285,7 @@ class StudySpec:
         return sorted(units, key=lambda unit: order[unit.seed])
 
     def identity(self) -> dict[str, Any]:
-        """What makes this study this study: a change here would mix two questions.
+        """The values that identify the study; a change of them would mix two questions.
 
         What a grid skips is no part of it: skipping less adds trials, and skipping what is
         planned is refused trial by trial, as any other point that the file lost. A baseline may be
@@ -305,7 +307,7 @@ class StudySpec:
         if (settings := self.baseline_settings()) is not None:
             # as it is recorded
             values = json.loads(json.dumps(settings.model_dump()))
-            beside = {BASELINE: {name: each for name, each in values.items() if name != "seed"}}
+            beside = {BASELINE: {name: value for name, value in values.items() if name != "seed"}}
         return (
             until
             | beside
@@ -326,7 +328,7 @@ class StudySpec:
 
     @property
     def imports(self) -> dict[str, str]:
-        """SHA-256 of each imported module, by its name."""
+        """The SHA-256 of each imported module, by its name."""
         return {module.name: module.sha256 for module in self.user_modules}
 
     def ensure_imported(self) -> None:
@@ -385,12 +387,12 @@ def has_own_pooling(kind: type[TrainerSettings]) -> bool:
 
 
 def is_study_name(name: str) -> bool:
-    """Whether a study may be called so: letters, digits, dots, dashes, at most 100."""
+    """Whether a text can name a study: letters, digits, dots and dashes, at most 100."""
     return re.fullmatch(STUDY_NAME, name) is not None
 
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:
-    """What a study's verdict is judged by, and the numbers of seeds at which it is computed."""
+    """The specification of a study's verdict as it is recorded: metric, margin, alpha, looks."""
     return {
         "study": spec.name,
         "metric": spec.metric,
@@ -402,6 +404,6 @@ def plan_of(spec: StudySpec) -> dict[str, Any]:
 
 
 def sha256_of(plan: Mapping[str, Any]) -> str:
-    """SHA-256 of a plan: of its JSON in UTF-8 with sorted keys, without spaces."""
+    """The SHA-256 of a plan's JSON in UTF-8 with sorted keys, without spaces."""
     text = json.dumps(dict(plan), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -85,32 +85,32 @@ def top_level(source: Source, mistakes: Mistakes) -> StudyFile:
 
 
 def check_section(source: Source, path: KeyPath, model: type[Model], values: Any) -> Model:
-    """A section's values as `model`. Raises SpecError with everything that it refuses."""
+    """A section's values as a `model`. Raises SpecError with everything that the model refuses."""
     if not isinstance(values, dict):
         raise source.error(path, f"{values!r} is not a section of keys and values")
     try:
         return model(**values)
     except ValidationError as error:
-        found = tuple(point_at(source, path, model, error))
-        raise SpecError(str(found[0]), mistakes=found) from None
+        mistakes = tuple(point_at(source, path, model, error))
+        raise SpecError(str(mistakes[0]), mistakes=mistakes) from None
 
 
 def point_at(
     source: Source, path: KeyPath, model: type[BaseModel], error: ValidationError
 ) -> Iterator[SpecError]:
-    """The mistakes that pydantic found, each at its place; path: the section's."""
+    """The mistakes that pydantic found, each at its place; `path` is that of the section."""
     broken = error.errors()
     # a misspelt key explains the missing one
-    misspelt = any(each["type"] == "extra_forbidden" for each in broken)
-    for each in broken:
-        where = (*path, *each["loc"])
-        if each["type"] == "extra_forbidden":
+    misspelt = any(problem["type"] == "extra_forbidden" for problem in broken)
+    for problem in broken:
+        where = (*path, *problem["loc"])
+        if problem["type"] == "extra_forbidden":
             yield unknown_key(source, where, model)
-        elif each["type"] == "missing":
+        elif problem["type"] == "missing":
             if not misspelt:
                 yield source.error(where, "this key is missing")
         else:
-            yield source.error(where, describe_rule(each))
+            yield source.error(where, describe_rule(problem))
 
 
 def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:

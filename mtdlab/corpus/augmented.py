@@ -84,12 +84,12 @@ def repetition(sentence: str, share: float, random: Random) -> str:
 
 SEED = 0
 RULES = 2
-"""Part of an augmented corpus' fingerprint; goes up when a sentence is changed in another way."""
+"""A part of an augmented corpus' fingerprint; it is raised when the rules of a change differ."""
 SENTENCES = 1024
-"""Changed at once; a fixed number from the first line on, so that models see the same batches."""
+"""How many sentences are changed at once: a fixed number, so that models see the same batches."""
 
 Change = Callable[[Sequence[str], Iterator[Random]], list[str]]
-"""What sentences become, by a generator of random numbers for each."""
+"""A function that changes sentences, each with its own generator of random numbers."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class AugmentedCorpus(Corpus):
     device: Device
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
-        """As many as the source has; one of which a change leaves nothing stays as it is.
+        """The changed sentences, as many as the source has; one that would be empty is not changed.
 
         Raises MtdlabError where a model is not there, or the source turns out damaged.
         """
-        changes = [(each.name, _change(each, self.device)) for each in self.augmentations]
+        changes = [(part.name, _change(part, self.device)) for part in self.augmentations]
         source = self.source.sentences(tally)
         for first in itertools.count(0, SENTENCES):
             if not (texts := list(itertools.islice(source, SENTENCES))):
@@ -120,22 +120,22 @@ class AugmentedCorpus(Corpus):
 def augment(
     corpus: Corpus, augmentations: Sequence[Augmentation], device: Device
 ) -> AugmentedCorpus | None:
-    """The corpus changed by those that act on text; None where none does.
+    """The corpus changed by the augmentations that act on text; None where none does.
 
     `synonyms`, `paraphrase` and `back-translation` run a model over every sentence, on `device`,
     while the corpus is read: a million sentences need a GPU. A model in a folder is known by its
     files' content, one of the hub by its name. Raises MtdlabError where a folder cannot be read.
     """
     on_text = tuple(
-        each for each in augmentations if each.name in (*TEXT_LEVEL, *NEGATIONS.values())
+        part for part in augmentations if part.name in (*TEXT_LEVEL, *NEGATIONS.values())
     )
     if not on_text:
         return None
     spelled = "+".join(map(str, on_text))
-    models = [_identity(model) for each in on_text for model in each.models]
-    parts = [str(RULES), corpus.fingerprint, *(f"{each.name}:{each.share}" for each in on_text)]
+    models = [_identity(model) for part in on_text for model in part.models]
+    parts = [str(RULES), corpus.fingerprint, *(f"{part.name}:{part.share}" for part in on_text)]
     fingerprint = fingerprint_of("\n".join([*parts, *models]))
-    name, doing = f"{corpus.name}, {spelled}", ", ".join(each.name for each in on_text)
+    name, doing = f"{corpus.name}, {spelled}", ", ".join(part.name for part in on_text)
     return AugmentedCorpus(name, fingerprint, corpus, on_text, device, doing=doing)
 
 
@@ -151,7 +151,7 @@ def _identity(model: str) -> str:
 
 
 def _change(augmentation: Augmentation, device: Device) -> Change:
-    """Raises MtdlabError where a model that it names is not there."""
+    """The function of an augmentation. Raises MtdlabError without a model that it names."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
     if name in NEGATIONS.values():
         keeping = name == NEGATIONS["kept"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 SUFFIXES = (".txt", ".gz")
-"""The files of a folder that are read."""
+"""The endings of the files of a folder that are read."""
 
 
 def fingerprint_of(content: str) -> str:
@@ -45,9 +45,9 @@ def fingerprint_of(content: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where sentences come from; `fingerprint` changes when any of them does.
+    """A source of sentences; `fingerprint` changes when any of them does.
 
-    `doing` is the progress bar's text while its tokens are prepared, `unit` what a row of it is.
+    `doing` is the text of the progress bar while tokens are prepared, `unit` the name of a row.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Corpus:
                 yield from raw_lines(path, tally)
 
     def sides(self) -> "tuple[Corpus, ...]":
-        """The corpora of which each row is one text: this one; of pairs, anchors and positives."""
+        """The corpora whose rows are single texts: this one, or the two sides of pairs."""
         return (self,)
 
     def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
@@ -118,9 +118,10 @@ def check_corpus(name: str) -> Corpus:
 
 
 def _fingerprint(name: str) -> str:
-    """Of a file's bytes, of pairs with the columns' names; of a folder's files one by one.
+    """The digest of a file's bytes, for pairs with the columns' names, and of a folder's files.
 
-    Of a dataset's values, not the library's own fingerprint: any change of them counts.
+    That of a dataset is of its values, not the library's own fingerprint: any change of them
+    counts.
     """
     if name == "builtin":
         return fingerprint_of("\n".join(builtin_sentences()))
@@ -146,7 +147,7 @@ def _digest(path: Path) -> "hashlib._Hash":
 
 
 def _files(name: str) -> list[Path]:
-    """A file by itself, or a folder's text files, sorted by name.
+    """The file, or a folder's text files sorted by name.
 
     Raises MtdlabError where there is none.
     """
@@ -174,7 +175,7 @@ COLUMNS = ("anchor", "positive")
 MAGIC = b"PAR1"
 """The first bytes of a Parquet file: the kind of file is read off its content."""
 ROWS = 1024
-"""Rows of a Parquet file in memory at once."""
+"""How many rows of a Parquet file are in memory at once."""
 
 Row = tuple[str, str]
 
@@ -196,7 +197,7 @@ def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
 
 @dataclass(frozen=True)
 class PairCorpus(Corpus):
-    """The texts of one side of the pairs: 0 the anchors, 1 the positives.
+    """The texts of one side of the pairs: side 0 is the anchors, side 1 the positives.
 
     A pair of which one text is empty is left out.
     """
@@ -205,7 +206,7 @@ class PairCorpus(Corpus):
     unit: ClassVar[str] = "pairs"
 
     def _texts(self, tally: Tally) -> Iterator[str]:
-        """Raises MtdlabError with the line's number where a line has no two texts."""
+        """The texts of the side. Raises MtdlabError with the number of a line without two texts."""
         path, columns = parse_pairs(self.name)
         with reading(f"corpus {path}"), path.open("rb") as file:
             read = _of_parquet if file.read(len(MAGIC)) == MAGIC else _of_lines
@@ -246,21 +247,21 @@ def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
                 else "a pair is two texts separated by a tab, anchor and positive; of more columns "
                 f"name two, {PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
             )
-            found = f"{len(fields)} column{'s' * (len(fields) != 1)}"
-            raise MtdlabError(f"corpus {path}:{number}: {found}; {expected}")
+            amount = f"{len(fields)} column{'s' * (len(fields) != 1)}"
+            raise MtdlabError(f"corpus {path}:{number}: {amount}; {expected}")
         else:
             yield fields[columns[0]], fields[columns[1]]
 
 
-def _places(path: Path, wanted: Row, found: Sequence[str]) -> tuple[int, int]:
+def _places(path: Path, wanted: Row, columns: Sequence[str]) -> tuple[int, int]:
     """The indices of the wanted columns. Raises MtdlabError for one that is not there."""
     for name in wanted:
-        if name not in found:
+        if name not in columns:
             raise MtdlabError(
-                f"corpus {path}: no column {name!r} of text; {nearest(name, found)}; give the two "
-                f"as {PAIRS}FILE#ANCHOR,POSITIVE"
+                f"corpus {path}: no column {name!r} of text; {nearest(name, columns)}; give the "
+                f"two as {PAIRS}FILE#ANCHOR,POSITIVE"
             )
-    return found.index(wanted[0]), found.index(wanted[1])
+    return columns.index(wanted[0]), columns.index(wanted[1])
 
 
 def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
@@ -272,7 +273,9 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
     try:
         with parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
-            texts = [each.name for each in schema if str(each.type) in ("string", "large_string")]
+            texts = [
+                column.name for column in schema if str(column.type) in ("string", "large_string")
+            ]
             _places(path, wanted, texts)
             tally.total = file.metadata.num_rows
             for batch in file.iter_batches(ROWS, columns=list(dict.fromkeys(wanted))):
@@ -290,7 +293,7 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
 
 CHUNK_SENTENCES = 8192
 CHUNK_CHARACTERS = 1 << 20
-"""Of a chunk: long lines make it shorter, since a tokenizer needs some 100 bytes a character."""
+"""The most characters of a chunk of sentences: a tokenizer needs some 100 bytes a character."""
 
 
 def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
@@ -315,7 +318,7 @@ def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
 
 DATASET = "dataset:"
 DATASET_ROWS = 1024
-"""Rows in memory at once; a fixed number, since the fingerprint is taken batch by batch."""
+"""How many rows are in memory at once: a fixed number, as the fingerprint is of batches."""
 
 
 def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
@@ -335,7 +338,7 @@ def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
 
 
 def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
-    """The column's values. Raises MtdlabError where library, dataset, split or column miss."""
+    """The column's values. Raises MtdlabError without the library, dataset, split or column."""
     name, config, split, column = parse_dataset(corpus)
     data = _load_dataset(corpus, name, config, split)
     texts = [name for name, kind in data.features.items() if "string" in getattr(kind, "dtype", "")]

@@ -15,9 +15,9 @@ from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 
 RULES = 1
-"""Part of a document corpus' fingerprint; goes up when lines are joined in another way."""
+"""A part of a document corpus' fingerprint; it is raised when lines are joined otherwise."""
 LINES = 1024
-"""Tokenised at once, to count their tokens."""
+"""How many lines are tokenised at once, to count their tokens."""
 
 
 @dataclass(frozen=True)

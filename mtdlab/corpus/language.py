@@ -27,7 +27,7 @@ from mtdlab.encoders.loading import UnfitWeights, load_tokenizer, load_weights
 from mtdlab.errors import MtdlabError
 
 MAX_TOKENS = 128
-"""Of a sentence that a model reads or writes; the rest is cut."""
+"""The most tokens of a sentence that a model reads or writes; the rest is cut."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LanguageModel:
     device: Device
     augmentation: str
     kind: ClassVar[Any]
-    """A kind of AutoModel."""
+    """The class of transformers that loads the model, such as AutoModelForMaskedLM."""
     kind_in_words: ClassVar[str]
 
     @classmethod
@@ -81,7 +81,7 @@ class LanguageModel:
 def in_batches(
     texts: Sequence[str], size: int, change: Callable[[list[int]], Iterable[str]]
 ) -> list[str]:
-    """What texts become, by their places in batches, the longest first: so little is padded."""
+    """The texts changed in batches of their places, the longest first, so that little is padded."""
     new, order = list(texts), sorted(range(len(texts)), key=lambda place: -len(texts[place]))
     for start in range(0, len(order), size):
         places = order[start : start + size]
@@ -104,12 +104,12 @@ class Rewriter(LanguageModel):
 
     @property
     def prefix(self) -> str:
-        """What T5 paraphrasers want before a sentence; empty for others."""
+        """The text that T5 paraphrasers want before a sentence; empty for other models."""
         is_t5 = self.model.config.model_type in ("t5", "mt5")
         return "paraphrase: " if is_t5 and self.augmentation == "paraphrase" else ""
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """What the model makes of each text, on one line."""
+        """The output of the model for each text, on one line."""
         return in_batches(
             texts, REWRITTEN, lambda places: self._write([self.prefix + texts[at] for at in places])
         )
@@ -131,11 +131,11 @@ class Rewriter(LanguageModel):
 REPLACED = 0.3
 """The share of a sentence's words that is replaced."""
 CANDIDATES = 5
-"""Words looked at for one that differs by more than its capitals."""
+"""How many proposed words are searched for one that differs by more than its capitals."""
 MASKED = 32
-"""Every position is scored against the whole vocabulary: 250 MB for sentences of 30 words."""
+"""The size of a batch: scores of all positions and words are 250 MB for 30 words a sentence."""
 STARTS = ("Ġ", "▁")
-"""What byte-level and SentencePiece vocabularies put before a token that begins a word."""
+"""The marks of byte-level and SentencePiece vocabularies before a token that begins a word."""
 
 
 class Word(NamedTuple):
@@ -160,7 +160,7 @@ class Synonyms(LanguageModel):
 
     @classmethod
     def load(cls, name: str, device: Device, augmentation: str = "synonyms") -> Self:
-        """As any language model. Raises MtdlabError also where its tokenizer does not serve."""
+        """Load the model. Raises MtdlabError also where its tokenizer cannot be used for it."""
         loaded = super().load(name, device, augmentation)
         if loaded.tokenizer.mask_token_id is None or not loaded.tokenizer.is_fast:
             raise MtdlabError(
@@ -170,7 +170,7 @@ class Synonyms(LanguageModel):
         return loaded
 
     def __call__(self, texts: Sequence[str], draws: Iterator[Random]) -> list[str]:
-        """Each text with some of its words replaced; its own draw decides which."""
+        """Each text with some of its words replaced; random draws of its own decide which."""
         drawn = list(itertools.islice(draws, len(texts)))
 
         def replaced(places: list[int]) -> Iterator[str]:
@@ -240,7 +240,7 @@ def _replace(text: str, words: list[Word], proposed: Iterator[list[str]]) -> str
     parts, done = [], 0
     for word, candidates in zip(words, proposed, strict=True):
         old = text[word.start : word.stop]
-        new = next((each for each in candidates if each.lower() != old.lower()), old)
+        new = next((candidate for candidate in candidates if candidate.lower() != old.lower()), old)
         parts += [text[done : word.start], new.capitalize() if old.istitle() else new]
         done = word.stop
     return "".join([*parts, text[done:]])

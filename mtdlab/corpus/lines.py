@@ -18,14 +18,14 @@ from pathlib import Path
 from mtdlab.errors import MtdlabError
 
 CHARACTERS = 100_000
-"""Of a line; what follows is left out, so that a file without line ends fills no memory."""
+"""The most characters of a line; the rest is left out, as a file may have no line ends."""
 
 GZIP = b"\x1f\x8b"
 """The first bytes of gzip, which UTF-8 cannot have: the kind of file is read off its content."""
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 REFRESH = 4096
-"""Lines between two updates of the position in a file."""
+"""How many lines are between two updates of the position in a file."""
 
 _ESCAPED = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that are not UTF-8: one character each."""
@@ -33,7 +33,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 
 @dataclass
 class Tally:
-    """What reading met: counts, and `done` of `total` bytes (of files) or rows (of a dataset).
+    """Counts of what was read, and `done` of `total` bytes (of files) or rows (of a dataset).
 
     `halves` are pairs left out, since one text of them is empty; `files` those that were begun.
     """
@@ -50,7 +50,7 @@ class Tally:
 
     @property
     def breaks(self) -> int:
-        """Where a document ends: blank lines, and the beginning of each file."""
+        """How many ends of documents were met: blank lines, and the beginning of each file."""
         return self.blank + self.files
 
     def sentence(self, line: str) -> str:

@@ -21,7 +21,7 @@ _PARTICIPLES = _words(
     "kept led left lost made meant met paid put read run said sat sent set sold spent stood sung "
     "swum taught thought told understood won"
 )
-"""Participles that do not end in -ed or -en; those in -wn are recognised by their end."""
+"""Participles that do not end in -ed or -en; those in -wn are known by their end."""
 
 _CONTRACTED = {"can't": "can", "cannot": "can", "won't": "will", "shan't": "shall"}
 
@@ -43,12 +43,12 @@ _NOUN_FOLLOWS = _words(
     "a an the this that these those my your his her its our their of by in on at with for from to "
     "and or be been being became become becoming"
 )
-"""After these, a word in -ed describes a noun, or is part of a passive."""
+"""Words after which a word in -ed describes a noun, or is part of a passive."""
 _SUBJECTS = frozenset(["he", "she", "it", "who", "which", "everyone", "nobody"])
-"""After these, a word in -s is a verb."""
+"""Words after which a word in -s is a verb."""
 
 _WORD = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
-"""A word without the punctuation around it is its second group."""
+"""A word with the punctuation around it; the second group is the word alone."""
 _NOT_VERBS = _words("shed sled bred hundred sacred naked")
 _REGULAR = re.compile(r"[a-z]{2,}[^e\W]ed")
 _WITH_E = re.compile(
@@ -56,7 +56,7 @@ _WITH_E = re.compile(
     r"|[mnu]ot|(?<!pi)vot)"
     r"|[^aeiou]*[aeiou][^aeiouwxy]"
 )
-"""Stems of verbs whose base form ends in e: by their last letters, or of one short syllable."""
+"""Stems of verbs whose base form ends in e, by their last letters or as one short syllable."""
 
 
 def negate(sentence: str, *, keeping: bool = False) -> str:
@@ -80,7 +80,7 @@ def negate(sentence: str, *, keeping: bool = False) -> str:
 
 def _replace_word(words: list[str], place: int, new: str) -> str:
     """The sentence with another word at `place`, whose punctuation is kept."""
-    word = _WORD.sub(lambda found: found[1] + new + found[3], words[place])
+    word = _WORD.sub(lambda match: match[1] + new + match[3], words[place])
     return " ".join([*words[:place], word, *words[place + 1 :]])
 
 
@@ -95,7 +95,7 @@ def _without_contraction(words: list[str], bare: list[str], *, keeping: bool) ->
 
 def _after_auxiliary(words: list[str], bare: list[str]) -> str:
     for place, word in enumerate(bare):
-        following = next((each for each in bare[place + 1 :] if not each.endswith("ly")), "")
+        following = next((later for later in bare[place + 1 :] if not later.endswith("ly")), "")
         if word in _AUXILIARIES or (
             word in _HAVE and (following in _PARTICIPLES or following.endswith(("ed", "en", "wn")))
         ):

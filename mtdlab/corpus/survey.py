@@ -1,4 +1,4 @@
-"""What is in a corpus, before anything is trained on it."""
+"""A survey of a corpus, before anything is trained on it."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ from mtdlab.encoders.loading import load_tokenizer
 
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
 EXAMPLES = 3
-"""Sentences of an overlap that are shown."""
+"""How many sentences of an overlap are shown."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Overlap:
 
 
 def normalise(sentence: str) -> str:
-    """Words in lower case with single spaces: without punctuation, after Unicode's NFKC."""
+    """A text in lower case after Unicode's NFKC, without punctuation and with single spaces."""
     folded = unicodedata.normalize("NFKC", sentence).casefold()
     return _BETWEEN_WORDS.sub(" ", folded).strip()
 
@@ -36,13 +36,13 @@ def normalise(sentence: str) -> str:
 def overlap(evaluation: str, sentences: Iterable[str], corpus: Set[str]) -> Overlap:
     """The overlap of an evaluation set with a corpus, whose sentences are normalised."""
     texts = {normal: text for text in sentences if (normal := normalise(text))}
-    found = sorted(texts.keys() & corpus)
-    examples = tuple(texts[normal] for normal in found[:EXAMPLES])
-    return Overlap(evaluation, len(texts), len(found), examples)
+    shared = sorted(texts.keys() & corpus)
+    examples = tuple(texts[normal] for normal in shared[:EXAMPLES])
+    return Overlap(evaluation, len(texts), len(shared), examples)
 
 
 EDGES = (8, 16, 32, 64, 128, 256, 512)
-"""Up to how many tokens each bin of the histogram reaches; one more is open above."""
+"""The largest number of tokens of each bin of the histogram; one more bin is open above."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Survey:
     Attributes:
         blank: lines left out.
         cut: lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there.
-        bad_bytes: that are not UTF-8, each replaced by U+FFFD.
-        nuls: characters removed.
+        bad_bytes: bytes that are not UTF-8, each replaced by U+FFFD.
+        nuls: NUL characters removed.
         duplicates: sentences that occurred before, by a 64-bit hash.
         unknown: tokens for words that the encoder's vocabulary lacks ([UNK]).
         too_long: sentences of more than `max_length` tokens, which training cuts there.
-        overlaps: of each evaluation set with the corpus.
+        overlaps: the overlap of each evaluation set with the corpus.
     """
 
     corpus: str
@@ -95,7 +95,7 @@ def survey(
     max_length: int,
     evaluated: Mapping[str, Collection[str]] | None = None,
 ) -> Survey:
-    """Read a corpus once and count.
+    """Read a corpus once and count its contents.
 
     The sentences of a corpus of pairs are the texts of both sides.
 
@@ -107,7 +107,7 @@ def survey(
     wanted = {normalise(text) for texts in sets.values() for text in texts}
     corpus, tokenizer = open_corpus(corpus_name), load_tokenizer(encoder_name)
     tallies = {side: Tally() for side in corpus.sides()}
-    hashes, characters, unknown, found = array("q"), 0, 0, set[str]()
+    hashes, characters, unknown, in_corpus = array("q"), 0, 0, set[str]()
     # by how many tokens: as many entries as the longest sentence has tokens
     lengths = np.zeros(0, np.int64)
     every = (chunk for side, tally in tallies.items() for chunk in chunks(side, tally, "sentences"))
@@ -115,7 +115,7 @@ def survey(
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
         if wanted:
-            found |= wanted.intersection(map(normalise, chunk))
+            in_corpus |= wanted.intersection(map(normalise, chunk))
         encoded = tokenizer(
             chunk, return_attention_mask=False, return_token_type_ids=False, verbose=False
         )["input_ids"]
@@ -150,5 +150,5 @@ def survey(
         longest=len(lengths) - 1,
         too_long=int(lengths[max_length + 1 :].sum()),
         histogram=tuple(bins),
-        overlaps=tuple(overlap(name, texts, found) for name, texts in sets.items()),
+        overlaps=tuple(overlap(name, texts, in_corpus) for name, texts in sets.items()),
     )

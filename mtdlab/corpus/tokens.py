@@ -37,7 +37,7 @@ from mtdlab.files import new_folder, temporary_folders
 from mtdlab.terminal import begin_phase, print_text
 
 YOUNG_SECONDS = 60.0
-"""A younger folder may be one that its process has not locked yet."""
+"""The age in seconds below which a folder may be one that its process has yet to lock."""
 
 
 @contextmanager
@@ -68,10 +68,10 @@ def remove_abandoned(parent: Path) -> None:
 
 
 MAPPED = 1 << 27
-"""Bytes of token ids that a process may map: two million sentences, 32 tokens long."""
+"""The most bytes of token ids that a process maps: two million sentences, 32 tokens long."""
 
 ROWS = 1 << 18
-"""Sentences that are counted at once."""
+"""How many sentences are counted at once."""
 
 Batch = tuple[Tensor, Tensor]
 """Token ids and attention mask, both (N, L)."""
@@ -98,13 +98,13 @@ class TokenStore:
 
     def share_of(self, token: int) -> float:
         """Share, 0 to 1, of a token id among all tokens, special ones included, not padding."""
-        found = 0
+        count = 0
         for first in range(0, len(self), ROWS):
-            found += int(np.count_nonzero(self.ids[first : first + ROWS] == token))
+            count += int(np.count_nonzero(self.ids[first : first + ROWS] == token))
             if self._is_large:
                 # the pages would add up to the whole file
                 self.ids.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
-        return found / int(self.lengths.sum())
+        return count / int(self.lengths.sum())
 
     @property
     def _is_large(self) -> bool:
@@ -133,7 +133,7 @@ class TokenStore:
 
 
 FORMAT = 2
-"""Part of a cache's name; goes up when lines are read, or tokens kept, in another way."""
+"""A part of a cache's name; it is raised when lines are read, or tokens kept, otherwise."""
 
 
 def tokenise(
@@ -176,7 +176,7 @@ def tokenise(
 def token_folder(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str = ""
 ) -> Path:
-    """Where a corpus' tokens are kept once they are prepared."""
+    """The folder in which a corpus' tokens are kept once they are prepared."""
     key = f"{FORMAT}-{corpus.fingerprint}-{_fingerprint(tokenizer)}-{max_length}"
     if prompt:
         key += f"-{fingerprint_of(prompt)}"
@@ -184,7 +184,7 @@ def token_folder(
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What decides which tokens a sentence becomes: vocabulary, lower-casing and the rest."""
+    """A digest of what decides which tokens a sentence becomes, such as the vocabulary."""
     rules: dict[str, Any] = {"vocabulary": tokenizer.get_vocab()}
     if isinstance(tokenizer, PreTrainedTokenizerFast):
         rules = json.loads(tokenizer.backend_tokenizer.to_str())

@@ -56,7 +56,9 @@ def add_adapters(model: PreTrainedModel, settings: TrainerSettings) -> None:
             inject_adapter_in_model(config, model)
         except ValueError:
             modules = model.named_modules()
-            layers = {name.split(".")[-1] for name, each in modules if isinstance(each, nn.Linear)}
+            layers = {
+                name.split(".")[-1] for name, module in modules if isinstance(module, nn.Linear)
+            }
             raise MtdlabError(
                 f"lora_targets {targets}: encoder {settings.encoder} has no such layers; choose "
                 f"{ALL_LINEAR}, or among {', '.join(sorted(layers))}"
@@ -70,7 +72,7 @@ def has_adapters(model: nn.Module) -> bool:
 
 def frozen_memo(module: nn.Module) -> dict[int, Any]:
     """The frozen parameters as the memo of `copy.deepcopy`, which then shares them."""
-    return {id(each): each for each in _frozen(module).values()}
+    return {id(parameter): parameter for parameter in _frozen(module).values()}
 
 
 def copy_to_train(model: PreTrainedModel) -> PreTrainedModel:
@@ -119,4 +121,4 @@ def _frozen(module: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def _adapted_layers(model: nn.Module) -> dict[str, Any]:
-    return {name: each for name, each in model.named_modules() if hasattr(each, "lora_A")}
+    return {name: layer for name, layer in model.named_modules() if hasattr(layer, "lora_A")}

@@ -38,7 +38,7 @@ class Dropout(nn.Module):
         return values * self._mask(values)
 
     def add(self, values: Tensor, residual: Tensor) -> Tensor:
-        """residual + dropout(values), of equal shapes."""
+        """The sum residual + dropout(values), of equal shapes."""
         if not self.rate or values.device.type != "cpu":
             return residual + self.forward(values)
         return torch.addcmul(residual, values, self._mask(values))

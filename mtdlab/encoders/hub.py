@@ -27,14 +27,14 @@ def reachable() -> bool:
 def find_on_hub(name: str, file: str) -> Path | None:
     """A repository's file: of the local cache, else fetched; None where neither has it."""
     try:
-        found = try_to_load_from_cache(name, file)
+        path = try_to_load_from_cache(name, file)
         # None: not known to be missing either
-        if found is None and reachable():
-            found = hf_hub_download(name, file)
+        if path is None and reachable():
+            path = hf_hub_download(name, file)
     except Exception:
         # the type depends on the transport, and on what is wrong with the name
         return None
-    return Path(found) if isinstance(found, str) else None
+    return Path(path) if isinstance(path, str) else None
 
 
 @contextmanager

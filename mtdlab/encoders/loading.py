@@ -32,8 +32,8 @@ from mtdlab.encoders.traits import Traits, read_traits
 from mtdlab.errors import MtdlabError, one_line
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
-"""Argument of every `from_pretrained`. Without it transformers asks on the terminal whether to run
-the folder's code."""
+"""The arguments of every `from_pretrained`. Without them transformers asks on the terminal whether
+to run the folder's code."""
 
 POOLER = "pooler"
 ADAPTERS = "adapter_config.json"
@@ -52,7 +52,7 @@ published files, `lm_predictions` and `mask_predictions`; and of SimCSE's progra
 """
 
 _MOST_SAID = 300
-"""Characters of an error of transformers that are shown; some list every weight."""
+"""The most characters of an error of transformers that are shown; some list every weight."""
 
 
 class UnfitWeights(MtdlabError):
@@ -82,17 +82,17 @@ def refuse_own_code(what: str, name: str) -> None:
 
 
 def weights_digest(model: PreTrainedModel) -> str:
-    """SHA-256 of a model's weights in float32, without adapters that were added to it."""
-    found = hashlib.sha256()
+    """The SHA-256 of a model's weights in float32, without adapters that were added to it."""
+    sha256 = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         if ".lora_" not in name:
-            found.update(name.replace(".base_layer", "").encode())
-            found.update(value.float().cpu().numpy().tobytes())
-    return found.hexdigest()
+            sha256.update(name.replace(".base_layer", "").encode())
+            sha256.update(value.float().cpu().numpy().tobytes())
+    return sha256.hexdigest()
 
 
 UNLIMITED = 1 << 20
-"""Positions of an encoder without a limit, such as one whose attention is biased by distance."""
+"""The positions of an encoder without a limit, as where attention is biased by distance."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ class Encoder:
     traits: Traits = field(default_factory=Traits)
 
     def token_limit(self, wanted: int) -> int:
-        """`wanted`, or the encoder's number of positions if that is smaller."""
+        """The smaller of `wanted` and the encoder's number of positions."""
         return min(wanted, position_limit(self.model))
 
     def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
-        """The distinct ones of some texts, tokenised as in an evaluation."""
+        """The distinct sentences among some texts, tokenised as in an evaluation."""
         return Sentences(texts, self.tokenizer, self.token_limit(MAX_LENGTH), prompt)
 
 
@@ -195,12 +195,12 @@ def load_weights(
         )
     if errors := report["error_msgs"]:
         raise MtdlabError(f"{what}: the folder cannot be loaded: {errors[0]}"[:_MOST_SAID])
-    sizes = {each[0]: each for each in report["mismatched_keys"]}
+    sizes = {mismatch[0]: mismatch for mismatch in report["mismatched_keys"]}
     drawn = {*report["missing_keys"], *sizes}
     in_pooler = {weight for weight in drawn if _first_part(weight, model) == POOLER}
     missing, misshapen = drawn - in_pooler - sizes.keys(), sizes.keys() - in_pooler
-    unknown = {each for each in report["unexpected_keys"] if not _is_unused(each, model)}
-    if problem := _describe_misfit(missing, unknown, [sizes[each] for each in misshapen]):
+    unknown = {weight for weight in report["unexpected_keys"] if not _is_unused(weight, model)}
+    if problem := _describe_misfit(missing, unknown, [sizes[weight] for weight in misshapen]):
         raise UnfitWeights(f"{what}: {problem}")
     return model, in_pooler
 
@@ -223,7 +223,7 @@ def _is_unused(weight: str, model: PreTrainedModel) -> bool:
 def _describe_misfit(
     missing: Set[str], unknown: Set[str], misshapen: Iterable[tuple[str, Any, Any]]
 ) -> str:
-    """How weights and configuration differ, and what may be the reason; empty if they agree."""
+    """A sentence on how weights and configuration differ, and a likely reason; else empty."""
     sizes = {f"{weight} {list(file)}, not {list(own)}" for weight, file, own in misshapen}
     differences = {"missing": missing, "in no layer": unknown, "of another size": sizes}
     listed = [
@@ -252,7 +252,9 @@ def _common_prefix(missing: Set[str], unknown: Set[str]) -> str:
     first = min(missing, default="")
     ends = sorted(name for name in unknown if first and name.endswith(first))
     prefixes = (name.removesuffix(first) for name in ends)
-    return next((each for each in prefixes if {each + name for name in missing} <= unknown), "")
+    return next(
+        (prefix for prefix in prefixes if {prefix + name for name in missing} <= unknown), ""
+    )
 
 
 def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:
@@ -291,7 +293,7 @@ def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
 
 
 def is_local(name: str) -> bool:
-    """Whether a model is loaded without asking the hub: of a folder, or the hub is not reached."""
+    """Whether a model is loaded without the hub: it is a folder, or the hub cannot be reached."""
     return is_folder(Path(encoder_path(name))) or not hub.reachable()
 
 

@@ -110,7 +110,7 @@ def encode(
             # absolute positions and the fast forward pass count from the first column
             order = attention_mask.argsort(dim=1, descending=True, stable=True)
             input_ids, attention_mask = (
-                each.gather(1, order) for each in (input_ids, attention_mask)
+                tensor.gather(1, order) for tensor in (input_ids, attention_mask)
             )
         inputs_embeds = model.get_input_embeddings()(input_ids)
     assert inputs_embeds is not None
@@ -146,7 +146,7 @@ def encode_segments(
         )
     else:
         hooked = (
-            embedding_block(model).register_forward_hook(lambda *each: change(each[-1], mask))
+            embedding_block(model).register_forward_hook(lambda *call: change(call[-1], mask))
             if change
             else nullcontext()
         )
@@ -163,7 +163,7 @@ def encode_segments(
 
 @cache
 def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
-    """The argument by which a decoder keeps no keys and values, which only generation needs."""
+    """The argument by which a decoder stores no keys and values, which only generation needs."""
     return {"use_cache": False} if "use_cache" in inspect.signature(forward).parameters else {}
 
 
@@ -193,7 +193,7 @@ def position_table(model: PreTrainedModel) -> Tensor | None:
 
 
 def position_embeddings(model: PreTrainedModel) -> Tensor:
-    """`position_table`. Raises MtdlabError for a family without absolute positions."""
+    """The table of `position_table`. Raises MtdlabError for a family without absolute positions."""
     if (table := position_table(model)) is None:
         raise MtdlabError(
             f"an encoder of the type {model.config.model_type} has no table of positions to "

@@ -23,12 +23,12 @@ from mtdlab.settings import Pooling, Representation, TrainerSettings
 from mtdlab.settings.trainer import Precision
 
 DEFAULT_PRECISION: Precision = "float32"
-"""Of an encoder that mtdlab did not save: published scores are of it."""
+"""The precision of an encoder that mtdlab did not save; published scores have it."""
 
 
 @dataclass(frozen=True)
 class SavedRun:
-    """How a model saved by mtdlab was evaluated."""
+    """The way in which a model saved by mtdlab was evaluated: representation and precision."""
 
     representation: Representation
     precision: Precision
@@ -44,16 +44,16 @@ def saved_run(name: str) -> SavedRun | None:
         return None
     try:
         run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = Representation.of(run["settings"])
-        found.check()
+        representation = Representation.of(run["settings"])
+        representation.check()
         precision = _check_precision(run.get("precision", DEFAULT_PRECISION))
     except (OSError, ValueError, KeyError, TypeError, MtdlabError) as error:
         raise MtdlabError(f"{path}: is damaged ({error}); save the model again") from None
-    return SavedRun(found, precision)
+    return SavedRun(representation, precision)
 
 
 def _check_precision(value: str) -> Precision:
-    known: dict[str, Precision] = {each: each for each in get_args(Precision)}
+    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
     if value not in known:
         raise MtdlabError(f"unknown precision {value!r}; choose from {', '.join(known)}")
     return known[value]
@@ -106,17 +106,17 @@ def load_encoder(
     run = saved_run(name)
     recorded = run.precision if run else DEFAULT_PRECISION
     computed = recorded if precision is None else _check_precision(precision)
-    found = run.representation if run else None
-    if pooling is not None and (found is None or pooling != found.pooling):
+    stated = run.representation if run else None
+    if pooling is not None and (stated is None or pooling != stated.pooling):
         # `mask` needs the prompt of a saved model
-        known: dict[str, Pooling] = {each: each for each in get_args(Pooling) if each != "mask"}
+        known: dict[str, Pooling] = {kind: kind for kind in get_args(Pooling) if kind != "mask"}
         if pooling not in known:
             raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
-        found = Representation(known[pooling])
+        stated = Representation(known[pooling])
     chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
     encoder = load(name, None)
     natural: Pooling = "last-token" if encoder.traits.causal else "cls"
-    representation = found or Representation(declared_pooling(name) or natural)
+    representation = stated or Representation(declared_pooling(name) or natural)
     check_pooling(name, encoder.traits, representation)
     nn.Module.to(encoder.model, chosen.device)
     return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

@@ -75,7 +75,7 @@ def _fill_prompt(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
 
 
 def _tail_length(tokenizer: PreTrainedTokenizerBase, after: str) -> int:
-    """Tokens after the sentence: those of the prompt's end, and special tokens at the end."""
+    """The number of tokens after the sentence: the prompt's end, and special tokens."""
     alone = _encode(tokenizer, [after])[0]
     starts = ([tokenizer.cls_token_id], [tokenizer.bos_token_id])
     return len(alone) - int(alone[:1] in starts)

@@ -1,4 +1,4 @@
-"""What an encoder does, read back from the loaded model instead of assumed from its family."""
+"""Traits of an encoder, read from the loaded model instead of assumed from its family."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 
 TOLERANCE = 1e-4
-"""Relative difference of two forward passes up to which they count as the same."""
+"""The relative difference of two forward passes up to which they count as the same."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What determines how an encoder is used.
+    """The traits of an encoder that determine how it is used.
 
     Attributes:
         causal: whether a token sees only those before it.
@@ -117,7 +117,7 @@ def describe_encoder(model: PreTrainedModel, fields: Sequence[str] | None) -> st
     """The family, the forward pass that runs, and the fields that the dropout rate is set in."""
     kind = str(model.config.model_type)
     if has_adapters(model):
-        sizes = [(each.numel(), each.requires_grad) for each in model.parameters()]
+        sizes = [(parameter.numel(), parameter.requires_grad) for parameter in model.parameters()]
         trained = sum(size for size, is_trained in sizes if is_trained)
         share = trained / (sum(size for size, _ in sizes) - trained)
         kind += f", adapters of {100 * share:.2g} % of its parameters"

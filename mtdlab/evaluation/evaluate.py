@@ -32,7 +32,7 @@ from mtdlab.settings.tasks import (
 from mtdlab.terminal import progress_bar
 
 SENTEVAL = "senteval"
-"""SentEval's folder, where MTDLAB_DATA names a folder of several data sets."""
+"""The name of SentEval's folder in MTDLAB_DATA, where that is a folder of several data sets."""
 
 
 def evaluate(
@@ -108,7 +108,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """What an evaluation names, see `evaluate`."""
+    """The parameters of an evaluation that an encoder and word vectors share, see `evaluate`."""
 
     model: str
     tasks: str | None
@@ -129,8 +129,8 @@ class _Evaluation:
         self, pooling: str | None, precision: str | None, mteb: str | Path | None
     ) -> ScoreReport:
         """Score an encoder, and write MTEB's tree."""
-        found = load_encoder(self.model, pooling=pooling, precision=precision)
-        encoder, embedder, how = found.encoder, found.embedder, found.representation
+        loaded = load_encoder(self.model, pooling=pooling, precision=precision)
+        encoder, embedder, how = loaded.encoder, loaded.embedder, loaded.representation
         suite = self._suite(lambda texts: encoder.sentences(texts, how.prompt))
         scores, spaces = self._score(suite, suite.embed(embedder))
         external = open_tasks(external_tasks(self.tasks or ""), encoder, how.prompt)
@@ -163,7 +163,7 @@ class _Evaluation:
 
 
 def senteval_folder(data: Path | None) -> Path | None:
-    """SentEval's folder: `data`, else MTDLAB_DATA or the folder `senteval` in it, if any."""
+    """SentEval's folder: `data`, else MTDLAB_DATA or the folder `senteval` in it; else None."""
     variable = os.environ.get(VARIABLE)
     folder = data or (Path(variable) if variable else None)
     if folder is not None and not folder.is_dir():

@@ -43,7 +43,7 @@ class EvaluatorTask(ExternalTask):
         self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
-        """What the function returns, x 100.
+        """The scores that the function returns, x 100.
 
         Raises:
             MtdlabError: where it fails, does not return a dict of finite floats, or returns items
@@ -53,26 +53,28 @@ class EvaluatorTask(ExternalTask):
         function, place = self._user.function, f"--evaluator {self._user.spec}"
         try:
             with lent_streams(), ended_forks():
-                found: Any = function(encode, split) if self.has_dev else function(encode)
+                returned: Any = function(encode, split) if self.has_dev else function(encode)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             # code of the user can raise any exception, and call sys.exit
             raise MtdlabError(f"{place}: {one_line(error)}") from error
         suffix = DEV if split == "dev" else ""
-        scores, items = _check_scores(found, self._user.sha256, place)
+        scores, items = _check_scores(returned, self._user.sha256, place)
         return [
             TaskScore(f"{EVALUATOR}:{name}{suffix}", 100 * value, n=1, items=items.get(name))
             for name, value in scores.items()
         ]
 
 
-def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float], dict[str, Items]]:
+def _check_scores(
+    returned: Any, sha256: str, place: str
+) -> tuple[dict[str, float], dict[str, Items]]:
     """Scores and their items by name. Raises MtdlabError for anything else."""
-    if not isinstance(found, Mapping) or not found.keys() - {PER_ITEM}:
-        what = "an empty dict" if isinstance(found, Mapping) else f"{type(found).__name__}"
+    if not isinstance(returned, Mapping) or not returned.keys() - {PER_ITEM}:
+        what = "an empty dict" if isinstance(returned, Mapping) else f"{type(returned).__name__}"
         raise MtdlabError(f"{place}: returned {what}; {EXPECTED}")
-    scores = {name: value for name, value in found.items() if name != PER_ITEM}
+    scores = {name: value for name, value in returned.items() if name != PER_ITEM}
     for name, value in scores.items():
         if not isinstance(name, str) or not name or "," in name or ":" in name:
             raise MtdlabError(
@@ -87,7 +89,7 @@ def _check_scores(found: Any, sha256: str, place: str) -> tuple[dict[str, float]
             raise MtdlabError(f"{place}: returned {float(value)} as {name!r}; {EXPECTED}")
     sole = next(iter(scores)) if len(scores) == 1 else None
     try:
-        items = own_items(found.get(PER_ITEM), scores, sole, sha256, unit=100)
+        items = own_items(returned.get(PER_ITEM), scores, sole, sha256, unit=100)
     except ValueError as error:
         raise MtdlabError(f"{place}: {error}") from None
     return {name: float(value) for name, value in scores.items()}, items
@@ -118,18 +120,18 @@ def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[Ta
 
 
 def score_split(embedder: Embedder, task: ExternalTask, split: Split) -> list[TaskScore]:
-    """A task's scores on a split. What it draws at random does not change those of the training."""
+    """A task's scores on a split. Its random draws do not change those of the training."""
     with torch.random.fork_rng(), torch.no_grad():
         return task.score(embedder, split)
 
 
 def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
     """The task of a dev score. Raises MtdlabError where it is not there or has no dev data."""
-    found = next((task for task in tasks if task.name == task_of(name)), None)
-    if found is None:
+    wanted = next((task for task in tasks if task.name == task_of(name)), None)
+    if wanted is None:
         listed = ", ".join(task.name for task in tasks) or "none"
         raise MtdlabError(f"select_on {name}: trainer.tasks lacks this task; it has {listed}")
-    if not found.has_dev:
+    if not wanted.has_dev:
         lacking = {
             BEIR: "its folder has no qrels/dev.tsv; add it",
             EVALUATOR: "its function takes no split; give it a second argument, split",
@@ -139,14 +141,14 @@ def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
             f"select_on {name}: {reason}, or select on graded pairs with trainer.select_on: dev "
             "and select_by: sts_dev"
         )
-    return found
+    return wanted
 
 
 class DevSelection:
     """Selection on an external task's dev data; geometry is that of the dev pairs."""
 
     def __init__(self, name: str, tasks: Sequence[ExternalTask], pairs: StsTask) -> None:
-        """`name`: of a dev score. Raises MtdlabError as `find_task`."""
+        """`name` is that of a dev score. Raises MtdlabError as `find_task`."""
         self._name, self._task, self._pairs = name, find_task(name, tasks), pairs
 
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
@@ -159,8 +161,8 @@ class DevSelection:
             scores = score_split(embedder, self._task, "dev")
         except MtdlabError as error:
             raise TrialError(str(error), "error") from error
-        found = {each.task: each.score for each in scores}
-        if self._name not in found:
+        by_task = {task_score.task: task_score.score for task_score in scores}
+        if self._name not in by_task:
             raise TrialError(f"select_on {self._name}: there is no such score", "error")
-        score = found[self._name]
+        score = by_task[self._name]
         return vectors, replace(geometry, score=NAN if score is None else score, items=None)

@@ -1,4 +1,4 @@
-"""Text files of published data sets, line by line; what does not fit is named by file and line."""
+"""Text files of published data sets, read line by line; errors name the file and the line."""
 
 import math
 from pathlib import Path
@@ -73,7 +73,7 @@ def parse_score(place: str, text: str) -> float:
 
 
 def parse_label(place: str, text: str, labels: tuple[str, ...]) -> int:
-    """Which of the labels a text is, from 0. Raises MtdlabError for any other text."""
+    """The index of a text among the labels, from 0. Raises MtdlabError for any other text."""
     if text not in labels:
         raise MtdlabError(f"{place}: {_short(text)} is no label; {', '.join(labels)} are")
     return labels.index(text)

@@ -1,4 +1,4 @@
-"""What a score is computed from, item by item: similarities of pairs, queries, examples.
+"""The items that a score is computed from: similarities of pairs, queries, examples.
 
 Letters: P items.
 """
@@ -16,11 +16,11 @@ from analysis.data.items import Kind
 from mtdlab.settings.limits import FURTHEST
 
 PER_ITEM = "per_item"
-"""The key by which a user's program or evaluator returns the items of its scores."""
+"""The key by which a program or evaluator of the user returns the items of its scores."""
 MOST = 1_000_000
-"""Items of a score of the user's own."""
+"""The most items of a score of the user's own."""
 TOLERANCE = 0.1
-"""Points between a score of the user's own, which may be rounded, and the mean of its items."""
+"""The most points between a user's score, which may be rounded, and the mean of its items."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +52,11 @@ def values_in_points(values: ArrayLike, digest: str) -> Items:
 
 
 def digest_of(*parts: Any) -> str:
-    """SHA-256 of values that JSON can hold."""
-    found = hashlib.sha256()
+    """The SHA-256 of values that JSON can hold."""
+    sha256 = hashlib.sha256()
     for part in parts:
-        found.update(json.dumps(part).encode())
-    return found.hexdigest()
+        sha256.update(json.dumps(part).encode())
+    return sha256.hexdigest()
 
 
 def own_items(
@@ -66,7 +66,7 @@ def own_items(
 
     Args:
         given: a sequence of numbers whose mean is the score `sole`, or such sequences by score.
-        scores: that it returned.
+        scores: the scores that it returned.
         unit: the points of 1 in them.
         sole: None where a sequence could be of any of several scores.
         origin: SHA-256 of the function's module: with the name and the number of items the digest.
@@ -82,7 +82,7 @@ def own_items(
                 f"{PER_ITEM} does not say of which score; return {{{next(iter(scores))!r}: [...]}}"
             )
         given = {sole: given}
-    found = {}
+    items = {}
     for name, values in given.items():
         if name not in scores:
             listed = ", ".join(scores)
@@ -94,8 +94,8 @@ def own_items(
                 f"the items of {name} in {PER_ITEM} have mean {mean / unit:g}, and the score is "
                 f"{scores[name]:g}; return items whose mean is the score, or none"
             )
-        found[name] = values_in_points(points, digest_of(origin, name, len(points)))
-    return found
+        items[name] = values_in_points(points, digest_of(origin, name, len(points)))
+    return items
 
 
 def _numbers(name: object, values: object) -> NDArray[np.float64]:

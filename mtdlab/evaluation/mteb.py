@@ -35,7 +35,7 @@ NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} |
     "STSB": "STSBenchmark",
     "SICKR": "SICK-R",
 }
-"""What MTEB calls our tasks."""
+"""MTEB's names of the tasks of mtdlab."""
 
 
 _FIELDS = """
@@ -43,7 +43,7 @@ name revision release_date languages loader n_parameters memory_usage_mb max_tok
 license open_weights public_training_code public_training_data framework similarity_fn_name
 use_instructions training_datasets
 """.split()  # noqa: SIM905
-"""Of model_meta.json; null where they are not known."""
+"""The fields of model_meta.json; null where they are not known."""
 
 
 def write_mteb(
@@ -116,7 +116,7 @@ def _result(task: str, score: float) -> dict[str, Any]:
 
 FOLDER = "mteb"
 _QUIET = partial(warnings.catch_warnings, action="ignore")
-"""What mteb and datasets warn of is not the user's."""
+"""A block without warnings: those of mteb and datasets do not concern the user."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
 
 
@@ -124,7 +124,7 @@ class MtebTask(ExternalTask):
     """A task of MTEB with its data loaded; mteb's main score, averaged over splits and subsets."""
 
     def __init__(self, task: str, encoder: Encoder) -> None:
-        """`task`: mteb:TASK. Raises MtdlabError where the library, the task or its data miss."""
+        """`task` is mteb:TASK. Raises MtdlabError without the library, the task or its data."""
         self.name = task
         self._encoder = encoder
         self._task = _load_task(task.removeprefix(MTEB))
@@ -135,24 +135,24 @@ class MtebTask(ExternalTask):
         peer = _peer(SentenceEncoder(self._encoder, embedder))
         try:
             with _QUIET():
-                found = [
+                main_scores = [
                     scores["main_score"]
-                    for each in self._task.eval_splits
+                    for eval_split in self._task.eval_splits
                     for scores in self._task.evaluate(
-                        peer, each, encode_kwargs={"show_progress_bar": False}
+                        peer, eval_split, encode_kwargs={"show_progress_bar": False}
                     ).values()
                 ]
         except Exception as error:
             # mteb and its evaluators raise many kinds
             raise MtdlabError(f"{self.name}: mteb cannot score it: {one_line(error)}") from error
-        score = 100 * float(np.mean(found))
+        score = 100 * float(np.mean(main_scores))
         if not np.isfinite(score):
             return [TaskScore(self.name, None, "its main score is not finite", 1)]
         return [TaskScore(self.name, score, n=1)]
 
 
 def _peer(encoder: SentenceEncoder) -> SimpleNamespace:
-    """The encoder as mteb calls it (`EncoderProtocol`); similarity is the cosine."""
+    """An encoder with mteb's interface (`EncoderProtocol`); similarity is the cosine."""
     from mteb.models import ModelMeta
     from mteb.similarity_functions import cos_sim, pairwise_cos_sim
 

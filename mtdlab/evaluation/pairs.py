@@ -21,7 +21,7 @@ Row = tuple[str, str, float]
 STS_BENCHMARK = "STS/STSBenchmark"
 
 LEAST = 3
-"""Of two pairs the rank correlation is 1 or -1, whatever the encoder."""
+"""The fewest pairs: of two, the rank correlation is 1 or -1, whatever the encoder."""
 SUBSETS = {
     "STS12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
     "STS13": ("FNWN", "headlines", "OnWN"),
@@ -29,7 +29,7 @@ SUBSETS = {
     "STS15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
     "STS16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
 }
-"""What SentEval scores of each year; STS13 is without SMT, whose licence does not allow it."""
+"""The subsets that SentEval scores of each year; STS13 is without SMT for its licence."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Pairs:
 
 
 class Labelled(Pairs):
-    """Sentences (no `second`), or pairs of them; `gold` (P,) is the class of each, from 0."""
+    """Labelled sentences (no `second`), or pairs of them; `gold` (P,) has the classes, from 0."""
 
 
 def load_pairs(source: str, split: Split) -> Pairs:
@@ -130,7 +130,7 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
 
 
 GradedLine = tuple[str, str, str, str, str]
-"""The place of two sentences and they, the place of a score and it, as text."""
+"""Two sentences and a score as text, each with its file and line."""
 
 
 def _grade(path: Path, lines: Sequence[GradedLine]) -> Pairs:

@@ -31,7 +31,8 @@ Sides = tuple[Floats, Floats]
 class Whiten:
     """Whitening; `dimensions` are kept.
 
-    Called, as `Flow`, with both sides (P, D) of pairs; of single sentences the second is (0, D).
+    It is called, as `Flow` is, with both sides (P, D) of pairs; of single sentences the second is
+    (0, D).
     """
 
     dimensions: int
@@ -46,7 +47,7 @@ class Whiten:
 
 
 class Flow(BaseModel):
-    """BERT-flow. The defaults are those of the published program."""
+    """BERT-flow, with the defaults of the published program."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,7 +62,7 @@ class Flow(BaseModel):
     learning_rate: float = setting(1e-3, "constant", gt=0)
 
     def __call__(self, first: Floats, second: Floats) -> Sides:
-        """Vectors of equal dimension. Raises ValueError for too few dimensions."""
+        """Transformed vectors of equal dimension. Raises ValueError for too few dimensions."""
         flow = fit_flow(first, second, self)
         with torch.no_grad():
             mapped = [flow(torch.from_numpy(side))[0].numpy() for side in (first, second)]
@@ -78,7 +79,7 @@ Processing = Whiten | Flow
 
 
 def parse_flow(text: str) -> Flow:
-    """Settings as `0,levels=2`: the seed, then others. Raises MtdlabError for what is none."""
+    """A flow from text such as `0,levels=2`: the seed, then settings. Raises MtdlabError."""
     seed, *others = text.split(",")
     try:
         return Flow.model_validate({"seed": seed} | dict(other.split("=", 1) for other in others))
@@ -96,7 +97,7 @@ class ActNorm(nn.Module):
     """
 
     def __init__(self, dimension: int, *, initialised: bool = False) -> None:
-        """initialised: the first rows do not initialise it; it starts as the identity."""
+        """With `initialised` the first rows do not initialise it; it starts as the identity."""
         super().__init__()
         self.shift = nn.Parameter(torch.zeros(dimension))
         self.log_scale = nn.Parameter(torch.zeros(dimension))
@@ -124,12 +125,12 @@ class FlowStep(nn.Module):
     order: Tensor
 
     def __init__(self, order: Tensor, width: int) -> None:
-        """order: the permutation (D,), of 2 dimensions at least."""
+        """`order` is the permutation (D,), of 2 dimensions at least."""
         super().__init__()
         self.norm = ActNorm(len(order))
         self.register_buffer("order", order)
         first, second = (len(half) for half in order.chunk(2))
-        inner = [nn.Linear(each, width, bias=False) for each in (first, width)]
+        inner = [nn.Linear(size, width, bias=False) for size in (first, width)]
         for linear in inner:
             nn.init.normal_(linear.weight, std=0.05)
         last = nn.Linear(width, second, bias=False)
@@ -151,7 +152,7 @@ class FlowNetwork(nn.Module):
     """The invertible network: levels of steps, each level on half the dimensions of the last."""
 
     def __init__(self, dimension: int, settings: Flow) -> None:
-        """Initialised from torch's global generator, then by the first rows that it maps.
+        """It is initialised from torch's global generator, then by the first rows that it maps.
 
         Raises ValueError where a level would have fewer than 2 dimensions.
         """
@@ -165,7 +166,9 @@ class FlowNetwork(nn.Module):
         self.levels: Any = nn.ModuleList()
         for _ in range(settings.levels):
             orders = [_order(dimension, settings.permutation) for _ in range(settings.depth)]
-            self.levels.append(nn.Sequential(*(FlowStep(each, settings.width) for each in orders)))
+            self.levels.append(
+                nn.Sequential(*(FlowStep(order, settings.width) for order in orders))
+            )
             dimension -= dimension // 2
 
     def forward(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -197,7 +200,7 @@ def _order(dimension: int, permutation: str) -> Tensor:
 def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
     """A flow in float64, trained for one epoch on both sides of P pairs, (P, D).
 
-    The same for the same seed. For single sentences `second` is (0, D). Raises ValueError as
+    The same seed gives the same flow. For single sentences `second` is (0, D). Raises ValueError as
     `FlowNetwork`.
     """
     sides = [torch.from_numpy(side) for side in (first, second) if len(side)]
@@ -215,7 +218,7 @@ def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:
 
 CLIP, DECAY, EPSILON = 1.0, 0.01, 1e-6
 MOMENTUM, SQUARES = 0.9, 0.999
-"""Of AdamW: maximum norm of the gradient, weight decay of all parameters, ε, β₁, β₂."""
+"""AdamW's maximum norm of the gradient, weight decay of all parameters, ε, β₁ and β₂."""
 
 
 @torch.no_grad()
@@ -229,7 +232,7 @@ def train_flow(
     """
     flow(batches[0][0])
     parameters = list(flow.parameters())
-    moments = [(torch.zeros_like(each), torch.zeros_like(each)) for each in parameters]
+    moments = [(torch.zeros_like(weights), torch.zeros_like(weights)) for weights in parameters]
     for sides in batches[1:]:
         with torch.enable_grad():
             loss = torch.stack([flow.bits_per_dimension(side) for side in sides]).sum()

@@ -31,19 +31,19 @@ Relevance = Mapping[str, Mapping[str, int]]
 """The judged documents of each query, by id."""
 CUT = 10
 QUERIES = 256
-"""Whose cosines with all documents are in memory at once."""
+"""How many queries' cosines with all documents are in memory at once."""
 
 
 @dataclass(frozen=True)
 class RetrievalData:
-    """Texts by id, and the judgments of the splits that are there; `test` always is."""
+    """Texts by id, and the judgments of the splits that exist; `test` always does."""
 
     documents: Mapping[str, str]
     queries: Mapping[str, str]
     relevance: Mapping[Split, Relevance]
 
     def digest(self, split: Split) -> str:
-        """SHA-256 of a split's queries and judgments, and of the documents."""
+        """The SHA-256 of a split's queries and judgments, and of the documents."""
         judged = self.relevance[split]
         return digest_of(judged, [self.queries[query] for query in judged], self._documents)
 
@@ -56,7 +56,10 @@ class RetrievalTask(ExternalTask):
     """A folder's documents and queries, tokenised once for an encoder."""
 
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
-        """`task`: beir:FOLDER. Raises MtdlabError with file and line where a file does not fit."""
+        """`task` is beir:FOLDER.
+
+        Raises MtdlabError with file and line where a file does not fit.
+        """
         self.name = score_name(task)
         self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
         self.has_dev = "dev" in self.data.relevance
@@ -72,8 +75,8 @@ class RetrievalTask(ExternalTask):
         judged = self.data.relevance[split]
         name = self.name + (DEV if split == "dev" else "")
         documents, queries = (
-            each.embed(embedder)[each.rows(texts)]
-            for each, texts in (
+            sentences.embed(embedder)[sentences.rows(texts)]
+            for sentences, texts in (
                 (self._documents, [*self.data.documents.values()]),
                 (self._queries[split], [self.data.queries[query] for query in judged]),
             )
@@ -82,15 +85,15 @@ class RetrievalTask(ExternalTask):
             check_directions(np.concatenate([documents, queries]).astype(np.float64))
         except ValueError as error:
             return [TaskScore(name, None, str(error), len(judged))]
-        found = rank_documents(queries, documents, list(judged), self._ids)
-        values = [ndcg(judged[query], ids) for query, ids in found]
+        rankings = rank_documents(queries, documents, list(judged), self._ids)
+        values = [ndcg(judged[query], ids) for query, ids in rankings]
         items = values_in_points(100 * np.array(values), self.data.digest(split))
         return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
 
     def tokens(self, split: Split) -> int:
         """The number of tokens that are encoded for a split."""
         both = (self._documents, self._queries[split])
-        return sum(len(tokens) for each in both for tokens in each.tokens)
+        return sum(len(tokens) for sentences in both for tokens in sentences.tokens)
 
 
 def rank_documents(
@@ -101,8 +104,8 @@ def rank_documents(
 ) -> Iterator[tuple[str, list[str]]]:
     """Each query's name and the ids of its nearest documents, nearest first, at most `CUT`.
 
-    Of vectors (Q, D) and (C, D), names (Q,) and ids (C,). Documents of equal similarity stand in
-    descending order of their ids, as trec_eval ranks them; it too compares in single precision.
+    The vectors are (Q, D) and (C, D), names (Q,) and ids (C,). Documents of equal similarity stand
+    in descending order of their ids, as trec_eval ranks them; it too compares in single precision.
     """
     descending = np.argsort(ids)[::-1]
     unit = normalise_rows(documents[descending])
@@ -111,7 +114,7 @@ def rank_documents(
         for name, row in zip(names[start:], cosines, strict=False):
             # a stable sort keeps the descending order of the ids
             nearest = ids[descending[np.argsort(-row, kind="stable")[: CUT + 1]]]
-            yield name, [str(each) for each in nearest if each != name][:CUT]
+            yield name, [str(document) for document in nearest if document != name][:CUT]
 
 
 def ndcg(judged: Mapping[str, int], ids: Sequence[str]) -> float:
@@ -121,7 +124,7 @@ def ndcg(judged: Mapping[str, int], ids: Sequence[str]) -> float:
     the judged documents. A document that is not judged, or below 0, counts 0; a query without a
     relevant document scores 0.
     """
-    gains = [max(0, judged.get(each, 0)) for each in ids[:CUT]]
+    gains = [max(0, judged.get(document, 0)) for document in ids[:CUT]]
     best = sorted((max(0, value) for value in judged.values()), reverse=True)[:CUT]
     return _discount(gains) / _discount(best) if any(best) else 0.0
 
@@ -154,26 +157,26 @@ def read_folder(folder: Path) -> RetrievalData:
 
 
 def _read_texts(path: Path) -> dict[str, str]:
-    """Title and text by id. An empty document is kept; of a repeated id the last."""
-    found = {}
+    """Title and text by id. An empty document is kept; a repeated id has its last text."""
+    texts = {}
     for number, line in _lines(path):
         try:
             row = json.loads(line)
             title, text = row.get("title") or "", row["text"]
-            found[str(row["_id"])] = f"{title} {text}".strip()
+            texts[str(row["_id"])] = f"{title} {text}".strip()
         except (ValueError, KeyError, TypeError, AttributeError):
             raise MtdlabError(
                 f"tasks {path}:{number}: not a JSON object with the keys _id and text"
             ) from None
-    if not found:
+    if not texts:
         raise MtdlabError(f"tasks {path}: holds no text; one JSON object is expected a line")
-    return found
+    return texts
 
 
 def _read_relevance(
     path: Path, queries: Mapping[str, str], documents: Mapping[str, str]
 ) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    judged: dict[str, dict[str, int]] = {}
     for number, line in _lines(path):
         fields = line.split("\t")
         if number == 1 and not _is_number(fields[-1]):
@@ -190,13 +193,13 @@ def _read_relevance(
             raise MtdlabError(
                 f"tasks {path}:{number}: the document {document!r} is not in corpus.jsonl"
             )
-        found.setdefault(query, {})[document] = int(relevance)
-    if not found:
+        judged.setdefault(query, {})[document] = int(relevance)
+    if not judged:
         raise MtdlabError(
             f"tasks {path}: judges no query; query id, document id and relevance "
             "are expected a line, below a header"
         )
-    return found
+    return judged
 
 
 def _is_number(text: str) -> bool:

@@ -42,7 +42,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class _Job:
-    """Fit on some rows, check on others, once for each strength."""
+    """A fit on some rows that is checked on others, once for each strength."""
 
     fit: Rows
     check: Rows
@@ -60,13 +60,13 @@ def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     examples that are correct.
     """
     outer = _folds(data.labels, np.arange(len(data.labels)), NESTED)
-    inner = [job for each in outer for job in _folds(data.labels, each.fit, NESTED)]
+    inner = [job for fold in outer for job in _folds(data.labels, fold.fit, NESTED)]
     total = len(inner) + len(outer)
     searched = _run(data, inner, advance, 0, total)
-    found = _accuracies(searched).reshape(len(outer), FOLDS, -1)
+    by_fold = _accuracies(searched).reshape(len(outer), FOLDS, -1)
     final = [
         replace(job, strengths=[_best(accuracies, NESTED)])
-        for job, accuracies in zip(outer, found, strict=True)
+        for job, accuracies in zip(outer, by_fold, strict=True)
     ]
     runs = _run(data, final, advance, len(inner), total)
     correct = np.empty(len(data.labels), dtype=np.bool_)
@@ -112,15 +112,15 @@ def _best(accuracies: NDArray[np.float64], strengths: list[float]) -> float:
 def _run(
     data: Examples, jobs: list[_Job], advance: Advance, done: int, total: int
 ) -> list[list[Correct]]:
-    """Of each job and strength which of the checked rows are correct."""
-    found = []
+    """For each job and strength, which of the checked rows are correct."""
+    results = []
     # one thread each: the products are small, and more threads would compete for the cores
     with parallel_config("loky", n_jobs=min(len(jobs), cpu_count()), inner_max_num_threads=1):
         runs = Parallel(return_as="generator")(delayed(_check)(data, job) for job in jobs)
         for correct in runs:
-            found.append(correct)
-            advance(done + len(found), total)
-    return found
+            results.append(correct)
+            advance(done + len(results), total)
+    return results
 
 
 def _accuracies(runs: list[list[Correct]]) -> NDArray[np.float64]:
@@ -135,8 +135,8 @@ def _check(data: Examples, job: _Job) -> list[Correct]:
     model = LogisticRegression(max_iter=MOST_STEPS, warm_start=True)
     features, labels = data.features[job.fit], data.labels[job.fit]
     checked, expected = data.features[job.check], data.labels[job.check]
-    found = []
+    results = []
     for strength in job.strengths:
         model.set_params(C=strength).fit(features, labels)
-        found.append(model.predict(checked) == expected)
-    return found
+        results.append(model.predict(checked) == expected)
+    return results

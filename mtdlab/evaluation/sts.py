@@ -1,4 +1,4 @@
-"""How well cosines of sentence vectors agree with people: STS, and the vectors' geometry.
+"""The agreement of cosines of sentence vectors with people (STS), and the vectors' geometry.
 
 Letters: S distinct sentences, P pairs, D dimension.
 """
@@ -55,7 +55,7 @@ class StsTask:
         return vectors
 
     def measure(self, embedder: Embedder) -> tuple[Vectors, Evaluation]:
-        """`embed` and `evaluate`: the vectors (S, D) and what they score."""
+        """The vectors (S, D) of `embed`, and their scores by `evaluate`."""
         vectors = self.embed(embedder)
         return vectors, self.evaluate(vectors)
 

@@ -52,7 +52,7 @@ class TaskScore:
 
     @property
     def metric(self) -> str:
-        """`accuracy` for transfer tasks, `spearman` for pairs, else what the task is scored by."""
+        """The metric's name: `accuracy` for transfer tasks, `spearman` for pairs, or another."""
         if is_external_score(self.task):
             return "ndcg_at_10" if self.task.startswith(BEIR) else "main_score"
         return "accuracy" if self.task in TRANSFER else "spearman"
@@ -90,7 +90,7 @@ class ExternalTask(ABC):
 
     @abstractmethod
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
-        """Its scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
+        """The scores x 100; those on dev data end in `:dev`. Raises MtdlabError where it fails."""
 
     def tokens(self, split: Split) -> int:  # noqa: ARG002
         """The number of tokens that are encoded for a split, 0 where it is not known."""

@@ -21,12 +21,12 @@ TABLES = (
 )
 OWN = "Other tasks, x 100"
 FIELDS = ("task", "score", "reason", "n", "warning", "metric")
-"""Of a score, in JSON."""
+"""The keys of a score in JSON."""
 
 
 @dataclass(frozen=True)
 class ScoreReport:
-    """What an encoder scored, in the tasks' order, and where its sentence vectors lie.
+    """The scores of an encoder in the tasks' order, and the geometry of its sentence vectors.
 
     `representation` is None for averages of word vectors; `remark` is on the sentences, or empty.
     """
@@ -47,7 +47,7 @@ class ScoreReport:
 
 
 def average(scores: Sequence[TaskScore]) -> tuple[float | None, int]:
-    """The mean of the scores that there are, None of none, and how many they are."""
+    """The mean of the scores that are not None, and their number; None without any."""
     there = [score.score for score in scores if score.score is not None]
     return (sum(there) / len(there) if there else None), len(there)
 

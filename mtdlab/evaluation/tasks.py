@@ -1,4 +1,4 @@
-"""Which published tasks there are, where SentEval keeps them, their labels, and how large they are.
+"""The published tasks: where SentEval keeps them, their labels, and their sizes.
 
 Published sizes are only those that are known for certain: those of CR, TREC, MRPC, STS12, STSB and
 SICKR from SentEval's files, those of MR and SUBJ as published (Pang and Lee). A file that is cut
@@ -24,8 +24,8 @@ from mtdlab.evaluation.pairs import (
 from mtdlab.settings.tasks import BUILTIN
 
 Task = tuple[Pairs, ...]
-"""Graded pairs alone, or of labelled sentences train and test, or train, dev and test. The last is
-scored; a single one by nested folds."""
+"""The parts of a task: graded pairs alone, or labelled sentences as train and test, or train, dev
+and test. The last is scored; a single one by nested folds."""
 
 BINARY = {
     "MR": ("rt-polarity.neg", "rt-polarity.pos"),
@@ -36,7 +36,7 @@ BINARY = {
 """The two files of each task that has no split: class 0, class 1."""
 QUESTIONS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 FEWEST = 10
-"""Sentences that each class needs for ten folds."""
+"""The fewest sentences of a class, for ten folds."""
 
 
 def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
@@ -45,16 +45,16 @@ def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
     Raises MtdlabError with file and line where a file does not fit.
     """
     # CR as published has an empty line, which SentEval encodes as it is
-    found = [
+    rows = [
         (label, " ".join(line.split()))
         for label, file in enumerate(files)
         for _, line in read_lines(folder / file, "latin-1")
     ]
-    return _label(folder, [label for label, _ in found], [[text for _, text in found]], FEWEST)
+    return _label(folder, [label for label, _ in rows], [[text for _, text in rows]], FEWEST)
 
 
 Example = tuple[int, list[str]]
-"""A class, and a sentence or two."""
+"""A class, and one or two sentences."""
 
 
 def _of_sst(place: str, line: str) -> Example:
@@ -63,13 +63,13 @@ def _of_sst(place: str, line: str) -> Example:
 
 
 def _of_trec(place: str, line: str) -> Example:
-    """`KIND:detail question`."""
+    """The class and question of a line `KIND:detail question`."""
     kind, _, rest = line.partition(":")
     return parse_label(place, kind, QUESTIONS), [rest.partition(" ")[2]]
 
 
 def _of_mrpc(place: str, line: str) -> Example:
-    """0 or 1, two ids, two sentences."""
+    """The class and sentences of a line with 0 or 1, two ids and two sentences."""
     label, _, _, *sentences = split_columns(place, line, 5)
     return parse_label(place, label, ("0", "1")), sentences
 
@@ -80,7 +80,7 @@ SPLIT: Mapping[str, tuple[Callable[[str, str], Example], str, int, tuple[str, ..
     "TREC": (_of_trec, "latin-1", 0, ("train_5500.label", "TREC_10.label")),
     "MRPC": (_of_mrpc, "utf-8-sig", 1, (f"{_MRPC}_train.txt", f"{_MRPC}_test.txt")),
 }
-"""What a line of a task's files is, their encoding, their lines of header, and the files."""
+"""The reader of a line of a task's files, their encoding and lines of header, and the files."""
 
 
 def read_split(path: Path, name: str, fewest: int) -> Labelled:
@@ -98,7 +98,7 @@ def read_split(path: Path, name: str, fewest: int) -> Labelled:
 
 
 def _label(path: Path, labels: list[int], sides: list[list[str]], fewest: int) -> Labelled:
-    """Raises MtdlabError where there is one class only, or a class has too few sentences."""
+    """The labelled examples. Raises MtdlabError for one class only, or too few sentences of one."""
     counts = np.unique(labels, return_counts=True)[1] if labels else np.zeros(0, dtype=np.int64)
     if not len(counts) or (fewest > 1 and (len(counts) < 2 or counts.min() < fewest)):
         raise MtdlabError(
@@ -114,7 +114,7 @@ _FOLDERS = {year: f"STS/{year}-en-test" for year in SUBSETS} | {
     "SICKR": "SICK",
     "SST2": "SST/binary",
 }
-"""Where SentEval keeps a task, if not in a folder of its name."""
+"""The folder in which SentEval keeps a task, if that is not one of its name."""
 
 
 def task_folder(name: str, data: Path | None) -> Path | None:
@@ -143,19 +143,19 @@ def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
     Empty where none is there. Raises MtdlabError with file and line for a damaged file.
     """
     folder = data / _FOLDERS["STSB"]
-    found = {
+    splits = {
         split: load_pairs(str(folder), split)
         for split in ("train", "dev", "test")
         if (folder / f"sts-{split}.csv").is_file()
     }
-    if not found:
+    if not splits:
         return {}
     together = Pairs(
-        [text for pairs in found.values() for text in pairs.first],
-        [text for pairs in found.values() for text in pairs.second],
-        np.concatenate([pairs.gold for pairs in found.values()]),
+        [text for pairs in splits.values() for text in pairs.first],
+        [text for pairs in splits.values() for text in pairs.second],
+        np.concatenate([pairs.gold for pairs in splits.values()]),
     )
-    return {f"STS-B {' + '.join(found)}": together}
+    return {f"STS-B {' + '.join(splits)}": together}
 
 
 PUBLISHED: Mapping[str, tuple[int, ...]] = {
@@ -168,7 +168,7 @@ PUBLISHED: Mapping[str, tuple[int, ...]] = {
     "STSB": (1379,),
     "SICKR": (4927,),
 }
-"""Sentences, or pairs of them: of the two files of a task in `BINARY`, else of each split."""
+"""The published numbers of examples: of the two files of a task in `BINARY`, else of each split."""
 
 
 def describe_shortfall(name: str, task: Task) -> str:
@@ -179,7 +179,7 @@ def describe_shortfall(name: str, task: Task) -> str:
         parts, counts = BINARY[name], np.bincount(task[0].gold, minlength=2).tolist()
     unit = "pairs" if task[-1].second else "sentences"
     return "; ".join(
-        f"{part} has {found:,} of the {published:,} published {unit}"
-        for part, found, published in zip(parts, counts, PUBLISHED.get(name, ()), strict=False)
-        if found < published
+        f"{part} has {size:,} of the {published:,} published {unit}"
+        for part, size, published in zip(parts, counts, PUBLISHED.get(name, ()), strict=False)
+        if size < published
     )

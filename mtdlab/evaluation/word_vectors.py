@@ -18,12 +18,12 @@ from mtdlab.encoders.embed import Distinct, Vectors
 from mtdlab.errors import MtdlabError
 
 PREFIX = "vectors:"
-"""In place of an encoder's name: `vectors:FILE`."""
+"""The prefix of `vectors:FILE` in place of an encoder's name."""
 LINE_BYTES = 1 << 20
-"""A longer line is no word vector; the limit keeps a damaged file from filling the memory."""
+"""The most characters of a line; the limit keeps a damaged file from filling the memory."""
 
 _NUMBER = re.compile(r" [-+]?\d*\.\d+(e[-+]?\d+)?$", re.IGNORECASE)
-"""A number at the end of a word: its line has more numbers than others."""
+"""A number at the end of a word, which shows that its line has more numbers than others."""
 _WORD = re.compile(r"\w+(?:'\w+)?|[^\w\s]")
 
 
@@ -69,7 +69,7 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
     numbers. Raises MtdlabError with the line's number where one is damaged, and for a file that
     has more or fewer words than its first line says.
     """
-    found: dict[str, NDArray[np.float32]] = {}
+    vectors: dict[str, NDArray[np.float32]] = {}
     dimension, count, number = 0, None, 0
     with reading(str(path), "name a text file"):
         for number, line in _lines(path):
@@ -85,8 +85,8 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
                     f"{path}: line {number} has {len(fields) - 1} numbers; it must have a word and "
                     f"{dimension or 'its'} numbers, separated by spaces"
                 )
-            if word in wanted and word not in found:
-                found[word] = _numbers(fields[-dimension:], path, number)
+            if word in wanted and word not in vectors:
+                vectors[word] = _numbers(fields[-dimension:], path, number)
     if count is not None and number - 1 != count:
         raise MtdlabError(
             f"{path}: has {number - 1:,} words, but its first line says {count:,}; it may have "
@@ -94,7 +94,7 @@ def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]
         )
     if not dimension:
         raise MtdlabError(f"{path}: holds no word vector; give GloVe's or word2vec's text format")
-    return found
+    return vectors
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

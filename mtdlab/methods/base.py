@@ -44,7 +44,8 @@ class View:
         prompt: the text around each sentence, see `mtdlab.settings.representation`.
         positive: the second text of each pair of a corpus of pairs instead of the first.
         document: consecutive sentences joined to at most `max_length` tokens instead of single
-            ones, see `mtdlab.corpus.documents`. All views of a method, or none.
+            ones, see `mtdlab.corpus.documents`. Either all views of a method are documents, or
+            none.
     """
 
     augmentation: str = "none"
@@ -120,7 +121,7 @@ class Method(nn.Module, ABC, Generic[S]):
         By default by augmentations and by the texts of `views`; a method that changes tokens or
         embeddings itself overrides it.
         """
-        names = {each.name for each in parse_augmentation(settings.augmentation)}
+        names = {augmentation.name for augmentation in parse_augmentation(settings.augmentation)}
         return len(set(cls.views(settings))) > 1 or not names.isdisjoint(EMBEDDING_LEVEL)
 
     @classmethod
@@ -143,15 +144,16 @@ class Method(nn.Module, ABC, Generic[S]):
         """
 
     def update(self, step: int, result: Step) -> None:
-        """Updates after the optimizer's step: momentum encoder, queue. By default none."""
+        """Update the momentum encoder and the queue after the optimizer's step. By default none."""
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
 
-        Of original sentences, (N, L): `probe_every` measures the change of keys. It must not affect
-        the run: no dropout, no augmentation, no random draws, no gradient, and the mode of every
-        module restored. By default the encoder's vectors; a method with a queue overrides it.
+        The sentences are original ones, (N, L): `probe_every` measures the change of keys. The call
+        must not affect the run: no dropout, no augmentation, no random draws, no gradient, and the
+        mode of every module restored. By default they are the encoder's vectors; a method with a
+        queue overrides it.
         """
         with evaluation_mode(self.encoder):
             vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)

@@ -130,7 +130,7 @@ class Repetition(RandomDraws):
     """Repeats some tokens of each sentence, each directly after itself."""
 
     def __init__(self, settings: ESimCSESettings, limit: int, device: torch.device) -> None:
-        """`limit`: maximum number of tokens of a sentence afterwards."""
+        """`limit` is the maximum number of tokens of a sentence afterwards."""
         super().__init__(settings.seed + OFFSET, device)
         self.rate, self.draw = settings.repetition_rate, settings.repetition_draw
         self.limit = limit

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
 BACKBONES: Mapping[str, type[Method[Any]]] = {
-    each.name: each for each in (SimCSE, ESimCSE, MoCoSE, SNCSE)
+    method.name: method for method in (SimCSE, ESimCSE, MoCoSE, SNCSE)
 }
 
 
@@ -109,7 +109,7 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
 
     @model_serializer(mode="wrap")
     def _applying(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the settings that the backbone lacks, so that records do not state them."""
+        """The settings without those that the backbone lacks, so that records do not state them."""
         known = _OWN | self.kind.model_fields.keys()
         return {name: value for name, value in handler(self).items() if name in known}
 

@@ -72,7 +72,7 @@ class Fgsm(nn.Module):
             self._retained = words
 
     def keep_gradient(self) -> None:
-        """After the backward pass: use the retained gradient in the next step."""
+        """Use the retained gradient in the next step; it is called after the backward pass."""
         if self._retained is not None:
             self.gradient, self._retained = self._retained.grad, None
 
@@ -108,7 +108,7 @@ class EmbeddingNoise(RandomDraws):
     ) -> None:
         super().__init__(settings.seed + OFFSET, device)
         parsed = parse_augmentation(settings.augmentation)
-        self._wanted = [each for each in parsed if each.name in CHANGES]
+        self._wanted = [augmentation for augmentation in parsed if augmentation.name in CHANGES]
         self._published = settings.augmentation_draw == "published-code"
         self._most = settings.max_length
         # no submodule: the encoder's state is not part of this one's
@@ -116,15 +116,17 @@ class EmbeddingNoise(RandomDraws):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
-        for each in self._wanted:
+        for augmentation in self._wanted:
             if self._published:
-                words = self._augment_as_published(each, words)
+                words = self._augment_as_published(augmentation, words)
             else:
-                words = CHANGES[each.name](words, mask, self._generator, each.share or 0.0)
+                words = CHANGES[augmentation.name](
+                    words, mask, self._generator, augmentation.share or 0.0
+                )
         return words
 
     def _augment_as_published(self, augmentation: Augmentation, words: Tensor) -> Tensor:
-        """As in MoCoSE's program, which pads to `max_length` positions and regards all of them."""
+        """Augment as MoCoSE's program, which pads to `max_length` positions and changes all."""
         # imported here: transformers takes seconds to import, and study files are read without it
         from mtdlab.encoders.pooling import position_embeddings
 
@@ -142,7 +144,7 @@ class EmbeddingNoise(RandomDraws):
         return words * ~self._choose(count, dimension, share).unsqueeze(1)
 
     def _choose(self, rows: int, total: int, share: float) -> Tensor:
-        """(N, total): ⌊share · total⌋ of them in each row, but at least one, are true."""
+        """A mask (N, total) with ⌊share · total⌋ true elements in each row, but at least one."""
         draws = torch.rand(rows, total, generator=self._generator, device=self._generator.device)
         return draws.argsort(dim=1).argsort(dim=1) < max(1, int(share * total))
 
@@ -180,11 +182,11 @@ CHANGES: dict[str, Callable[[Tensor, Tensor, torch.Generator, float], Tensor]] =
     "token-cutoff": cut_tokens,
     "feature-cutoff": cut_features,
 }
-"""By name: changes of embeddings (N, L, D) under a mask (N, L), by a share."""
+"""The changes of embeddings (N, L, D) under a mask (N, L) by a share, by their names."""
 
 
 def _movable(mask: Tensor, generator: torch.Generator) -> Tensor:
-    """(N, L): uniform draws for real tokens except [CLS], infinity elsewhere."""
+    """Uniform draws (N, L) for real tokens except [CLS]; infinity elsewhere."""
     draws = torch.rand(mask.shape, generator=generator, device=mask.device)
     draws[:, 0] = torch.inf
     return draws.masked_fill(mask == 0, torch.inf)

@@ -127,10 +127,10 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
 
 @dataclass(frozen=True)
 class Said:
-    """What the paper and the program say about a setting, or about a point that is none.
+    """The paper and the program on a setting, or on a point that is no setting.
 
     Attributes:
-        here: what is done here at a point that is no setting.
+        here: what mtdlab does at a point that is no setting.
         effect: of the program's value in place of the default, where it was measured: on the
             built-in data, score in points with its standard error over 3 to 4 seeds.
     """

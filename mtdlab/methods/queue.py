@@ -83,7 +83,10 @@ class PublishedQueue(nn.Module):
     positions: Tensor
 
     def __init__(self, size: int, dimension: int, *, initial: int = 0, slices: Slices = ()) -> None:
-        """Arguments as for KeyQueue. Slices apply from the first step that would use K rows on."""
+        """The arguments are those of KeyQueue.
+
+        Slices apply from the first step that would use K rows on.
+        """
         super().__init__()
         self.size, self.initial = size, initial
         self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)

@@ -45,8 +45,8 @@ def method_names() -> list[str]:
 def find_method(name: str) -> "type[Method[Any]]":
     """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
-        found: type[Method[Any]] = _attribute(BUILTIN[name])
-        return found
+        method: type[Method[Any]] = _attribute(BUILTIN[name])
+        return method
     if name in _imported:
         return _imported[name]
     for point in entry_points(group=GROUP, name=name):
@@ -64,26 +64,26 @@ def _attribute(path: str) -> Any:
 
 def _load(name: str, point: Any) -> "type[Method[Any]]":
     try:
-        found = point.load()
+        loaded = point.load()
     except Exception as error:
         # code of another package can raise any exception
         raise MtdlabError(f"method {name}: {point.value} cannot be imported: {error}") from error
-    return _check_method(name, found)
+    return _check_method(name, loaded)
 
 
-def _check_method(name: str, found: Any) -> "type[Method[Any]]":
+def _check_method(name: str, loaded: Any) -> "type[Method[Any]]":
     # imported here to start fast: torch takes seconds
     from mtdlab.methods.base import Method
     from mtdlab.settings import TrainerSettings
 
-    if not (isinstance(found, type) and issubclass(found, Method)):
+    if not (isinstance(loaded, type) and issubclass(loaded, Method)):
         raise MtdlabError(
-            f"method {name}: {found!r} is not a subclass of mtdlab.methods.base.Method"
+            f"method {name}: {loaded!r} is not a subclass of mtdlab.methods.base.Method"
         )
-    settings = getattr(found, "Settings", None)
+    settings = getattr(loaded, "Settings", None)
     if not (isinstance(settings, type) and issubclass(settings, TrainerSettings)):
         raise MtdlabError(f"method {name}: its Settings must be a subclass of TrainerSettings")
-    return found
+    return loaded
 
 
 def register(method: "type[Method[Any]]") -> None:
@@ -97,8 +97,8 @@ def register(method: "type[Method[Any]]") -> None:
 def settings_class(name: str) -> "type[TrainerSettings]":
     """A method's settings class. Raises MtdlabError for an unknown method."""
     if name in SETTINGS:
-        found: type[TrainerSettings] = _attribute(SETTINGS[name])
-        return found
+        settings: type[TrainerSettings] = _attribute(SETTINGS[name])
+        return settings
     return find_method(name).Settings
 
 
@@ -114,7 +114,7 @@ def describe_method(name: str) -> dict[str, Any]:
     titled: Any = settings if name in SETTINGS else find_method(name)
     return {
         "title": titled.title,
-        "settings": {name: each.describe() for name, each in settings_of(settings).items()},
+        "settings": {name: setting.describe() for name, setting in settings_of(settings).items()},
     }
 
 

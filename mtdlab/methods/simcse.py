@@ -79,8 +79,8 @@ class TwoPass(Method[S]):
         # back
         with self.device.autocast():
             return [
-                self.branch(each, masks[at], self.dropout)
-                for each, at in zip(noisy, order, strict=True)
+                self.branch(embeddings, masks[at], self.dropout)
+                for embeddings, at in zip(noisy, order, strict=True)
             ]
 
     def parts(self) -> dict[str, nn.Module]:

@@ -79,7 +79,7 @@ class SNCSESettings(SimCSESettings):
         second = replace(first, prompt=self.second_prompt)
         second.check()
         places = ("tokens_before", "tokens_after", "tokens_after_mask")
-        if any(getattr(first, each) != getattr(second, each) for each in places):
+        if any(getattr(first, place) != getattr(second, place) for place in places):
             raise ValueError(
                 f"second_prompt {self.second_prompt!r} must have as many words as prompt "
                 f"{self.prompt!r} before the sentence, after it and after the mask token"

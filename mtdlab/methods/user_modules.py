@@ -122,30 +122,30 @@ def present_evaluator() -> UserEvaluator | None:
 
 
 def find_evaluator() -> UserEvaluator:
-    """The evaluator. Raises MtdlabError where none is named."""
-    if (found := present_evaluator()) is None:
+    """The evaluator of this process. Raises MtdlabError where none is named."""
+    if (evaluator := present_evaluator()) is None:
         raise MtdlabError(
             f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
         )
-    return found
+    return evaluator
 
 
 def _import_function(spec: str) -> UserEvaluator:
     place, _, name = spec.rpartition(":")
     sha256 = digest(execute(place, f"--evaluator {place}"))
-    found = UserEvaluator(f"evaluator {name}", spec, sha256, _takes_split(spec))
-    _present[:] = [found]
-    return found
+    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256, _takes_split(spec))
+    _present[:] = [evaluator]
+    return evaluator
 
 
 @lru_cache
 def _function(spec: str) -> Any:
-    """The function. Raises MtdlabError where the module has none of this name."""
+    """The function of a specification. Raises MtdlabError where the module has none of the name."""
     place, _, name = spec.rpartition(":")
     module = execute(place, f"--evaluator {place}")
     function = getattr(module, name, None)
     if not callable(function):
-        defined = [each for each, value in vars(module).items() if inspect.isfunction(value)]
+        defined = [other for other, value in vars(module).items() if inspect.isfunction(value)]
         what = "is no function" if hasattr(module, name) else "is not there"
         raise MtdlabError(
             f"--evaluator {spec}: {name} {what}; the module has the functions "

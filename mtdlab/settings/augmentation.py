@@ -13,17 +13,18 @@ from typing import Literal
 
 SHARED = ("token-cutoff", "feature-cutoff", "typos", "repetition")
 MODELS = {"synonyms": 1, "paraphrase": 1, "back-translation": 2}
-"""Number of models that each of these takes."""
+"""The number of models that each of these augmentations takes."""
 
 ContractedNot = Literal["removed", "kept"]
 NEGATIONS: Mapping[ContractedNot, str] = {"removed": "negation", "kept": "negation-keeping-n't"}
-"""Text-level, but they change the meaning: for the views of methods that use them as negatives, not
-for the setting. By what becomes of “n't”, see `mtdlab.corpus.negation`."""
+"""Augmentations of text that change the meaning: for the views of methods that use them as
+negatives, not for the setting. The keys are the treatments of “n't”, see
+`mtdlab.corpus.negation`."""
 SHUFFLE = "position-shuffle"
 EMBEDDING_LEVEL = (SHUFFLE, "token-cutoff", "feature-cutoff")
-"""Applied to word embeddings, with separate random draws for each view."""
+"""Augmentations of word embeddings, with separate random draws for each view."""
 TEXT_LEVEL = ("typos", "repetition", "synonyms", "paraphrase", "back-translation")
-"""Applied to the text of one branch, by default the online one; the other reads the original."""
+"""Augmentations of one branch's text, by default the online one's; the other reads the original."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,18 @@ def parse_augmentation(text: str) -> list[Augmentation]:
     """
     if text.strip() == "none":
         return []
-    found = [_parse(part.strip()) for part in text.split("+")]
-    names = [augmentation.name for augmentation in found]
+    augmentations = [_parse(part.strip()) for part in text.split("+")]
+    names = [augmentation.name for augmentation in augmentations]
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"augmentation {text!r}: {name} occurs twice; each may occur once")
-    return found
+    return augmentations
 
 
 def text_level(text: str) -> str:
     """The augmentations that change the text, spelled as in the setting; "none" without any."""
-    return "+".join(str(each) for each in parse_augmentation(text) if each.name in TEXT_LEVEL) or (
-        "none"
-    )
+    changing = [part for part in parse_augmentation(text) if part.name in TEXT_LEVEL]
+    return "+".join(map(str, changing)) or "none"
 
 
 def _parse(part: str) -> Augmentation:

@@ -51,7 +51,7 @@ class Setting:
         return self.annotation is int
 
     def describe(self) -> dict[str, Any]:
-        """What a study records of it."""
+        """The description of the setting that a study records."""
         return {name: getattr(self, name) for name in ("symbol", "unit", "description", "default")}
 
 

@@ -18,7 +18,7 @@ STEPS = 10_000_000
 COUNT = 100_000_000
 LAYERS = 100
 FURTHEST = 1e30
-"""From 0, of every number of a result: float32 holds it, and float64 the square of its square."""
+"""The largest absolute value of a result: float32 holds it, float64 its fourth power."""
 LATEST = 4_102_444_800
 """The latest time that is recorded, in seconds since 1970: the end of 2099."""
 

@@ -1,4 +1,4 @@
-"""What a setting's rule requires, in the words of a study file."""
+"""Messages on what a setting's rule requires, in the words of a study file."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ PATTERNS = {
     "or a digit",
     "device": "choose from auto, cpu, cuda, cuda:0, cuda:1, ...",
 }
-"""What the fields with a pattern accept."""
+"""The values that the fields with a pattern accept, in words."""
 
 _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "greater_than": lambda bound: f"must be above {bound['gt']:g}",
@@ -30,7 +30,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "string_too_long": lambda bound: f"has more than {bound['max_length']} characters",
 }
 _LONGEST = 60
-"""Characters of a value that a message shows."""
+"""The most characters of a value that a message shows."""
 
 
 def describe_rule(broken: ErrorDetails) -> str:

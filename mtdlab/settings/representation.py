@@ -1,4 +1,4 @@
-"""How a sentence becomes a vector: pooling, prompt, segments."""
+"""The representation of a sentence as a vector: pooling, prompt and segments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -8,7 +8,7 @@ Pooling = Literal["cls", "mean", "first-last", "last2", "last-token", "mask"]
 POOLING = "how token vectors become a sentence vector"
 
 SENTENCE, MASK = "{sentence}", "{mask}"
-"""Placeholders of a prompt: for the sentence, and for the tokenizer's mask token."""
+"""The placeholders of a prompt for the sentence and for the tokenizer's mask token."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Representation:
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """The representation of recorded settings; what they lack has its default."""
         return cls(
-            **{each.name: settings[each.name] for each in fields(cls) if each.name in settings}
+            **{field.name: settings[field.name] for field in fields(cls) if field.name in settings}
         )
 
     def check(self) -> None:

@@ -38,7 +38,7 @@ def ema_decay_at(step: int, settings: EmaSchedule) -> float:
 
 
 def decay_of(settings: EmaSchedule) -> EmaDecay:
-    """The decays of all steps, for what is computed of them: `ema_decay_at` is that of one step."""
+    """The decays of all steps of a run; `ema_decay_at` is that of one step."""
     shift = int(settings.ema_order == "before-target")
     return EmaDecay(settings.ema_decay, settings.ema_decay_end, settings.ema_schedule_steps, shift)
 
@@ -46,7 +46,8 @@ def decay_of(settings: EmaSchedule) -> EmaDecay:
 def learning_rate_at(step: int, settings: TrainerSettings) -> float:
     """The learning rate of a step (0 the first): linear warm-up from 0, then linear to 0.
 
-    step / W of it in the W warm-up steps, (T − step) / (T − W) in the others of T.
+    It is step / W of the setting in the W warm-up steps, (T − step) / (T − W) of it in the others
+    of T.
     """
     warmup, steps = settings.warmup_steps, settings.steps
     if step < warmup:

@@ -28,7 +28,7 @@ def parse_tasks(text: str) -> tuple[str, ...]:
     """Task names separated by commas, `sts` or `transfer` for all tasks of a table.
 
     Returns:
-        them in the order of `KNOWN`, others behind in the given order; none for an empty text.
+        The names in the order of `KNOWN`, others behind in the given order; none for an empty text.
 
     Raises:
         ValueError: for an unknown name, or two folders of the same name.
@@ -62,12 +62,12 @@ def published_tasks(text: str) -> tuple[str, ...]:
 
 
 def external_tasks(text: str) -> tuple[str, ...]:
-    """The others among the tasks of `parse_tasks`."""
+    """The tasks of `parse_tasks` that are not of graded pairs or labels."""
     return tuple(name for name in parse_tasks(text) if is_external(name))
 
 
 def score_name(name: str) -> str:
-    """The name of the score of an external task or metric: of a folder, its last part."""
+    """The name of the score of an external task or metric; for a folder, its last part."""
     if not name.startswith(BEIR):
         return name
     folder, dev = name.removeprefix(BEIR).removesuffix(DEV), name.endswith(DEV)
@@ -75,7 +75,7 @@ def score_name(name: str) -> str:
 
 
 def task_of(score: str) -> str:
-    """The task, by the name of its score, that a score is of: `evaluator` of `evaluator:KEY`."""
+    """The task of a score, by the name of the task's score: `evaluator` of `evaluator:KEY`."""
     return EVALUATOR if score.startswith(f"{EVALUATOR}:") else score.removesuffix(DEV)
 
 

@@ -49,13 +49,13 @@ def _check_fields(text: str) -> str:
 _LIST_SCHEMA = WithJsonSchema({"type": ["string", "array"], "items": {"type": "string"}})
 _JOINED = BeforeValidator(lambda text: ",".join(map(str, text)) if type(text) is list else text)
 Names = Annotated[str, _JOINED, _LIST_SCHEMA]
-"""Names separated by commas, or a list of them."""
+"""Task names separated by commas, or a list of them."""
 TaskNames = Annotated[Names, AfterValidator(lambda text: ",".join(parse_tasks(text)))]
 FieldNames = Annotated[Names, AfterValidator(_check_fields)]
 
 
 PAIRS = "pairs:"
-"""Before the name of a file of text pairs, see `mtdlab.corpus.corpus`."""
+"""The prefix of the name of a file of text pairs, see `mtdlab.corpus.corpus`."""
 
 
 def is_pairs(corpus: str) -> bool:
@@ -80,14 +80,14 @@ Count = Annotated[int, Field(ge=0, le=limits.COUNT)]
 
 
 def _check_augmentation(text: str) -> str:
-    found = parse_augmentation(text)
-    for each in found:
-        if each.name in NEGATIONS.values():
+    augmentations = parse_augmentation(text)
+    for augmentation in augmentations:
+        if augmentation.name in NEGATIONS.values():
             raise ValueError(
-                f"augmentation {each} reverses the meaning of a sentence, so it gives no positive "
-                "pair; only methods that train with negations apply it"
+                f"augmentation {augmentation} reverses the meaning of a sentence, so it gives no "
+                "positive pair; only methods that train with negations apply it"
             )
-    return "+".join(map(str, found)) or "none"
+    return "+".join(map(str, augmentations)) or "none"
 
 
 INTENDED = "intended"
@@ -103,12 +103,12 @@ class Multiple:
     up: bool = False
 
     def __str__(self) -> str:
-        """As in a formula: `2.5 · batch_size`."""
+        """The multiple as in a formula: `2.5 · batch_size`."""
         return f"{self.factor:g} · {self.of}"
 
 
 Preset = Mapping[str, Any]
-"""Values of settings by name, each of them a `Multiple` or the value itself."""
+"""Values of settings by name; each is a `Multiple` or the value itself."""
 
 
 class TrainerSettings(BaseModel):
@@ -118,8 +118,8 @@ class TrainerSettings(BaseModel):
     is completed by the values that are searched.
 
     Attributes:
-        presets: the presets of the method by name. Each replaces what it states of `intended`,
-            which holds the defaults that are in proportion to other settings.
+        presets: the presets of the method by name. Each replaces the values that it states of
+            `intended`, which holds the defaults that are in proportion to other settings.
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
@@ -294,8 +294,8 @@ class TrainerSettings(BaseModel):
             if isinstance(base, int) and base >= 0:
                 # a product such as 0.1 · 30 may lie just above its true value
                 exact = round(value.factor * base, 9)
-                found = math.ceil(exact) if value.up else math.floor(exact)
-                filled[name] = min(found, limits.COUNT)
+                rounded = math.ceil(exact) if value.up else math.floor(exact)
+                filled[name] = min(rounded, limits.COUNT)
         return filled
 
     @field_validator("preset", mode="before")
@@ -361,7 +361,7 @@ class TrainerSettings(BaseModel):
 
     @property
     def representation(self) -> Representation:
-        """How sentences become vectors in evaluation, and the saved model's."""
+        """How sentences become vectors in evaluation and by the saved model."""
         return Representation(self.pooling, self.prompt, self.segment_length)
 
     @property

@@ -25,10 +25,10 @@ from mtdlab.files import new_folder
 
 FORMAT = 1
 KEPT = 2
-"""Checkpoints that stay: if the newest is damaged, the one before it is read."""
+"""The number of checkpoints that are kept: if the newest is damaged, the one before is read."""
 TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"
 FILES = (TENSORS, VALUES, MANIFEST)
-"""Of a checkpoint; the manifest tells whether it is complete."""
+"""The files of a checkpoint; the manifest tells whether it is complete."""
 Facts = Mapping[str, str]
 
 
@@ -56,11 +56,11 @@ def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Fa
     numbers and texts; tensors that share memory are written once. Raises OSError where the disk
     fails, TypeError for a value of another type. Returns the checkpoint's folder.
     """
-    found: Named = {}
-    values, target = _pack(state, "", found), folder / checkpoint_name(step)
-    needed = sum(tensor.nbytes for _, tensor in found.values())
+    tensors: Named = {}
+    values, target = _pack(state, "", tensors), folder / checkpoint_name(step)
+    needed = sum(tensor.nbytes for _, tensor in tensors.values())
     with new_folder(target, replace=True, needed=needed) as building:
-        save_file({name: _alone(tensor) for name, tensor in found.values()}, building / TENSORS)
+        save_file({name: _alone(tensor) for name, tensor in tensors.values()}, building / TENSORS)
         (building / VALUES).write_text(json.dumps(values), encoding="utf-8")
         files = {name: _describe(building / name) for name in (TENSORS, VALUES)}
         manifest = {"format": FORMAT, "step": step, "files": files, "facts": dict(facts)}
@@ -84,9 +84,9 @@ def find_checkpoint(folder: Path) -> Found:
 
 def state_bytes(state: Mapping[str, Any]) -> int:
     """The size of a state's tensors, each counted once, in bytes."""
-    found: Named = {}
-    _pack(state, "", found)
-    return sum(tensor.nbytes for _, tensor in found.values())
+    tensors: Named = {}
+    _pack(state, "", tensors)
+    return sum(tensor.nbytes for _, tensor in tensors.values())
 
 
 def checkpoint_name(step: int) -> str:
@@ -125,21 +125,21 @@ def _read(path: Path) -> Checkpoint:
 # every JSON object is therefore one of three tags, and other values stand for themselves.
 _TENSOR, _ITEMS, _LIST = "tensor", "items", "list"
 Named = dict[Any, tuple[str, Tensor]]
-"""Names and tensors by their place in memory."""
+"""The names and tensors of a state by their place in memory."""
 
 
-def _pack(value: Any, path: str, found: Named) -> Any:
-    """What stands for a value in JSON; adds its tensors to `found`."""
+def _pack(value: Any, path: str, tensors: Named) -> Any:
+    """The JSON form of a value; adds its tensors to `tensors`."""
     if isinstance(value, Tensor):
         place = (value.data_ptr(), value.dtype, value.shape, value.stride(), value.device)
         # an empty tensor has no place of its own
-        name, _ = found.setdefault(place if value.numel() else path, (path, value.detach()))
+        name, _ = tensors.setdefault(place if value.numel() else path, (path, value.detach()))
         return {_TENSOR: name}
     if isinstance(value, Mapping):
         items = value.items()
-        return {_ITEMS: [[key, _pack(item, f"{path}/{key}", found)] for key, item in items]}
+        return {_ITEMS: [[key, _pack(item, f"{path}/{key}", tensors)] for key, item in items]}
     if isinstance(value, (list, tuple)):
-        return {_LIST: [_pack(item, f"{path}/{at}", found) for at, item in enumerate(value)]}
+        return {_LIST: [_pack(item, f"{path}/{at}", tensors) for at, item in enumerate(value)]}
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(f"{path}: a checkpoint cannot hold a {type(value).__name__}")

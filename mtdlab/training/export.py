@@ -48,7 +48,7 @@ SENTENCE_TRANSFORMER_POOLING: dict[Pooling, str] = {
     "mean": "mean_tokens",
     "last-token": "lasttoken",
 }
-"""The poolings that SentenceTransformer has too, and its names of them."""
+"""The poolings that SentenceTransformer has too, with its names of them."""
 
 _CARD = """\
 ---
@@ -151,9 +151,9 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 SAME_SCORE = 0.01
-"""Tolerance, in points, of the score after loading: the order of summation may differ."""
+"""The tolerance, in points, of the score after loading: the order of summation may differ."""
 MERGED_SCORE = 1.0
-"""The same where adapters are merged: sums are rounded elsewhere, and near ties change ranks."""
+"""The tolerance, in points, where adapters are merged: rounding changes the ranks of near ties."""
 
 
 def save_model(
@@ -234,7 +234,10 @@ def _write_encoder(
     if kind is None:
         return  # SentenceTransformer lacks the others: it opens the folder, with another pooling
     module, limit = "sentence_transformers.models.", inputs.encoder.token_limit(MAX_LENGTH)
-    modes = {f"pooling_mode_{each}": each == kind for each in SENTENCE_TRANSFORMER_POOLING.values()}
+    modes = {
+        f"pooling_mode_{pooling}": pooling == kind
+        for pooling in SENTENCE_TRANSFORMER_POOLING.values()
+    }
     (folder / "1_Pooling").mkdir()
     files = {
         "modules.json": [

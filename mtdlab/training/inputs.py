@@ -51,13 +51,13 @@ class EncoderScores:
 
     @property
     def named(self) -> dict[str, Evaluation | TaskScore]:
-        """What has a score, by the score's name."""
+        """The evaluations and task scores by the name of their score."""
         pairs = {"sts_dev": self.dev, "sts_test": self.test}
-        return pairs | {each.task: each for each in self.tasks}
+        return pairs | {task_score.task: task_score for task_score in self.tasks}
 
     def by_name(self) -> dict[str, float]:
         """All scores, x 100; NaN for none."""
-        scores = {name: each.score for name, each in self.named.items()}
+        scores = {name: result.score for name, result in self.named.items()}
         return {name: np.nan if score is None else score for name, score in scores.items()}
 
 
@@ -73,7 +73,7 @@ class OpenedInputs:
     external: tuple[ExternalTask, ...]
 
     def evaluate(self, embedder: Embedder, dev: Vectors, test: Vectors) -> EncoderScores:
-        """Scores of the vectors of both splits and on tasks; singular values, not normalised."""
+        """Scores on both splits and on tasks, and singular values of vectors as they are."""
         spectrum = singular_values(np.concatenate([dev, test]))
         pairs = (self.dev.evaluate(dev), self.test.evaluate(test))
         tasks = score_tasks(embedder, self.suite) + score_external(embedder, self.external)
@@ -105,7 +105,7 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     encoder = load_encoder(settings.encoder, settings.dropout, settings.dropout_fields)
     add_adapters(encoder.model, settings)
     check_prompt(encoder.tokenizer, settings.representation)
-    dev, test = (StsTask(each, encoder, settings.prompt) for each in pairs)
+    dev, test = (StsTask(split_pairs, encoder, settings.prompt) for split_pairs in pairs)
     suite = _open_suite(settings, encoder)
     external = open_tasks(external_tasks(settings.tasks), encoder, settings.prompt)
     if settings.select_on.endswith(DEV):
@@ -208,11 +208,12 @@ def _try_evaluator(
     begin_phase("trying the function of --evaluator")
     nn.Module.to(opened.encoder.model, device.device)
     embedder = Embedder(opened.encoder.model, settings.representation, device)
-    found = [each.task for each in score_external(embedder, tasks)]
+    returned = [task_score.task for task_score in score_external(embedder, tasks)]
     for name in (*scores, settings.select_on):
-        if task_of(name) == EVALUATOR and name not in found:
+        if task_of(name) == EVALUATOR and name not in returned:
             raise MtdlabError(
-                f"{name}: the function of --evaluator returns no such score; {nearest(name, found)}"
+                f"{name}: the function of --evaluator returns no such score; "
+                f"{nearest(name, returned)}"
             )
 
 
@@ -233,7 +234,7 @@ def _load(settings: TrainerSettings) -> RunInputs:
 
 @lru_cache(maxsize=8)
 def _view_tokens(view: View, settings: TrainerSettings) -> TokenStore:
-    """Cached separately from `_load`, so that a study of augmentations loads its encoder once."""
+    """The tokens of a view, cached apart from `_load`, which a study of augmentations runs once."""
     inputs = _load(settings)
     if view == View(prompt=settings.prompt):
         return inputs.tokens

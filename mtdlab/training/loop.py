@@ -55,7 +55,9 @@ class Outcome:
         """
         scores, before = self.after.by_name(), self.before.by_name()
         names = needed(metric) or (metric,)
-        after, earlier = ([each.get(name, np.nan) for name in names] for each in (scores, before))
+        after, earlier = (
+            [by_name.get(name, np.nan) for name in names] for by_name in (scores, before)
+        )
         return float(np.mean(after)), float(np.mean(earlier))
 
     def items_of(self, metric: str) -> dict[str, Items]:
@@ -127,7 +129,7 @@ def train(
             probe.record(step, method)
         set_rates(optimizer, step, settings)
         views = [
-            tuple(each.to(device.device, non_blocking=True) for each in view)
+            tuple(tensor.to(device.device, non_blocking=True) for tensor in view)
             for view in next(state.batches)
         ]
         result = method(step, views)

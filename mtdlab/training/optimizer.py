@@ -63,5 +63,5 @@ def clip_gradients(optimizer: torch.optim.Optimizer, settings: TrainerSettings) 
     The norm is that of all parameters together. It stays on the device.
     """
     if settings.max_gradient_norm:
-        every = [each for group in optimizer.param_groups for each in group["params"]]
+        every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         nn.utils.clip_grad_norm_(every, settings.max_gradient_norm)

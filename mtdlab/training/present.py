@@ -1,4 +1,4 @@
-"""Whether the encoders, texts and pairs that settings name are there, before one is loaded."""
+"""Checks that the encoders, texts and pairs that settings name exist, before one is loaded."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,7 +31,11 @@ def check_input(setting: str, name: str) -> None:
 
 def check_present(trials: Iterable[TrainerSettings]) -> None:
     """Raise MtdlabError with every input of these settings that is not there or cannot be read."""
-    named = {(setting, str(getattr(each, setting))): None for each in trials for setting in INPUTS}
+    named = {
+        (setting, str(getattr(settings, setting))): None
+        for settings in trials
+        for setting in INPUTS
+    }
     problems = []
     for setting, name in named:
         try:

@@ -16,9 +16,9 @@ from mtdlab.corpus.tokens import TokenStore
 from mtdlab.methods.base import Method, Tokens
 
 SENTENCES = 64
-"""Sentences per probe; all sentences of a smaller corpus."""
+"""How many sentences are probed; of a smaller corpus, all."""
 LAGS = tuple(2**power for power in range(8))
-"""Lags between compared probes, in probes: 1 to 128."""
+"""The lags between compared probes, in probes: 1 to 128."""
 Column = NDArray[np.float32]
 
 

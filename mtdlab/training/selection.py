@@ -34,12 +34,12 @@ def averaged_sets(evaluation: str) -> tuple[str, ...]:
 
 
 def describe_sets(evaluation: str) -> str:
-    """Which sets the average is over, such as `STS12, STSB (STS13 missing)`."""
-    found = averaged_sets(evaluation)
-    if not found:
+    """The sets that the average is over, as text, such as `STS12, STSB (STS13 missing)`."""
+    sets = averaged_sets(evaluation)
+    if not sets:
         return "the test pairs of `evaluation`, which holds none of the seven STS sets"
-    missing = ", ".join(name for name in STS if name not in found)
-    return ", ".join(found) + (f" ({missing} missing)" if missing else "")
+    missing = ", ".join(name for name in STS if name not in sets)
+    return ", ".join(sets) + (f" ({missing} missing)" if missing else "")
 
 
 def warn_of_missing_sets(evaluation: str) -> str:
@@ -60,7 +60,7 @@ class StsAverage(StsTask):
     """
 
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:
-        """`test`: the test pairs of `evaluation`. Raises MtdlabError for a damaged file."""
+        """`test` are the test pairs of `evaluation`. Raises MtdlabError for a damaged file."""
         self._suite = _suite(evaluation, evaluation_folder(evaluation), encoder, prompt)
         self.sentences, self._test = self._suite.sentences, test
         self._test_rows = self.sentences.rows(test.sentences.texts)
@@ -70,21 +70,21 @@ class StsAverage(StsTask):
         geometry = self._test.evaluate(vectors[self._test_rows])
         if not self._suite.tasks:
             return geometry
-        scores = [each.score for each in self._suite.score_all(vectors, None)]
+        scores = [task_score.score for task_score in self._suite.score_all(vectors, None)]
         mean = float(np.mean([NAN if score is None else score for score in scores]))
         return replace(geometry, score=mean, items=None)
 
 
 @lru_cache(maxsize=1)
 def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) -> Suite[Sentences]:
-    """Cached, since every trial of a study reads the same sets."""
+    """The sets of pairs, cached, since every trial of a study reads the same ones."""
     pairs = {_PAIRS: load_pairs(evaluation, "test")}
     collect = partial(encoder.sentences, prompt=prompt)
     return Suite(averaged_sets(evaluation), folder, collect, pairs)
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
-    """What `select_on` names; the dev pairs for `last`.
+    """The data that `select_on` names; for `last`, the dev pairs.
 
     Raises MtdlabError for data that are missing or damaged.
     """

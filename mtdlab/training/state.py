@@ -74,7 +74,7 @@ class Best:
     """The best checkpoint so far.
 
     Attributes:
-        step: counted from 0; -1 if there is none yet.
+        step: its step, counted from 0; -1 if there is none yet.
         vectors: (S, D) embeddings of the sentences of the selection pairs.
         states: state dicts of the method's parts.
     """

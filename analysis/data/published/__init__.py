@@ -48,10 +48,10 @@ _RENAMED = {"SST": "SST2"}
 
 
 def published_sts() -> pd.DataFrame:
-    """model, size, the seven STS tasks and their average, x 100; NaN where a value is unknown.
+    """Published STS scores x 100: model, size, the seven tasks and their average; NaN: unknown.
 
-    From MoCoSE's table 1, the papers and programs of related methods, and MixCSE's slides, of which
-    only its own rows are taken (means over runs).
+    The values are from MoCoSE's table 1, the papers and programs of related methods, and MixCSE's
+    slides, of which only its own rows are taken (means over runs).
     """
     mixcse = load_published("mixcse_sts")
     mixcse = mixcse[mixcse["model"].str.startswith("MixCSE")]
@@ -65,11 +65,11 @@ def published_sts() -> pd.DataFrame:
 
 
 def published_transfer() -> pd.DataFrame:
-    """model, size, the seven transfer tasks and their average, x 100: MoCoSE's table 2."""
+    """Published transfer scores x 100: model, size, seven tasks, average (MoCoSE's table 2)."""
     return _rows(load_published("table2_transfer").rename(columns=_RENAMED), TRANSFER)
 
 
 def _rows(table: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:
-    """By size, then by average."""
+    """The rows of a published table, sorted by size, then by average."""
     ordered = table.sort_values(["size", "average"], ascending=[True, False], kind="stable")
     return ordered[["model", "size", *tasks, "average"]].reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""The topics of a study's page, one file each: another one is another file and a line here."""
+"""The topics of a study's page, one file each; a new topic is a new file and a line here."""
 
 from typing import Any
 
@@ -52,6 +52,6 @@ TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     best_trial.TOPIC,
     trials.TOPIC,
 )
-"""In the order of the page."""
+"""The topics in the order of the page."""
 
 __all__ = ["TOPICS", "Topic"]

@@ -32,8 +32,8 @@ class Topic(Generic[Context, Info]):
         title: heading of its section.
         compute: its results, or None where the study has nothing on this topic; without matplotlib,
             as are all functions here but those that draw a panel.
-        text: paragraphs; empty ones are left out.
-        warnings: what limits the conclusions.
+        text: its paragraphs; empty ones are left out.
+        warnings: sentences on the limits of the conclusions.
         missing: a sentence that stands in place of the section, among what limits the conclusions,
             where the study cannot answer the topic's question; else empty.
         figures: name of the file and of the figure -> what is drawn, or None for no figure.
@@ -66,21 +66,21 @@ _MOST_ROWS = 2
 
 
 def choose_main_figure(
-    name: str | None, found: Sequence[tuple[Topic[Any, Any], Any]]
+    name: str | None, computed: Sequence[tuple[Topic[Any, Any], Any]]
 ) -> tuple[str, Drawing] | None:
     """A topic's first figure, or its first panel where there are many rows of panels.
 
-    Low, so that the first screen shows it, unless rows of text need their height.
+    The figure is low, so that the first screen shows it, unless rows of text need their height.
 
     Args:
-        name: of the topic; None: the first that has a figure.
-        found: topics with what they computed.
+        name: the topic's name; None for the first topic that has a figure.
+        computed: topics with their results.
 
     Returns:
         `MAIN_FIGURE`, or the name of the topic's figure where all of it is shown, which is then not
         repeated in its section; and the figure. None where the topic has none.
     """
-    for topic, info in found:
+    for topic, info in computed:
         for key, draw in topic.figures.items() if name in (None, topic.name) else ():
             if (drawing := draw(info)) is None:
                 continue

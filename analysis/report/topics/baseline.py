@@ -1,4 +1,4 @@
-"""Topic: the baseline, one configuration outside the search, beside the configurations of it."""
+"""Topic: the baseline, one configuration outside the search, compared with those of the search."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,19 +15,19 @@ _MOST_LETTERS = 80
 
 @dataclass(frozen=True)
 class Beside:
-    """What a page states of a study's baseline.
+    """The comparison of a study's baseline with the recommended configuration.
 
     Attributes:
-        name: what the study file gives it, as text.
-        found: `compare_with_baseline`; None where none of its trials has a score yet.
+        name: the settings that the study file gives the baseline, as text.
+        comparison: `compare_with_baseline`; None where none of its trials has a score yet.
         best: the number of a trial of the configuration that it is compared with; None without one.
-        difference: the baseline less that configuration, in points; NaN where it is not known.
+        difference: the baseline less that configuration, in points; NaN where not known.
         seeds: those that the two share.
-        sentence: the same as text.
+        sentence: the comparison as text.
     """
 
     name: str
-    found: AgainstBaseline | None
+    comparison: AgainstBaseline | None
     best: int | None = None
     difference: Estimate = UNKNOWN
     seeds: int = 0
@@ -35,12 +35,12 @@ class Beside:
 
 
 def find_beside(context: StudyContext, best: int | None) -> Beside | None:
-    """The baseline beside the configuration of trial `best`; None for a study without one."""
-    study, found = context.study, context.against_baseline
+    """The baseline compared with the configuration of trial `best`; None without a baseline."""
+    study, comparison = context.study, context.against_baseline
     if study.baseline is None:
         return None
-    beside = Beside(clean(name_baseline(study), most=_MOST_LETTERS), found, best)
-    row = None if found is None or best is None else found.find(study, best)
+    beside = Beside(clean(name_baseline(study), most=_MOST_LETTERS), comparison, best)
+    row = None if comparison is None or best is None else comparison.find(study, best)
     if row is not None:
         size = Estimate(row["difference"], row["difference_low"], row["difference_high"])
         beside = replace(beside, difference=size, seeds=int(row["seeds"]))
@@ -49,44 +49,44 @@ def find_beside(context: StudyContext, best: int | None) -> Beside | None:
 
 def _describe(context: StudyContext, beside: Beside) -> str:
     """The difference with its interval, and the mean of the baseline."""
-    study, found, size = context.study, beside.found, beside.difference
+    study, comparison, size = context.study, beside.comparison, beside.difference
     head = f"Baseline, {beside.name}:"
-    if found is None:
+    if comparison is None:
         failed = 0 if study.baseline is None else (study.baseline.trials["state"] == "FAIL").sum()
         why = f"; {count(int(failed), 'trial')} failed" if failed else ""
         return f"{head} no trial is complete with a score yet{why}."
-    mean = f"Its mean {clean(study.metric, most=40)} is {found.mean.estimate.mean:.2f}"
+    mean = f"Its mean {clean(study.metric, most=40)} is {comparison.mean.estimate.mean:.2f}"
     if math.isnan(size.mean):
         return f"{head} no seed in common with the configurations of the search. {mean}."
     against = f"{size.mean:+.2f} points against the configuration with the highest mean"
     if math.isnan(size.low):
         return f"{head} {against} ({count(beside.seeds, 'common seed')}: no interval). {mean}."
     interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
-    covered = f"{beside.seeds} seeds{describe_items(found.items)}"
+    covered = f"{beside.seeds} seeds{describe_items(comparison.items)}"
     text = f"{head} {against} ({interval}; {covered}"
-    if found.compared > 1:
-        text += f"; it holds for all {found.compared} configurations at once"
+    if comparison.compared > 1:
+        text += f"; it holds for all {comparison.compared} configurations at once"
     return f"{text}). {mean}."
 
 
 def _text(context: StudyContext) -> tuple[str, ...]:
-    found = context.against_baseline
+    comparison = context.against_baseline
     return (
         "The baseline is one configuration outside the search. It ran with the same seeds; the "
         "verdict, the looks, the choice of the best and the kept model do not count it.",
         ""
-        if found is None or not found.compared
+        if comparison is None or not comparison.compared
         else "Differences are the baseline less the configuration, with seeds as blocks. Since the "
         "best configuration is chosen by the same scores, the intervals hold for all "
-        f"{count(found.compared, 'configuration')} at once (many-to-one comparisons).",
+        f"{count(comparison.compared, 'configuration')} at once (many-to-one comparisons).",
     )
 
 
 def _tables(context: StudyContext) -> tuple[Table, ...]:
     """The differences, and the trials of the baseline."""
     beside, tables = context.study.baseline, []
-    if (found := context.against_baseline) is not None:
-        shown = found.table.rename(columns={"difference": "baseline less it"})
+    if (comparison := context.against_baseline) is not None:
+        shown = comparison.table.rename(columns={"difference": "baseline less it"})
         caption = "The baseline less each configuration, in points, the highest mean first."
         tables.append(
             make_table(shown, caption=caption, csv="baseline", labels=context.labels, many="rows")
@@ -101,8 +101,8 @@ def _tables(context: StudyContext) -> tuple[Table, ...]:
 
 
 def _differences(context: StudyContext) -> pd.DataFrame:
-    found = context.against_baseline
-    return pd.DataFrame() if found is None else found.table
+    comparison = context.against_baseline
+    return pd.DataFrame() if comparison is None else comparison.table
 
 
 def _trials(context: StudyContext) -> pd.DataFrame:

@@ -35,7 +35,7 @@ class Batches:
 
 
 def compute(context: StudyContext) -> Batches | None:
-    """None unless there are several batch sizes, one of them at several levels of MTD."""
+    """The curves; None unless there are several batch sizes, one at several levels of MTD."""
     study, runs = context.study, context.traced
     curves = summarise_scores(runs, by=["batch_size", "mtd"], items=study.items)
     # a study of batch sizes alone has one MTD for each of them
@@ -48,17 +48,22 @@ def compute(context: StudyContext) -> Batches | None:
         )
         for size, group in runs.groupby("batch_size")
     }
-    paired = [compute_paired_curve(each).assign(batch_size=size) for size, each in levels.items()]
+    paired = [
+        compute_paired_curve(scores).assign(batch_size=size) for size, scores in levels.items()
+    ]
     return Batches(
         context,
         curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
         pd.concat(paired, ignore_index=True),
-        {size: judge_levels(each, level=share_level(len(levels))) for size, each in levels.items()},
+        {
+            size: judge_levels(scores, level=share_level(len(levels)))
+            for size, scores in levels.items()
+        },
     )
 
 
 def tabulate(info: Batches) -> pd.DataFrame:
-    """The curves without what their points state."""
+    """The curves without the columns for their points."""
     return info.curves.drop(columns=["text", "trial"])
 
 
@@ -71,7 +76,7 @@ def show(info: Batches) -> tuple[Table, ...]:
 
 def describe(info: Batches) -> tuple[str, ...]:
     return (
-        *(f"Batch size {size}. {found.sentence}" for size, found in info.verdicts.items()),
+        *(f"Batch size {size}. {verdict.sentence}" for size, verdict in info.verdicts.items()),
         describe_shared_level(len(info.verdicts)),
     )
 

@@ -28,14 +28,14 @@ _SHOWN = (
 
 @dataclass(frozen=True)
 class BestTrial:
-    """choices: `compute_choices`; the first is by the score that ranks the trials."""
+    """The results: `choices` is `compute_choices`, the first by the score that ranks the trials."""
 
     study: StudyFrames
     choices: tuple[Choice, ...]
 
 
 def compute(context: StudyContext) -> BestTrial | None:
-    """None where no completed run has the score that ranks the trials."""
+    """The choices; None where no completed run has the score that ranks the trials."""
     study, choices = context.study, compute_choices(context.study)
     if not choices or choices[0].chosen_by != (study.select_by or study.metric):
         return None
@@ -60,7 +60,7 @@ def show(info: BestTrial) -> tuple[Table, ...]:
 
 
 def describe(info: BestTrial) -> tuple[str, ...]:
-    """The best trial, what another choice would report, and the optimism."""
+    """Sentences on the best trial, on what another choice would report, and on the optimism."""
     best = " ".join(filter(None, (_describe_best(info), _describe_run(info))))
     return best, _describe_other(info), _describe_optimism(info)
 
@@ -83,7 +83,7 @@ def _describe_best(info: BestTrial) -> str:
 
 
 def _describe_run(info: BestTrial) -> str:
-    """What is known of the best trial's training, and where its model is, not that of another."""
+    """A sentence on the best trial's training, and on where its model is."""
     study, best, parts = info.study, info.choices[0], []
     chosen = study.trials[study.trials["number"] == best.number]
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
@@ -106,9 +106,11 @@ def _describe_run(info: BestTrial) -> str:
 
 
 def _describe_other(info: BestTrial) -> str:
-    """What choosing by the score that is reported adds to it on these runs."""
-    by_metric = next((each for each in info.choices if each.chosen_by == info.study.metric), None)
-    other = next((each for each in info.choices if each.chosen_by != info.study.metric), None)
+    """A sentence on what choosing by the reported score adds to it on these runs."""
+    by_metric = next(
+        (choice for choice in info.choices if choice.chosen_by == info.study.metric), None
+    )
+    other = next((choice for choice in info.choices if choice.chosen_by != info.study.metric), None)
     if by_metric is None or other is None:
         return ""
     metric, by = clean(info.study.metric), clean(other.chosen_by)

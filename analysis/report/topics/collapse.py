@@ -24,7 +24,7 @@ _CRITERIA = (
 
 @dataclass(frozen=True)
 class Collapse:
-    """curves: `compute_collapse`; detected: `detect_collapse`."""
+    """The results: `curves` is `compute_collapse`, `detected` is `detect_collapse`."""
 
     context: StudyContext
     curves: pd.DataFrame
@@ -32,7 +32,7 @@ class Collapse:
 
 
 def compute(context: StudyContext) -> Collapse | None:
-    """None unless the study sets a symmetric structure beside another."""
+    """The collapses; None unless the study compares a symmetric structure with another."""
     detected = detect_collapse(context.study)
     return Collapse(context, compute_collapse(context.study), detected) if len(detected) else None
 

@@ -25,7 +25,7 @@ _MOST_LETTERS = 60
 
 @dataclass(frozen=True)
 class Configurations:
-    """table: `compute_configurations`; effects: `compute_effects`; names: of the table's rows."""
+    """The results `compute_configurations` and `compute_effects`, and names of the rows."""
 
     context: StudyContext
     table: pd.DataFrame
@@ -34,12 +34,12 @@ class Configurations:
 
     @property
     def covered(self) -> str:
-        """What the intervals cover beside seeds."""
+        """The words on what the intervals cover beside seeds."""
         return describe_items(int(self.table["items"].min()))
 
 
 def compute(context: StudyContext) -> Configurations | None:
-    """None where MTD or the method varies, or fewer than two configurations have a score."""
+    """The comparison; None where MTD or the method varies, or without two scored configurations."""
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
     study = context.study
@@ -56,7 +56,7 @@ def compute(context: StudyContext) -> Configurations | None:
 
 
 def describe(info: Configurations) -> tuple[str, ...]:
-    """The best configuration, and how many others are significantly worse."""
+    """Sentences on the best configuration, and on how many others are significantly worse."""
     table = info.table
     worse = len(table) - int(table["may_be_best"].sum())
     rest = "With fewer than two common seeds, no difference is tested."
@@ -73,11 +73,11 @@ def describe(info: Configurations) -> tuple[str, ...]:
 
 
 def describe_effect(effects: Effects) -> str:
-    """The setting with the largest effect."""
+    """A sentence on the setting with the largest effect."""
     row = effects.settings.iloc[0]
     size = Estimate(row["difference"], row["low"], row["high"])
     name = str(row["setting"])
-    values = " instead of ".join(clean(format_value(name, row[each])) for each in ("best", "worst"))
+    values = " instead of ".join(clean(format_value(name, row[end])) for end in ("best", "worst"))
     doubt = "" if size.low > 0 else ", not significant"
     return (
         f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
@@ -86,7 +86,7 @@ def describe_effect(effects: Effects) -> str:
 
 
 def _describe_interactions(effects: Effects) -> str:
-    """Which effects depend on another setting, adjusted for the number of pairs (Bonferroni)."""
+    """A sentence on effects that depend on another setting, adjusted for pairs (Bonferroni)."""
     pairs = effects.interactions
     clear = pairs[pairs["p_value"] * len(pairs) <= 1 - LEVEL]
     if not len(clear):
@@ -147,4 +147,4 @@ TOPIC = Topic(
     text=describe,
     tables=show,
 )
-"""Of a study that varies, for example, the learning rate alone."""
+"""The topic of a study that varies, for example, the learning rate alone."""

@@ -8,13 +8,13 @@ from analysis.statistics.curves import compute_correlations
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """None where no seed has enough levels of MTD."""
+    """The correlations; None where no seed has enough levels of MTD."""
     table = compute_correlations(context.curve_trials)
     return table if len(table) else None
 
 
 def describe(table: pd.DataFrame) -> tuple[str, ...]:
-    """What the measures show, and the largest value that xi can take."""
+    """A sentence on what the measures show, and on the largest value that xi can take."""
     levels = int(table["levels"].min())
     return (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "

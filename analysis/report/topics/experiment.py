@@ -35,7 +35,7 @@ def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
 
 
 def _listed(name: str, values: Iterable[object]) -> str:
-    """A setting with its values, many of them as their number."""
+    """A setting with its values as text, or with their number where they are many."""
     texts = [clean(format_value(name, value)) for value in sorted(values, key=_order)]
     many = len(texts) > _MOST_VALUES
     return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
@@ -60,7 +60,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _equal(means: pd.Series) -> bool:
-    """Whether means are the same as they are printed."""
+    """Whether means are equal to the decimals that are printed."""
     return len({f"{mean:.2f}" for mean in means}) == 1
 
 
@@ -109,9 +109,9 @@ def describe_spread(comparison: Comparison) -> str:
 
 
 def describe_paper(comparison: Comparison) -> str:
-    """Whether the best value and the direction are the paper's, or how the runs differ from its.
+    """Whether the best value and the direction agree with the paper, or how the runs differ.
 
-    Nothing without its values.
+    The text is empty where the paper has no values.
     """
     names, paired = name_rows(comparison, comparison.table), comparison.paired
     published = comparison.table["published"]
@@ -133,18 +133,18 @@ def describe_paper(comparison: Comparison) -> str:
         text = f"{shared}: {names[there]} has the highest mean in both."
     else:
         doubt = f" ({_interval(gap.size)})" if gap is not None else ""
-        found = f"the difference between the two is not significant here{doubt}."
+        difference = f"the difference between the two is not significant here{doubt}."
         if gap is not None and gap.size.low > 0:
-            found = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
+            difference = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
         text = (
             f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
-            f"study; {found}"
+            f"study; {difference}"
         )
     return " ".join(filter(None, (untested, text, _describe_slope(comparison.slope))))
 
 
 def _describe_untested(comparison: Comparison) -> str:
-    """That the value that is best in the paper was not tested here; empty where it was."""
+    """A sentence that the value that is best in the paper was not tested; empty where it was."""
     published = comparison.experiment.published()
     best = published.iloc[int(published["published"].argmax())]
     if (comparison.table["published"] >= best["published"]).any():
@@ -168,7 +168,7 @@ def _describe_slope(slope: Estimate | None) -> str:
 
 
 def _describe_others(comparison: Comparison) -> str:
-    """What else varied between these runs, over which the means are taken."""
+    """A sentence on the other settings that varied, over which the means are taken."""
     texts = [_listed(name, comparison.runs[name].drop_duplicates()) for name in comparison.others]
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
@@ -219,7 +219,7 @@ _CAPTIONS = {
 
 
 def _labels(comparison: Comparison) -> list[str]:
-    """Of the settings at the axes of figures."""
+    """The labels of the settings at the axes of figures."""
     named = {**comparison.labels, **comparison.experiment.axis_labels}
     return [named.get(name, name) for name in comparison.experiment.by]
 
@@ -243,7 +243,7 @@ def _names(comparison: Comparison, table: pd.DataFrame) -> list[str]:
 
 
 def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with their place on the horizontal axis: by value; evenly for categories.
+    """The rows with their place on the horizontal axis: by value, or evenly for categories.
 
     The EMA decay stands by the logarithm of 1 − η, other numbers by their logarithm where they
     span a factor of 8 or more. The ends are 0 and one less than the number of rows.
@@ -262,7 +262,7 @@ def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _curve(comparison: Comparison, score: str) -> Draw:
-    """At most 24 rows, evenly chosen, over numbers or below each other: more cannot be named."""
+    """The figure of at most 24 rows, evenly chosen, over numbers or below each other."""
     table, by = choose_evenly(comparison.table, _MOST_ROWS), list(comparison.experiment.by)
     names, label = name_rows(comparison, table), _labels(comparison)[0]
     if comparison.experiment.figure == "rows":
@@ -294,10 +294,10 @@ def _published(comparison: Comparison) -> Draw:
 
 @dataclass(frozen=True)
 class ExperimentInfo:
-    """comparison: with the published values; tasks: `compute_experiment_tasks`.
+    """The comparison with the published values, and its tasks (`compute_experiment_tasks`).
 
     Attributes:
-        is_curve: `is_curve` of it.
+        is_curve: the value of `is_curve` for the comparison.
     """
 
     context: StudyContext
@@ -307,7 +307,7 @@ class ExperimentInfo:
 
 
 def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
-    """None where the study did not vary what the experiment is about."""
+    """The comparison; None where the study did not vary what the experiment is about."""
     if (comparison := context.comparisons.get(experiment.name)) is None:
         return None
     tasks = compute_experiment_tasks(comparison, context.study.scores)
@@ -315,7 +315,7 @@ def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | N
 
 
 def is_curve(comparison: Comparison, context: StudyContext) -> bool:
-    """Whether its rows are the levels of MTD, whose means and figure another section has."""
+    """Whether a comparison's rows are the levels of MTD, which another section shows."""
     levels = comparison.table["n"].tolist() == context.curve["n"].tolist()
     same = levels and np.allclose(comparison.table["mean"], context.curve["mean"])
     return same and set(comparison.experiment.by) <= set(PARTS)
@@ -324,7 +324,8 @@ def is_curve(comparison: Comparison, context: StudyContext) -> bool:
 def draw(info: ExperimentInfo) -> Drawing | None:
     """The experiment as the paper draws it.
 
-    None of a grid without a row or column to compare, and of what another section shows.
+    There is no figure of a grid without a row or column to compare, and of what another section
+    shows.
     """
     comparison, experiment = info.comparison, info.comparison.experiment
     if info.is_curve or is_diagonal(comparison):
@@ -363,7 +364,7 @@ def draw(info: ExperimentInfo) -> Drawing | None:
 
 
 def _covered(comparison: Comparison) -> str:
-    """What the intervals of the means cover beside seeds."""
+    """The words on what the intervals of the means cover beside seeds."""
     return describe_items(int(comparison.table["items"].min()))
 
 
@@ -383,7 +384,7 @@ def _readable(comparison: Comparison) -> pd.DataFrame:
 
 
 def show(info: ExperimentInfo) -> tuple[Table, ...]:
-    """Means with the published values, and the same by task where there are such."""
+    """Tables of the means with the published values, and of those by task where there are any."""
     comparison, experiment = info.comparison, info.comparison.experiment
     shown = _readable(comparison)
     published = "no published values for this method."

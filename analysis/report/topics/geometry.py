@@ -22,7 +22,7 @@ _TEXT = (
 
 @dataclass(frozen=True)
 class Geometry:
-    """`compute_distances`, `compute_geometry`, and the runs with their configuration and score."""
+    """The results `compute_distances` and `compute_geometry`, and the runs with their settings."""
 
     runs: pd.DataFrame
     curves: pd.DataFrame
@@ -30,7 +30,7 @@ class Geometry:
 
 
 def compute(context: StudyContext) -> Geometry | None:
-    """None where neither measure was recorded."""
+    """The measures; None where neither was recorded."""
     runs = compute_distances(context.curve_trials)
     if not len(runs):
         return None
@@ -58,7 +58,7 @@ def draw_measures(info: Geometry) -> Drawing:
 
 
 def draw_distance(info: Geometry) -> Drawing | None:
-    """None for a few levels, whose means the table states."""
+    """The distances from the ideal; None for a few levels, whose means the table states."""
     if _few(info):
         return None
     return _draw_curves(
@@ -75,7 +75,7 @@ def draw_distance(info: Geometry) -> Drawing | None:
 def _draw_curves(
     info: Geometry, title: str, caption: str, *panels: tuple[str, str, str, str]
 ) -> Drawing:
-    """panels: a measure, the title of its panel, its name at the axis, and the name in text."""
+    """The curves of each panel: a measure, the panel's title, the axis label, the name in text."""
     curves = {
         measure: info.curves[info.curves["measure"] == measure].reset_index(drop=True)
         for measure, *_ in panels

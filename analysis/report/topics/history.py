@@ -57,7 +57,7 @@ class History:
 
 
 def compute(context: StudyContext) -> History | None:
-    """None where no completed run was probed."""
+    """The half-lives; None where no completed run was probed."""
     retained = compute_retained(context.study.probes)
     done = completed_runs(context.trials)[["number"]]
     every = compute_half_lives(retained).merge(done, on="number")
@@ -76,12 +76,12 @@ def compute(context: StudyContext) -> History | None:
 
 
 def describe(info: History) -> tuple[str, ...]:
-    """What is measured, and the half-life by MTD."""
+    """Sentences on what is measured, and on the half-life by MTD."""
     return _DEFINITION, _finding(info), _association(info), _others(info)
 
 
 def _finding(info: History) -> str:
-    """Where the half-life is longest and shortest."""
+    """A sentence on where the half-life is longest and shortest."""
     if not len(info.runs):
         return "No completed trial with an MTD has a half-life."
     medians = info.curve["median"]
@@ -109,23 +109,23 @@ def _association(info: History) -> str:
     if not len(rows):
         return ""
     names = {**info.context.labels, **_NAMES}
-    found = []
+    correlations = []
     for second, mean, low, high in rows[["second", "mean", "low", "high"]].itertuples(index=False):
         interval = f" ({PERCENT} CI {low:.2f} to {high:.2f})" if np.isfinite(low) else ""
-        found.append(f"with {names.get(second, second)} {mean:.2f}{interval}")
+        correlations.append(f"with {names.get(second, second)} {mean:.2f}{interval}")
     seeds = count(int(rows["seeds"].max()), "seed")
-    return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(found)}."
+    return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(correlations)}."
 
 
 def _others(info: History) -> str:
-    """The half-life of the methods without an MTD, whose encoder itself was probed."""
-    found = []
+    """A sentence on the half-life of methods without an MTD, whose encoder itself was probed."""
+    half_lives = []
     for name, runs in info.context.untraced_by_method.items():
         probed = runs.merge(info.every, on="number")["half_life"]
         if name and len(probed):
             known = np.isfinite(probed.mean())
-            found.append(f"{f'{probed.mean():.1f} steps' if known else 'unknown'} in {name}")
-    return f"Mean half-life without an MTD: {', '.join(found)}." if found else ""
+            half_lives.append(f"{f'{probed.mean():.1f} steps' if known else 'unknown'} in {name}")
+    return f"Mean half-life without an MTD: {', '.join(half_lives)}." if half_lives else ""
 
 
 def show(info: History) -> tuple[Table, ...]:

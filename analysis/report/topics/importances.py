@@ -22,12 +22,12 @@ _MOST_LETTERS = 30
 
 @dataclass(frozen=True)
 class Importances:
-    """table: `compute_importances`, with the column label.
+    """The results: `table` is `compute_importances` with the column label.
 
     Attributes:
         configurations: a row per configuration: its settings, n, seeds, mean, low, high, text,
             trial.
-        names: of the settings of the configurations, in order, with their labels.
+        names: the labels of the settings of the configurations, by the settings' names, in order.
     """
 
     context: StudyContext
@@ -38,7 +38,7 @@ class Importances:
 
 
 def compute(context: StudyContext) -> Importances | None:
-    """None unless two settings varied independently, in three configurations or more."""
+    """The importances; None unless two settings vary independently in at least 3 configurations."""
     settings, runs = context.study.settings, completed_runs(context.trials)
     names = independent_settings(runs, settings)[:_MOST_COLUMNS]
     if len(names) < 2:
@@ -64,7 +64,7 @@ def _shorten(label: str) -> str:
 def _describe_lines(
     means: pd.DataFrame, runs: pd.DataFrame, labels: Mapping[str, str]
 ) -> pd.DataFrame:
-    """What each line states: its mean, and the settings that are no part of MTD."""
+    """The text of each line: its mean, and the settings that are no part of MTD."""
     described = describe_means(means, runs, by=list(labels))
     others = [name for name in labels if name not in PARTS]
     described["text"] += [
@@ -75,7 +75,7 @@ def _describe_lines(
 
 
 def describe(info: Importances) -> tuple[str, ...]:
-    """The largest importance, and what importances are."""
+    """Sentences on the largest importance, and on what importances are."""
     if not len(info.table):
         return ()
     first, left = info.table.iloc[0], ""
@@ -99,7 +99,7 @@ def show(info: Importances) -> tuple[Table, ...]:
 
 
 def draw_importances(info: Importances) -> Drawing | None:
-    """A bar per setting; none with too few runs."""
+    """The figure with a bar per setting; None with too few runs."""
     if not len(info.table):
         return None
     return Drawing(
@@ -113,7 +113,7 @@ def draw_importances(info: Importances) -> Drawing | None:
 
 
 def draw_parallel(info: Importances) -> Drawing:
-    """A line per configuration through its settings to its mean score."""
+    """The figure with a line per configuration through its settings to its mean score."""
     table, names, score = info.configurations, info.names, info.context.score_label
     drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
     caption = "A line per configuration, coloured by its mean score over seeds."

@@ -1,4 +1,4 @@
-"""Topic: what the verdict is judged by, when that was specified, and the looks at it."""
+"""Topic: the specification of the verdict, when it was recorded, and the looks."""
 
 import itertools
 import math
@@ -35,7 +35,7 @@ _ENDS = {
 
 
 def compute(context: StudyContext) -> StudyFrames | None:
-    """None for a study that recorded neither specifications nor looks."""
+    """The specifications and looks; None for a study that recorded neither."""
     study = context.study
     return study if study.plans or len(study.looks) else None
 
@@ -46,7 +46,7 @@ def tabulate(study: StudyFrames) -> pd.DataFrame:
 
 
 def describe(study: StudyFrames) -> tuple[str, ...]:
-    """What was specified and when; the last look, and what its level means."""
+    """Sentences on what was specified and when, and on the last look and its level."""
     return (_describe_plans(study.plans), *_describe_looks(study))
 
 
@@ -98,7 +98,7 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
 
 
 def warn(study: StudyFrames) -> tuple[str, ...]:
-    """What was specified or changed when results could be seen already."""
+    """Warnings of specifications that were made or changed when results could be seen."""
     late = any(plan.trials for plan in study.plans)
     return (_LATE,) if late else ()
 

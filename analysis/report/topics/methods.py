@@ -15,7 +15,7 @@ from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topi
 from analysis.statistics.methods import compute_method_properties, with_methods
 
 MOST_CURVES = 4
-"""Methods in one figure against MTD; there is no space for the legend of more."""
+"""The most methods in one figure against MTD; there is no space for the legend of more."""
 _CAPTIONS = {
     "methods": (
         f"Mean score with its {PERCENT} CI, the difference to the best row with a CI "
@@ -50,12 +50,12 @@ class Methods:
 
     @property
     def covered(self) -> str:
-        """What the intervals of the scores cover beside seeds."""
+        """The words on what the intervals of the scores cover beside seeds."""
         return describe_items(int(self.table["items"].min()))
 
 
 def compute(context: StudyContext) -> Methods | None:
-    """None unless the completed runs are of several methods."""
+    """The comparison; None unless the completed runs are of several methods."""
     if not len(context.methods):
         return None
     study = context.study
@@ -70,7 +70,7 @@ def _name_row(info: Methods, row: pd.Series) -> str:
 
 
 def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
-    """A sentence for each other method, at its best level of MTD."""
+    """A sentence on each method but the best, at its best level of MTD."""
     others = info.table[info.table["method"] != best["method"]]
     for _, group in others.groupby("method"):
         row = group.iloc[int(group["mean"].argmax())]
@@ -78,18 +78,18 @@ def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
         if not np.isfinite(row["difference_low"]):
             yield f"{text}; fewer than two common seeds, so the difference is not tested."
             continue
-        found = "statistically significant" if row["difference_high"] < 0 else "not significant"
-        if found == "not significant" and not row["may_be_best"]:
-            found = "significantly worse only in the comparison with the best (Hsu)"
+        result = "statistically significant" if row["difference_high"] < 0 else "not significant"
+        if result == "not significant" and not row["may_be_best"]:
+            result = "significantly worse only in the comparison with the best (Hsu)"
         yield (
             f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
             f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
-            f"{found}."
+            f"{result}."
         )
 
 
 def describe(info: Methods) -> tuple[str, ...]:
-    """The best method, and how the others differ from it."""
+    """Sentences on the best method, and on how the others differ from it."""
     best = info.table.iloc[int(info.table["mean"].argmax())]
     return (
         f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
@@ -100,22 +100,22 @@ def describe(info: Methods) -> tuple[str, ...]:
 
 
 def _describe_presets(info: Methods) -> Iterator[str]:
-    """A sentence: the preset of each method, or the one of all."""
+    """A sentence on the preset of each method, or on the one that all have."""
     recorded = info.runs[info.runs["preset"].notna()] if "preset" in info.runs else info.runs[:0]
     presets = {
         name: sorted(map(str, group["preset"].unique()))
         for name, group in (recorded.groupby("method") if len(recorded) else ())
     }
-    different = {preset for found in presets.values() for preset in found}
+    different = {preset for used in presets.values() for preset in used}
     if len(different) == 1 and presets.keys() >= set(info.table["method"]):
         yield f"Every method ran with its preset {clean(different.pop())}."
     elif presets:
-        each = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in presets.items())
-        yield f"Presets: {', '.join(each)}."
+        described = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in presets.items())
+        yield f"Presets: {', '.join(described)}."
 
 
 def _describe_rate(info: Methods) -> str:
-    """That all methods ran with one learning rate; empty where they differ, or it is not known."""
+    """A sentence that all methods ran with one learning rate; empty where that is not so."""
     if "learning_rate" not in info.runs:
         return ""
     rates = pd.to_numeric(info.runs["learning_rate"], errors="coerce").unique()
@@ -129,7 +129,7 @@ def _describe_rate(info: Methods) -> str:
 
 
 def show(info: Methods) -> tuple[Table, ...]:
-    """A row for each method and level of MTD."""
+    """The table with a row for each method and level of MTD."""
     frames = {"methods": info.table, "method_properties": info.properties}
     return tuple(
         make_table(
@@ -144,7 +144,7 @@ def show(info: Methods) -> tuple[Table, ...]:
 
 
 def show_published(_: StudyContext) -> tuple[Table, ...]:
-    """The published rows, for reference."""
+    """The table of the published rows, for reference."""
     papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
     return tuple(
         make_table(
@@ -156,7 +156,7 @@ def show_published(_: StudyContext) -> tuple[Table, ...]:
 
 
 def draw(info: Methods) -> Drawing:
-    """Score against MTD for each method; by row where none has an MTD or they are many."""
+    """The figure of score against MTD by method; rows where none has an MTD or they are many."""
     table, names, score = info.table, info.context.study.methods, info.context.score_label
     has_distance = table["mtd"].notna()
     traced = bool(has_distance.any()) and table["method"].nunique() <= MOST_CURVES

@@ -11,18 +11,20 @@ from analysis.report.topics.experiment import describe_paper, is_curve
 
 @dataclass(frozen=True)
 class Published:
-    """texts: on the experiments of the paper whose rows are the levels of the study's MTD."""
+    """The sentences on the paper's experiments whose rows are the levels of the study's MTD."""
 
     context: StudyContext
     texts: tuple[str, ...]
 
 
 def compute(context: StudyContext) -> Published | None:
-    """None for a program of the user, whose data are others, or fewer than two levels."""
+    """The curves; None for a program of the user, whose data are others, or without two levels."""
     if len(context.paired) < 2 or context.study.program:
         return None
-    found = (each for each in context.comparisons.values() if is_curve(each, context))
-    return Published(context, tuple(map(describe_paper, found)))
+    curves = (
+        comparison for comparison in context.comparisons.values() if is_curve(comparison, context)
+    )
+    return Published(context, tuple(map(describe_paper, curves)))
 
 
 def draw(info: Published) -> Drawing:

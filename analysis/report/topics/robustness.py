@@ -1,4 +1,4 @@
-"""Topic: where the optimum in MTD is at several learning rates and numbers of training steps."""
+"""Topic: the optimum in MTD at several learning rates and numbers of training steps."""
 
 import math
 from dataclasses import dataclass
@@ -24,38 +24,38 @@ _MARGIN = 0.05
 
 @dataclass(frozen=True)
 class Robustness:
-    """conditions: `compute_conditions`."""
+    """The results: `conditions` is `compute_conditions`."""
 
     context: StudyContext
     conditions: tuple[Condition, ...]
 
 
 def compute(context: StudyContext) -> Robustness | None:
-    """None unless learning rate or steps vary beside MTD."""
+    """The conditions; None unless learning rate or steps vary beside MTD."""
     study = context.study
-    found = compute_conditions(
+    conditions = compute_conditions(
         context.curve_trials,
         study.settings,
         items=study.items,
         half_lives=compute_half_lives(compute_retained(study.probes)),
         beyond_run=study.beyond_run,
     )
-    return Robustness(context, found) if found else None
+    return Robustness(context, conditions) if conditions else None
 
 
 def tabulate(info: Robustness) -> pd.DataFrame:
     """A row per condition: its verdict, and where its score is best, in steps."""
     rows = [
         {
-            "condition": each.name,
-            "seeds": each.verdict.seeds,
-            "verdict": each.verdict.verdict,
-            "best_mtd": each.verdict.peak_mtd,
-            "best_low": min(each.verdict.optimal_range, default=math.nan),
-            "best_high": max(each.verdict.optimal_range, default=math.nan),
-            "half_life": each.half_life,
+            "condition": condition.name,
+            "seeds": condition.verdict.seeds,
+            "verdict": condition.verdict.verdict,
+            "best_mtd": condition.verdict.peak_mtd,
+            "best_low": min(condition.verdict.optimal_range, default=math.nan),
+            "best_high": max(condition.verdict.optimal_range, default=math.nan),
+            "half_life": condition.half_life,
         }
-        for each in info.conditions
+        for condition in info.conditions
     ]
     return pd.DataFrame(rows)
 
@@ -63,14 +63,15 @@ def tabulate(info: Robustness) -> pd.DataFrame:
 def tabulate_curves(info: Robustness) -> pd.DataFrame:
     """The curves below each other, with the name of their condition."""
     return pd.concat(
-        [each.curve.assign(condition=each.name) for each in info.conditions], ignore_index=True
+        [condition.curve.assign(condition=condition.name) for condition in info.conditions],
+        ignore_index=True,
     )
 
 
 def describe(info: Robustness) -> tuple[str, ...]:
-    """Where the mean is best in each condition, and what that is a statement about."""
+    """Sentences on where the mean is best in each condition, and on what a verdict holds for."""
     return (
-        *(f"{_place(info, each)}." for each in info.conditions),
+        *(f"{_place(info, condition)}." for condition in info.conditions),
         describe_shared_level(len(info.conditions)),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
@@ -79,20 +80,21 @@ def describe(info: Robustness) -> tuple[str, ...]:
 
 
 def _confidence(info: Robustness) -> str:
-    """That of each condition's verdict and levels."""
+    """The confidence of each condition's verdict and levels."""
     return f"{100 * info.conditions[0].verdict.level:.4g} %"
 
 
-def _place(info: Robustness, each: Condition) -> str:
-    best_mtd, optimal = each.verdict.peak_mtd, each.verdict.optimal_range
+def _place(info: Robustness, condition: Condition) -> str:
+    best_mtd, optimal = condition.verdict.peak_mtd, condition.verdict.optimal_range
     best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
         best += f" (levels indistinguishable from it with {_confidence(info)} confidence: {levels})"
-    if math.isfinite(each.half_life):
-        ratio = best_mtd / each.half_life
-        best += f", {ratio:.2g} times the measured half-life of a key ({each.half_life:.3g})"
-    return f"{each.stated[:1].upper()}{each.stated[1:]}, {best}; verdict: {each.verdict.verdict}"
+    if math.isfinite(condition.half_life):
+        ratio = best_mtd / condition.half_life
+        best += f", {ratio:.2g} times the measured half-life of a key ({condition.half_life:.3g})"
+    stated = f"{condition.stated[:1].upper()}{condition.stated[1:]}"
+    return f"{stated}, {best}; verdict: {condition.verdict.verdict}"
 
 
 def show(info: Robustness) -> tuple[Table, ...]:
@@ -114,9 +116,12 @@ def show(info: Robustness) -> tuple[Table, ...]:
 
 def draw(info: Robustness) -> Drawing:
     """A panel per condition, all with the same axes."""
-    compared = [each for each in info.conditions if len(each.paired) > 1]
+    compared = [condition for condition in info.conditions if len(condition.paired) > 1]
     if not compared:
-        name, curves = info.context.score_label, {each.name: each.curve for each in info.conditions}
+        name, curves = (
+            info.context.score_label,
+            {condition.name: condition.curve for condition in info.conditions},
+        )
         return Drawing(
             "Score against MTD by condition",
             [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
@@ -124,16 +129,16 @@ def draw(info: Robustness) -> Drawing:
             caption="One curve per learning rate and number of steps; one seed.",
             alt=" ".join(describe(info)),
         )
-    every = pd.concat([each.paired for each in compared])
-    items = min(int(each.curve["items"].min()) for each in compared)
+    every = pd.concat([condition.paired for condition in compared])
+    items = min(int(condition.curve["items"].min()) for condition in compared)
     low, high = float(every["low"].min()), float(every["high"].max())
     limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
     rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
         [
-            (each.name, _panel(each, every["mtd"], limits, each is compared[-1]))
-            for each in compared
+            (condition.name, _panel(condition, every["mtd"], limits, condition is compared[-1]))
+            for condition in compared
         ],
         height=0.6 + 2.2 * rows,
         columns=_COLUMNS,

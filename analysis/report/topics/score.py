@@ -74,12 +74,12 @@ def show(context: StudyContext) -> tuple[Table, ...]:
 
 
 def _covered(context: StudyContext) -> str:
-    """What the intervals of the means cover."""
+    """The words on what the intervals of the means cover."""
     return f"seeds{describe_items(int(context.curve['items'].min()))}"
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
-    """In how many seeds the best level is the better one, and what is known of collapses."""
+    """Sentences on in how many seeds the best level is better, and on collapses."""
     curve = context.curve
     if not len(curve):
         return ()
@@ -88,7 +88,7 @@ def describe(context: StudyContext) -> tuple[str, ...]:
 
 
 def _bound(context: StudyContext) -> str:
-    """What levels without a collapse do not show."""
+    """A sentence on the upper bound of collapses at levels without one."""
     collapsed = context.collapsed.reindex(context.curve["mtd"])
     known = collapsed[collapsed["share"].notna()]
     seeds = int(min(context.curve["seeds"].max(), known["assessed"].max())) if len(known) else 0
@@ -214,7 +214,7 @@ def compare_seeds(context: StudyContext) -> pd.DataFrame:
 
 
 def _describe_seeds(context: StudyContext) -> str:
-    """In how many seeds the best level is above the ends of the range."""
+    """A sentence on in how many seeds the best level is above the ends of the range."""
     parts = [
         f"than MTD {format_mtd(float(str(end)))} in {int((rows['difference'] > 0).sum())} of "
         f"{count(len(rows), 'seed')}"

@@ -15,7 +15,7 @@ _MOST_LINES = 24
 
 @dataclass(frozen=True)
 class Spectra:
-    """spectra: `compute_spectra`; ranks: `compute_effective_ranks`."""
+    """The results: `spectra` is `compute_spectra`, `ranks` is `compute_effective_ranks`."""
 
     spectra: pd.DataFrame
     ranks: pd.DataFrame
@@ -26,7 +26,7 @@ class Spectra:
 
 
 def compute(context: StudyContext) -> Spectra | None:
-    """None where no spectrum of a run with an MTD was recorded."""
+    """The spectra; None where no spectrum of a run with an MTD was recorded."""
     trials, recorded = context.curve_trials, context.study.spectra
     spectra = compute_spectra(trials, recorded)
     if not len(spectra):

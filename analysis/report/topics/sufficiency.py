@@ -30,25 +30,28 @@ _NAMES = {
 
 
 def compute(context: StudyContext) -> Sufficiency | None:
-    """None where fewer than two levels of MTD have a score.
+    """The test of sufficiency; None where fewer than two levels of MTD have a score.
 
-    Where both vary and sufficiency cannot be tested, as with one seed, the cells are plain means.
+    Where both components vary and sufficiency cannot be tested, as with one seed, the cells are
+    plain means.
     """
-    found = context.sufficiency
-    if found is None or len(found.varied) < 2:
-        return found
+    sufficiency = context.sufficiency
+    if sufficiency is None or len(sufficiency.varied) < 2:
+        return sufficiency
     runs = context.traced.assign(ratio=context.traced["queue_size"] / context.traced["batch_size"])
     means = summarise(runs, by=_CELL)
     if means.duplicated(["ratio", "ema_decay"]).any():
-        return found
-    if not len(found.cells):
+        return sufficiency
+    if not len(sufficiency.cells):
         plain = means.rename(columns={"n": "trials"})[[*_CELL, "mean", "trials"]]
         unknown = plain.assign(within_low=np.nan, within_high=np.nan)
-        return replace(found, cells=unknown.join(describe_means(means, runs, by=_CELL)))
+        return replace(sufficiency, cells=unknown.join(describe_means(means, runs, by=_CELL)))
     # the interval of an adjusted mean is not that of the plain one
-    cells = found.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(low=np.nan, high=np.nan)
+    cells = sufficiency.cells.merge(means[[*_CELL, "seeds"]], on=_CELL).assign(
+        low=np.nan, high=np.nan
+    )
     labels = describe_means(cells, runs, by=_CELL)
-    return replace(found, cells=_with_intervals(found.cells, runs).join(labels))
+    return replace(sufficiency, cells=_with_intervals(sufficiency.cells, runs).join(labels))
 
 
 def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +66,7 @@ def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe(info: Sufficiency) -> tuple[str, ...]:
-    """The answer in two sentences: the test, and what the models and configurations show."""
+    """The answer in two sentences: on the test, and on what models and configurations show."""
     left_out = describe_left_out(info.left_out)
     if info.answer == "cannot be tested":
         text = f"Whether MTD alone determines the score cannot be tested here: {info.reason}."
@@ -74,23 +77,23 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
         f"{count(len(info.cells), 'configuration')}, {count(info.seeds, 'seed')}, "
         f"{count(info.trials, 'trial')}"
     )
-    found = (
+    answer = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "
         "beyond MTD was found, which does not show that there is none"
     )
     if info.answer == "rejected":
-        found = (
+        answer = (
             "MTD alone does not determine the score here: at equal MTD the score also depends on "
             "how the history is divided between the EMA, 1/(1 − η), and the queue, K/N"
         )
     return (
-        f"{found} ({basis}). {left_out}".rstrip(),
+        f"{answer} ({basis}). {left_out}".rstrip(),
         f"{_describe_models(info)}; {_describe_pair(info)}.",
     )
 
 
 def describe_missing(info: Sufficiency) -> str:
-    """Why there is no test, where there are no configurations to show either."""
+    """A sentence on why there is no test, where there are no configurations to show either."""
     return "" if info.answer != "cannot be tested" or len(info.cells) else describe(info)[0]
 
 
@@ -125,7 +128,7 @@ def name_cell(cell: pd.Series) -> str:
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
-    """That the design confounds MTD with a component."""
+    """A warning that the design confounds MTD with a component."""
     if info.answer == "cannot be tested":
         return ()
     text = describe_confounding(info.cells["ema_decay"], info.cells["ratio"])
@@ -168,7 +171,7 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
 
 
 def draw(info: Sufficiency) -> Drawing | None:
-    """The mean of every configuration, the EMA decay down and K/N across."""
+    """The figure of the mean of every configuration, the EMA decay down and K/N across."""
     cells, decays = info.cells, sorted(info.cells.get("ema_decay", pd.Series()).unique())
     if not decays or max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
         return None

@@ -10,7 +10,7 @@ from analysis.statistics.methods import varies_method, with_methods
 
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
-    """`compute_tasks`, by method where that varies; None where no task was scored."""
+    """The scores by task (`compute_tasks`), by method where that varies; None without a task."""
     study = context.study
     trials = with_methods(study.trials, study.settings)
     by = ["method"] if varies_method(trials, study.settings) else []
@@ -19,7 +19,7 @@ def compute(context: StudyContext) -> pd.DataFrame | None:
 
 
 def show(info: pd.DataFrame) -> tuple[Table, ...]:
-    """A row per MTD and a column per task."""
+    """The table with a row per MTD and a column per task."""
     by = [name for name in ("method", "mtd") if name in info]
     wide = info.pivot(index=by, columns="task", values="mean")[list(info["task"].unique())]
     missing = [name for name in STS if name not in wide]

@@ -24,10 +24,10 @@ from analysis.statistics.training import (
 
 @dataclass(frozen=True)
 class Training:
-    """`compute_training` with seed, mtd (0 where there is none), text, trial and group.
+    """The curves (`compute_training`) with seed, mtd (0 for none), text, trial and group.
 
     Attributes:
-        curves: in the order of their groups, which are methods and levels of MTD.
+        curves: a row per point, in the order of their groups, which are methods and levels of MTD.
         chosen: whether trials were left out.
     """
 
@@ -37,7 +37,7 @@ class Training:
 
 
 def compute(context: StudyContext) -> Training | None:
-    """None where no curve of a trial was read."""
+    """The curves; None where no curve of a trial was read."""
     study = context.study
     curves = compute_training(study)
     if not len(curves):
@@ -70,7 +70,7 @@ def compute(context: StudyContext) -> Training | None:
 
 
 def describe(info: Training) -> tuple[str, ...]:
-    """At which step the scores of all trials were highest; of old studies, of those drawn."""
+    """A sentence on how many trials scored highest at their last evaluation."""
     ends, trials = count_best_at_end(info.context.trials)
     of = count(trials, "trial")
     if not trials:
@@ -117,7 +117,7 @@ def draw(info: Training) -> Drawing:
 
 
 def _choice(context: StudyContext) -> str:
-    """What the scores during training choose."""
+    """The words on what the scores during training choose."""
     used = list_selection(context.trials)
     if used == [LAST]:
         return "; the checkpoint is that of the last step"

@@ -32,7 +32,7 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Trials:
-    """`compute_trials_table`, its columns of scores beside the metric, and the one that ranks."""
+    """The table of all trials, its columns of scores beside the metric, and the one that ranks."""
 
     context: StudyContext
     table: pd.DataFrame
@@ -44,8 +44,8 @@ def compute(context: StudyContext) -> Trials:
     """The trials of any study, also an empty one."""
     study, trials = context.study, context.trials
     names = {DEV, study.select_by} - {"", study.metric}
-    found = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
-    known = {name: values for name, values in found.items() if values.notna().any()}
+    scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
+    known = {name: values for name, values in scores.items() if values.notna().any()}
     table = compute_trials_table(trials.assign(**known))
     ranking = study.select_by if study.select_by in known else "score"
     return Trials(context, table, tuple(known), ranking)
@@ -59,8 +59,11 @@ def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def show(info: Trials) -> tuple[Table, ...]:
-    """Why trials ended without a result; then all trials: their scores and states, every setting
-    that varied, and what was measured where any trial has it."""
+    """The tables of the reasons of failures and of all trials.
+
+    The latter has scores and states, every setting that varied, and each measure that any trial
+    has.
+    """
     trials, study = info.table, info.context.study
     measured = ["mtd", *info.scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [name for name in measured if name in trials and trials[name].notna().any()]
@@ -80,7 +83,7 @@ def show(info: Trials) -> tuple[Table, ...]:
 
 
 def _show_reasons(trials: pd.DataFrame) -> Table:
-    """Why trials failed or were stopped, the commonest reason first."""
+    """The table of why trials failed or were stopped, the commonest reason first."""
     ended = trials[trials["state"].isin(["FAIL", "PRUNED"])]
     reasons = ended.assign(reason=ended["reason"].replace("", "not recorded"))
     counts = reasons.groupby(["state", "reason"], as_index=False)["number"].agg(["size", "min"])
@@ -97,7 +100,7 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     """All trials, the best first, or of many the best half of the rows and the last half.
 
     Returns:
-        them with the caption. Trials without a score follow in the order of their numbers.
+        The trials with the caption. Trials without a score follow in the order of their numbers.
     """
     done = trials[(trials["state"] == "COMPLETE") & trials[ranking].notna()]
     best = done.sort_values([ranking, "number"], ascending=[False, True]).index
