@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
+STANDARD_ERROR = 2
+"""The number of that file."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
 
@@ -178,11 +180,14 @@ class Tally:
 def _own_stream() -> Iterator[TextIO]:
     """Standard error as it is now: code of the user may close or redirect it during a trial."""
     try:
-        number = os.dup(sys.stderr.fileno())
+        is_replaced = sys.stderr.fileno() != STANDARD_ERROR
     except (OSError, ValueError):
-        # no file, such as what replaces it in a notebook
+        is_replaced = True
+    if is_replaced:
+        # as in a notebook
         yield sys.stderr
         return
+    number = os.dup(STANDARD_ERROR)
     encoding, errors = sys.stderr.encoding, sys.stderr.errors
     with os.fdopen(number, "w", buffering=1, encoding=encoding, errors=errors) as stream:
         yield stream
