@@ -125,11 +125,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         def on_step(step: int, evaluation: "Evaluation | None") -> None:
             if stop.requested():
                 raise Interrupted
-            # this function is called next after the evaluation: shown one step before it
-            ahead = min(step + 1, settings.steps)
-            is_evaluated = ahead == settings.steps or ahead % settings.evaluate_every == 0
-            phase = "evaluating" if is_evaluated else "training"
-            bar.update(task, completed=step, description=phase)
+            bar.update(task, completed=step, description=settings.phase_after(step))
             if evaluation is not None:
                 bar.console.print(
                     f"step {step}  {score_of_selection(settings.select_on)} {evaluation.score:.2f}",

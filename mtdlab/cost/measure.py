@@ -7,7 +7,7 @@ are close, of what had to be scaled from smaller batches they are further apart.
 import math
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,10 +22,9 @@ from mtdlab.errors import TrialError
 from mtdlab.methods.registry import make_settings
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import TrainerSettings, settings_of
-from mtdlab.sweep.fork_server import ForkServer
+from mtdlab.sweep.fork_server import ForkServer, call_in_forks
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.slots import take_gpu
-from mtdlab.sweep.workers import Workers
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
 from mtdlab.user_code import UserModule
@@ -306,9 +305,7 @@ def measure_in_workers(
     # plain values: a method of the user's own cannot be unpickled before it is imported
     values = [kind.model_dump() for kind in kinds]
     call = (measure_in_worker, (modules, values, sample, seconds))
-    workers = Workers(jobs, server.threads, call, StopRequest(), lambda *_: False, server)
-    with closing(workers):
-        found: list[Measured] = list(workers.run(jobs))
+    found = [each for each in call_in_forks(server, call, jobs) if isinstance(each, Measured)]
     if len(found) < jobs:
         raise TrialError("the measurement was stopped by a signal; repeat the command")
     return found

@@ -275,6 +275,14 @@ class TrainerSettings(BaseModel):
         "auto", "`auto`: bfloat16 on hardware with instructions for it, else float32"
     )
 
+    def evaluates_at(self, step: int) -> bool:
+        """Whether an evaluation follows the step of this number, from 1."""
+        return step == self.steps or step % self.evaluate_every == 0
+
+    def phase_after(self, step: int) -> str:
+        """What begins after so many steps: training, or the evaluation that ends the next one."""
+        return "evaluating" if self.evaluates_at(min(step + 1, self.steps)) else "training"
+
     @classmethod
     def partial(cls, values: Mapping[str, Any]) -> Self:
         """Settings whose combination is not checked. Raises ValidationError for a single value."""

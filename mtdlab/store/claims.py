@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import or_, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.evaluation.items import Items
@@ -24,7 +24,7 @@ from mtdlab.store.database import translate_errors, writing_engine
 from mtdlab.store.items import record_items
 from mtdlab.store.optuna_copy import write_trials
 from mtdlab.store.owner import Owner, describe_end, is_ahead, is_dead, is_visible
-from mtdlab.store.tables import Array, ArrayRow, Now, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import Array, ArrayRow, Now, ScoreRow, StudyRow, SweepRow, TrialRow
 
 _LOG = logging.getLogger(__name__)
 MOST_DEATHS = 3
@@ -35,7 +35,8 @@ MOST_DEATHS = 3
 class Claim:
     """A trial that `owner` owns, in a role. `parameters` is None if they are not sampled yet.
 
-    `deaths` processes died while they ran it, since its last checkpoint.
+    `deaths` processes died while they ran it, since its last checkpoint. `version` is that of the
+    study's record when the trial was claimed.
     """
 
     row: int
@@ -46,12 +47,13 @@ class Claim:
     owner: Owner = field(default_factory=dict)
     deaths: int = 0
     role: str = SEARCH
+    version: int | None = None
 
     @classmethod
-    def of(cls, row: TrialRow) -> "Claim":
+    def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
         """The claim that is recorded of a trial."""
         known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
-        return cls(row.id, *known, row.deaths, row.role)
+        return cls(row.id, *known, row.deaths, row.role, version)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Result:
     """The result of a trial, as in `TrialRow`. Scores that are not finite are stored as NULL.
 
     `items` are those that the score was computed from, by task; none where they are not known.
+    `note` is what a reader of the result should know.
     """
 
     state: str
@@ -70,6 +73,7 @@ class Result:
     traceback: str = ""
     reason_code: str = ""
     items: Mapping[str, Items] = field(default_factory=dict)
+    note: str = ""
 
 
 class Claims:
@@ -80,9 +84,15 @@ class Claims:
         self.study_id = study_id
         self._engine = writing_engine(url)
 
-    def claim(self, owner: Owner) -> Claim | None:
-        """Claim the next waiting trial for `owner`; None if none can be claimed now."""
+    def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
+        """Claim the next waiting trial for `owner`; None if none can be claimed now.
+
+        None too where the sweep whose worker claims it was requested to stop, or too many trials
+        of the study have failed for it.
+        """
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            if sweep is not None and self._is_over(session, sweep):
+                return None
             row = session.scalars(
                 select(TrialRow)
                 .where(TrialRow.study_id == self.study_id, TrialRow.state == "WAITING")
@@ -93,11 +103,21 @@ class Claims:
             ).first()
             if row is None:
                 return None
-            row.state, row.owner, row.step = "RUNNING", dict(owner), 0
+            row.state, row.owner, row.sweep, row.step = "RUNNING", dict(owner), sweep, 0
             row.heartbeat = Now()
             if row.number is None:
                 row.number = self._next_number(session)
-            return Claim.of(row)
+            version = select(StudyRow.version).where(StudyRow.id == self.study_id)
+            return Claim.of(row, session.scalar(version))
+
+    def _is_over(self, session: Session, sweep: int) -> bool:
+        row = session.get(SweepRow, sweep)
+        # without a row it was suspended for so long that it was taken for dead
+        if row is None or row.stop or row.is_over or row.max_failed is None:
+            return row is not None and (row.stop or row.is_over)
+        failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
+        count = session.scalar(select(func.count()).select_from(TrialRow).where(failed))
+        return (count or 0) >= row.max_failed
 
     def _next_number(self, session: Session) -> int:
         mine = update(StudyRow).where(StudyRow.id == self.study_id)
@@ -125,6 +145,7 @@ class Claims:
             if row is None:
                 return False
             row.settings, row.mtd, row.began = settings, mtd, row.began or Now()
+            row.phase = "running" if row.is_of_program else "loading"
             if claim.parameters is None:
                 session.execute(
                     update(TrialRow)
@@ -141,11 +162,14 @@ class Claims:
         session.refresh(row)
         write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
-    def heartbeat(self, claim: Claim, step: int) -> bool:
-        """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial."""
+    def heartbeat(self, claim: Claim, step: int, phase: str = "") -> bool:
+        """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial.
+
+        Without a phase the recorded one stays.
+        """
         with self._owned_row(claim) as (_, row):
             if row is not None:
-                row.heartbeat, row.step = Now(), step
+                row.heartbeat, row.step, row.phase = Now(), step, phase or row.phase
             return row is not None
 
     def release(self, claim: Claim) -> bool:
@@ -177,9 +201,11 @@ class Claims:
         with self._owned_row(claim) as (session, row):
             if row is None:
                 return None
+            sweep = row.sweep
             row.deaths += 1
             _reset(row)
             if row.deaths >= MOST_DEATHS:
+                row.sweep = sweep
                 row.state, row.reason_code, row.ended = "FAIL", "interrupted", Now()
                 row.reason = f"its process died {row.deaths} times (at last: {how})"
                 self._copy(session, row)
@@ -225,8 +251,8 @@ class Claims:
         A result with a number that `import-study` refuses is recorded as a failure that names it.
         """
         if problem := next(_problems(result), ""):
-            kept = result.environment
-            result = Result("FAIL", problem, environment=kept, reason_code="error")
+            ran_with, note = result.environment, result.note
+            result = Result("FAIL", problem, environment=ran_with, reason_code="error", note=note)
         with self._owned_row(claim) as (session, row):
             if row is None:
                 return False
@@ -235,6 +261,7 @@ class Claims:
             row.state, row.reason, row.owner = result.state, result.reason, None
             row.ended = Now()
             row.reason_code, row.traceback = result.reason_code, result.traceback
+            row.note = result.note
             row.environment = dict(result.environment)
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
@@ -257,11 +284,11 @@ class Claims:
             yield session, row
 
     def add_note(self, claim: Claim, note: str) -> None:
-        """Record an error that occurred after the trial's result was recorded."""
+        """Add an error that occurred after the trial's result was recorded to its note."""
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None:
-                row.note = note
+                row.note = "; ".join(filter(None, (row.note, note)))
                 self._copy(session, row)
 
     def owned(self) -> Sequence[TrialRow]:
@@ -272,7 +299,8 @@ class Claims:
 
 
 def _reset(row: TrialRow) -> None:
-    row.state, row.owner, row.heartbeat, row.step = "WAITING", None, None, 0
+    row.state, row.owner, row.heartbeat = "WAITING", None, None
+    row.step, row.phase, row.sweep = 0, "", None
 
 
 def _problems(result: Result) -> Iterator[str]:

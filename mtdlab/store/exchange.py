@@ -8,7 +8,7 @@ from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.imported import Records, Row, records_of
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_study, find_copy, has_tables, repair_copy
-from mtdlab.store.reading import reading
+from mtdlab.store.reading import read_at_one_moment, reading
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
 
@@ -19,12 +19,7 @@ def read_records(url: str, name: str) -> Records:
     NothingToReport if there is no such study.
     """
     with reading(url) as session:
-        if session.get_bind().dialect.name == "sqlite":
-            # the driver begins no transaction for a query
-            session.connection().exec_driver_sql("BEGIN")
-        else:
-            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
-            session.connection(execution_options=options)
+        read_at_one_moment(session)
         return records_of(session, name, url)
 
 
@@ -84,7 +79,7 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
 def _moved(record: Row, study_id: int) -> Row:
     """A trial's record for another database, which assigns its id."""
-    moved = record | {"id": None, "study_id": study_id}
+    moved = record | {"id": None, "study_id": study_id, "sweep": None}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
     return moved

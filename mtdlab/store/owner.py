@@ -24,8 +24,12 @@ _ENDED = ""
 
 
 def this_process() -> dict[str, Any]:
-    """Host, boot, namespaces, process id and start time identify one process."""
-    pid = os.getpid()
+    """This process as an owner."""
+    return owner_of(os.getpid())
+
+
+def owner_of(pid: int) -> dict[str, Any]:
+    """A process of this machine: host, boot, namespaces, id and start time identify it."""
     return {
         "host": platform.node(),
         "boot": _boot(),

@@ -4,34 +4,72 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.data.study_state import State, find_state
 from mtdlab.store.database import reading_engine, translate_errors
-from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best
-from mtdlab.store.reading import reading
-from mtdlab.store.tables import FINISHED, StudyRow, TrialRow, living_state
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
+from mtdlab.store.reading import read_at_one_moment, reading
+from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
 
 
+@dataclass(frozen=True)
+class Progress:
+    """A study at one moment, as one of its sweeps sees it.
+
+    Attributes:
+        counts: the number of trials by state.
+        running: the trials that any process runs.
+        ended: what workers of the sweep have ended since the last reading, by number.
+        error: what has ended a worker of the sweep (`SweepRow.error`).
+    """
+
+    counts: Mapping[str, int]
+    running: Sequence[TrialRow]
+    ended: Sequence[FinishedTrial] = ()
+    error: Mapping[str, Any] | None = None
+
+    @property
+    def finished(self) -> int:
+        """How many trials have ended."""
+        return sum(self.counts.get(state, 0) for state in FINISHED)
+
+
 class ProgressReader:
-    """Reads one study's progress. Every method may raise StorageError."""
+    """Reads one study's progress for a sweep. Every method may raise StorageError."""
 
-    def __init__(self, url: str, study_id: int) -> None:
-        self.url = url
-        self.study_id = study_id
+    def __init__(self, url: str, study_id: int, sweep: int | None = None) -> None:
+        self.url, self.study_id, self.sweep = url, study_id, sweep
         self._engine = reading_engine(url)
+        self._known = set[int]()
 
-    def read(self) -> tuple[Sequence[TrialRow], int]:
-        """The trials that are being trained, and the number of finished ones."""
+    def read(self) -> Progress:
+        """The progress now."""
         mine = TrialRow.study_id == self.study_id
-        begun = (TrialRow.state == "RUNNING") & TrialRow.settings.is_not(None)
-        finished = select(func.count()).where(mine, TrialRow.state.in_(FINISHED))
+        states = select(TrialRow.state, func.count()).where(mine).group_by(TrialRow.state)
         with translate_errors(self.url), Session(self._engine) as session:
-            running = session.scalars(select(TrialRow).where(mine, begun)).all()
-            return running, session.scalar(finished) or 0
+            read_at_one_moment(session)
+            counts = {row[0]: row[1] for row in session.execute(states)}
+            running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
+            error = select(SweepRow.error).where(SweepRow.id == self.sweep)
+            ended = self._ended(session)
+            progress = Progress(counts, running.all(), ended, session.scalar(error))
+        self._known.update(trial.row for trial in ended)
+        return progress
+
+    def _ended(self, session: Session) -> list[FinishedTrial]:
+        """The trials that have ended and were not read before."""
+        ended = (TrialRow.sweep == self.sweep) & TrialRow.state.in_(FINISHED)
+        new = set(session.scalars(select(TrialRow.id).where(ended))) - self._known
+        if not new:
+            return []
+        rows = select_finished(self.study_id, find_ranking(session, self.study_id))
+        rows = rows.where(TrialRow.id.in_(new)).order_by(TrialRow.number)
+        return [FinishedTrial(*row) for row in session.execute(rows)]
 
 
 @dataclass(frozen=True)

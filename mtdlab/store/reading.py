@@ -47,3 +47,13 @@ def _find_damage(session: Session, url: str) -> str:
             except StorageError as error:
                 return str(error)
     return ""
+
+
+def read_at_one_moment(session: Session) -> None:
+    """Let what a session reads from here on be of one moment."""
+    if session.get_bind().dialect.name == "sqlite":
+        # the driver begins no transaction for a query
+        session.connection().exec_driver_sql("BEGIN")
+    else:
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        session.connection(execution_options=options)

@@ -71,7 +71,8 @@ class Store(Claims):
         row.id, row.command = self.study_id, without_passwords(row.command)
         with translate_errors(self.url), Session(self._engine) as session, session.begin():
             lock_writers(session.connection())
-            session.merge(row)
+            merged = session.merge(row)
+            merged.version = (merged.version or 0) + 1
 
     def record_first(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
         """Write a column of the study, of a mapping each key, unless it has a value already.
@@ -83,7 +84,9 @@ class Store(Claims):
             recorded = getattr(row, name)
             if isinstance(value, Mapping):
                 recorded = {**value, **(recorded or {})}
-            setattr(row, name, recorded or value)
+            if not recorded or isinstance(value, Mapping):
+                setattr(row, name, recorded or value)
+                row.version += 1
             return recorded or value
 
     def add_units(
@@ -138,13 +141,9 @@ class Store(Claims):
         """The failed trials, by number."""
         return self._finished(TrialRow.state == "FAIL")
 
-    def finished(self, number: int) -> list[FinishedTrial]:
-        """The trial of a number, if it has ended."""
-        return self._finished(TrialRow.number == number)
-
-    def ended_trial(self, claim: Claim) -> FinishedTrial | None:
-        """A trial that has ended; None where it has not, or was deleted."""
-        return next(iter(self._finished(TrialRow.id == claim.row)), None)
+    def noted_by(self, sweep: int) -> list[FinishedTrial]:
+        """The trials with a note that workers of a sweep have ended, by number."""
+        return self._finished((TrialRow.sweep == sweep) & (TrialRow.note != ""))
 
     def _finished(self, condition: ColumnElement[bool]) -> list[FinishedTrial]:
         with translate_errors(self.url), Session(self._engine) as session:
@@ -189,7 +188,7 @@ class Store(Claims):
                 .where(failed)
                 .values(state="WAITING", deaths=0)
                 .values(dict.fromkeys(("reason", "reason_code", "note", "traceback"), ""))
-                .values(dict.fromkeys(("number", "began", "ended")))
+                .values(dict.fromkeys(("number", "began", "ended", "sweep")))
             )
             return count
 
@@ -244,8 +243,10 @@ class Store(Claims):
             rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
             return {(setting, seed) for setting, seed in rows}
 
-    def begin_sweep(self, owner: Owner) -> int:
+    def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; returns its row.
+
+        Its workers claim no trial when `max_failed` of the study have failed.
 
         Raises MtdlabError if the study was deleted since it was opened, and where the clock of the
         database is so wrong that no import takes its times.
@@ -256,7 +257,9 @@ class Store(Claims):
             for row in session.scalars(self._sweeps()):
                 if row.is_abandoned:
                     session.delete(row)
-            row = SweepRow(study_id=self.study_id, owner=dict(owner), heartbeat=Now())
+            row = SweepRow(
+                study_id=self.study_id, owner=dict(owner), heartbeat=Now(), max_failed=max_failed
+            )
             session.add(row)
             session.flush()
             if not 0 <= row.heartbeat <= LATEST:
@@ -285,11 +288,16 @@ class Store(Claims):
                 each.stop = True
             return [each.owner for each in rows]
 
+    def end_workers(self, row: int) -> None:
+        """Request that the workers of a sweep end, on whichever machine."""
+        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+            session.execute(update(SweepRow).where(SweepRow.id == row).values(is_over=True))
+
     def has_ended(self, row: int) -> bool:
-        """Whether a sweep has ended, or was requested to stop."""
+        """Whether a sweep has ended, or its workers were requested to."""
         with translate_errors(self.url), Session(self._engine) as session:
             found = session.get(SweepRow, row)
-            return found is None or found.stop
+            return found is None or found.stop or found.is_over
 
     def end_sweep(self, row: int) -> None:
         """Remove the record of a sweep."""
@@ -355,6 +363,14 @@ def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> 
         session.flush()
         study_id = row.id
     return Store(url, study_id)
+
+
+def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:
+    """Record the error that has ended a worker of a sweep (`SweepRow.error`), unless one is."""
+    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+        row = session.get(SweepRow, sweep, with_for_update=True)
+        if row is not None and row.error is None:
+            row.error = dict(error)
 
 
 def find_study(session: Session, name: str, url: str) -> StudyRow:

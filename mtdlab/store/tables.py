@@ -163,6 +163,8 @@ class StudyRow(Base):
     """A study: its file, and the command that ran it."""
 
     __tablename__ = "mtdlab_studies"
+    # the number of a study that was replaced is not that of another one
+    __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
@@ -191,6 +193,8 @@ class StudyRow(Base):
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
     next_number: Mapped[int] = mapped_column(default=0)
     """The number of the trial that is claimed next for the first time."""
+    version: Mapped[int] = mapped_column(default=0)
+    """How often the record was written: a worker that has read this version need not read again."""
 
     @property
     def select_by(self) -> str:
@@ -229,6 +233,8 @@ class TrialRow(Owned, Base):
         UniqueConstraint("study_id", "number"),
         # the next waiting trial is found at the same cost among any number of recorded ones
         Index("ix_mtdlab_trials_next", "study_id", "state", "position"),
+        # and those that a sweep has ended
+        Index("ix_mtdlab_trials_sweep", "sweep", "state"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -253,7 +259,11 @@ class TrialRow(Owned, Base):
     """In seconds since the epoch, by the clock of the database."""
     silent: Mapped[float | None] = column_property(Now() - heartbeat)
     """Seconds since the last heartbeat, when the row was read."""
+    sweep: Mapped[int | None]
+    """The row of the sweep whose worker runs it, or has ended it."""
     step: Mapped[int] = mapped_column(default=0)
+    phase: Mapped[str] = mapped_column(default="")
+    """What its process does at this step, such as "training", in words for a reader."""
     settings: Mapped[dict[str, Any] | None]
 
     reason: Mapped[str] = mapped_column(default="")
@@ -288,21 +298,6 @@ class TrialRow(Owned, Base):
         """Its training steps; None where a program of the user has no such setting."""
         return (self.settings or {}).get("steps")
 
-    @property
-    def phase(self) -> str:
-        """What its process does: loading, training or evaluating.
-
-        A worker records the step of an evaluation when it begins. When a program evaluates is not
-        known, whatever its settings are called.
-        """
-        if self.is_of_program:
-            return f"step {self.step:,}" if self.step else "running"
-        if self.step == 0:
-            return "loading"
-        settings = self.settings or {}
-        is_evaluated = self.step == self.steps or self.step % settings["evaluate_every"] == 0
-        return "evaluating" if is_evaluated else "training"
-
 
 def living_state(row: Any) -> str:
     """The state of a trial; WAITING for a running one whose process has died.
@@ -318,6 +313,8 @@ class SweepRow(Owned, Base):
     """A sweep that runs a study, also while none of its trials is running."""
 
     __tablename__ = "mtdlab_sweeps"
+    # trials name the sweep that ended them, also after its row was removed
+    __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012
 
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
@@ -327,6 +324,12 @@ class SweepRow(Owned, Base):
     silent: Mapped[float] = column_property(Now() - heartbeat)
     stop: Mapped[bool] = mapped_column(default=False)
     """Whether it was requested to stop after the current step."""
+    is_over: Mapped[bool] = mapped_column(default=False)
+    """Whether its workers claim no more trials, and end."""
+    max_failed: Mapped[int | None]
+    """The failed trials of the study with which it claims no more; None: any number may fail."""
+    error: Mapped[dict[str, Any] | None]
+    """What ended one of its workers: `exit_code`, `message`, and `traceback` of a bug."""
 
 
 class ScoreRow(Base):

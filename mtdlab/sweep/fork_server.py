@@ -1,24 +1,26 @@
 """The process that worker processes are forks of: it imports torch and transformers once for all.
 
 Importing them takes seconds, a fork milliseconds. The process runs no thread and no computation, so
-that it can be forked safely, and does not touch a GPU. It forks when it is requested to, waits for
-the processes that it has forked, and ends with the sweep.
+that it can be forked safely, and does not touch a GPU. It forks when it is requested to, tells
+which of its forks have ended, and ends with the sweep.
 """
 
 import gc
 import os
 import select
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from multiprocessing.reduction import recv_handle, send_handle
+from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from typing import Any
 
+from mtdlab.errors import TrialError
 from mtdlab.sweep import worker_process
 from mtdlab.sweep.signals import signals_blocked
 
@@ -37,24 +39,12 @@ _COMMAND = (
 )
 
 
-@dataclass(frozen=True)
-class Fork:
-    """A worker process that a server has started; the server waits for it."""
-
-    pid: int
-    control: "Connection[Any, Any]"
-
-    def wait(self) -> int | None:
-        """Wait for its end; its exit code, negative for a signal.
-
-        None where it is not known, since the server has ended.
-        """
-        try:
-            self.control.send(self.pid)
-            code: int = self.control.recv()
-        except (EOFError, OSError):
-            return None
-        return code
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function and its arguments, to which the fork adds its `StopRequest`."""
+END_SECONDS = 0.02
+"""Between two questions whether a process has ended."""
+Ended = tuple[int, int]
+"""The id of a process, and its exit code, negative for a signal."""
 
 
 class ForkServer:
@@ -82,14 +72,23 @@ class ForkServer:
             )
         os.close(alive)
 
-    def fork(self, socket: int) -> Fork:
-        """Fork a worker that receives its calls on a socket.
+    def fork(self, call: Call, result: int | None = None) -> int:
+        """Fork a process that makes a call; its id. What the function returns is its exit code.
 
-        Waits until the modules are imported. Raises EOFError or OSError if the server has ended.
+        With `result`, the end of a pipe, what it returns or raises is sent there. Waits until the
+        modules are imported. Raises EOFError or OSError if the server has ended.
         """
+        self._control.send((bytes(ForkingPickler.dumps(call)), result is not None))
+        if result is not None:
+            send_handle(self._control, result, self._process.pid)
+        pid: int = self._control.recv()
+        return pid
+
+    def ended(self) -> list[Ended]:
+        """The processes that have ended since the last call. Raises as `fork`."""
         self._control.send(None)
-        send_handle(self._control, socket, self._process.pid)
-        return Fork(self._control.recv(), self._control)
+        ended: list[Ended] = self._control.recv()
+        return ended
 
     def close(self) -> None:
         """End the process; its forks end too, if they still run. A second call does nothing."""
@@ -100,8 +99,38 @@ class ForkServer:
         self._process.wait()
 
 
+def call_in_forks(server: ForkServer, call: Call, count: int) -> list[Any]:
+    """What a function returns in so many forks of a server at once.
+
+    Raises the error of one of them, and TrialError where one dies.
+    """
+    forks, returned = dict[int, "Connection[Any, Any]"](), list[Any]()
+    try:
+        for _ in range(count):
+            ours, theirs = Pipe(duplex=False)
+            with theirs:
+                forks[server.fork(call, theirs.fileno())] = ours
+        for pipe in forks.values():
+            returned.append(pipe.recv())
+            if isinstance(returned[-1], Exception):
+                raise returned[-1]
+    except EOFError:
+        raise TrialError("a process that was called has died") from None
+    finally:
+        for process, pipe in forks.items():
+            pipe.close()
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+        with suppress(EOFError, OSError):
+            while forks:
+                for process, _ in server.ended():
+                    forks.pop(process)
+                time.sleep(END_SECONDS)
+    return returned
+
+
 def main(control: int, alive: int, modules: Sequence[str]) -> None:
-    """In the server: import, then fork and wait as requested. In a fork: a worker process."""
+    """In the server: import, then fork as requested. In a fork: make the call, and end."""
     os.set_inheritable(control, False)
     os.set_inheritable(alive, False)
     requests, sweep = Connection(control), select.poll()
@@ -115,24 +144,33 @@ def main(control: int, alive: int, modules: Sequence[str]) -> None:
             import_module(module)
     # what is imported stays in pages that all forks share
     gc.freeze()
-    if (socket := _serve(requests)) is not None:
-        worker_process.main(socket, alive)
+    if (fork := _serve(requests)) is not None:
+        worker_process.main(*fork, alive)
 
 
-def _serve(requests: "Connection[Any, Any]") -> int | None:
-    """Answer requests until the sweep ends; in a fork its socket."""
+def _serve(requests: "Connection[Any, Any]") -> tuple[bytes, int | None] | None:
+    """Answer requests until the sweep ends; in a fork the call, and where its result is sent."""
     with requests:
         while True:
             try:
                 request = requests.recv()
             except (EOFError, ConnectionResetError):
                 return None
-            if request is not None:
-                requests.send(os.waitstatus_to_exitcode(os.waitpid(request, 0)[1]))
+            if request is None:
+                requests.send(_ended())
                 continue
-            socket = recv_handle(requests)
-            os.set_inheritable(socket, False)
+            call, has_result = request
+            result = recv_handle(requests) if has_result else None
             if (pid := os.fork()) == 0:
-                return socket
-            os.close(socket)
+                return call, result
+            if result is not None:
+                os.close(result)
             requests.send(pid)
+
+
+def _ended() -> list[Ended]:
+    ended = []
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
+    return ended

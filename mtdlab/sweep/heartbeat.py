@@ -33,11 +33,12 @@ class Heartbeat(ExitStack):
 
     Attributes:
         step: to be recorded next.
+        phase: what the process does at this step; empty while the recorded phase holds.
     """
 
     def __init__(self, store: Store, claim: Claim) -> None:
         super().__init__()
-        self.step = 0
+        self.step, self.phase = 0, ""
         self._store, self._claim = store, claim
         self._lost = False
         self._process = os.getpid()
@@ -54,7 +55,12 @@ class Heartbeat(ExitStack):
         """
         with suppress(StorageError), without_waiting():
             if not self._is_lost():
-                self._lost = not self._store.heartbeat(self._claim, self.step)
+                self._lost = not self._store.heartbeat(self._claim, self.step, self.phase)
+
+    def begin_phase(self, phase: str) -> None:
+        """Record at once that a phase begins, such as "scoring the untrained encoder"."""
+        self.phase = phase
+        self.beat()
 
     def check(self) -> None:
         """Raise ClaimLost if this process does not own the trial, as far as a heartbeat found."""
@@ -66,16 +72,17 @@ class Heartbeat(ExitStack):
 
 
 @contextmanager
-def recorded_sweep(store: Store, stop: StopRequest) -> Iterator[int]:
+def recorded_sweep(store: Store, stop: StopRequest, max_failed: int | None = None) -> Iterator[int]:
     """Record in the database that this process runs a sweep of a study, until the block ends.
 
     Yields the row of the record. A stop that is requested there is one of `stop`, as by SIGTERM.
+    The workers of the sweep claim no trial when `max_failed` of the study have failed.
 
     Raises:
         MtdlabError: if the study was deleted since it was opened.
         StorageError: where the database fails.
     """
-    row = store.begin_sweep(this_process())
+    row = store.begin_sweep(this_process(), max_failed)
 
     def beat() -> None:
         if store.continue_sweep(row):

@@ -1,7 +1,6 @@
 """Looks at the verdict: what a sweep does when all planned trials of a study have ended."""
 
 import math
-import time
 from collections.abc import Sequence
 
 from analysis.data.beyond_run import find_beyond
@@ -10,41 +9,21 @@ from analysis.inference.interim_analysis import boundaries_at, judge_look, leadi
 from mtdlab.config import StudySpec, Unit
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_study
-from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import OpenStudy
 
-POLL_SECONDS = 0.5
-POLLS_BEFORE_REPAIR = 10
 
+def take_look(study: OpenStudy) -> bool:
+    """Take the next look when all planned trials have ended; False if the last has ended the study.
 
-def advance(study: OpenStudy, stop: StopRequest) -> bool:
-    """Take the looks that are due; whether trials wait then, which a look may have added.
-
-    Waits for the trials of other sweeps first, and releases those whose owner has ended: a look
-    counts every planned trial. Two sweeps compute the same look from the same trials; one of them
-    records it. May raise StorageError.
+    It may add trials. Two sweeps compute the same look from the same trials; one of them records
+    it. May raise StorageError.
     """
-    spec, store = study.spec, study.store
-    while _wait_for_others(store, stop):
-        if store.counts().get("WAITING"):
-            return True
-        last = store.last_look()
-        if last is not None and last.decision != "continue":
-            return False
-        look = _compute(study, last)
-        store.record_look(look, _with_baseline(spec, store, look.added))
-    return False
-
-
-def _wait_for_others(store: Store, stop: StopRequest) -> bool:
-    """Wait until no trial runs; False where a stop is requested."""
-    polls = 0
-    while store.counts().get("RUNNING") and not stop.requested():
-        if polls % POLLS_BEFORE_REPAIR == 0:
-            store.release_dead()
-        time.sleep(POLL_SECONDS)
-        polls += 1
-    return not stop.requested()
+    last = study.store.last_look()
+    if last is not None and last.decision != "continue":
+        return False
+    look = _compute(study, last)
+    study.store.record_look(look, _with_baseline(study.spec, study.store, look.added))
+    return True
 
 
 def _compute(study: OpenStudy, last: Look | None) -> Look:

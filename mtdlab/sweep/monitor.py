@@ -33,9 +33,9 @@ class Watch:
         self._is_pruned = optuna_study.is_watched and run.claim.role == SEARCH
         self.reported = optuna_study.reported(run.claim.number) if self._is_pruned else {}
 
-    def passed(self, step: int, shown: int) -> None:
-        """After `step` steps; `shown` is the step of the progress display. Raises ClaimLost."""
-        self.step, self.run.heartbeat.step = step, shown
+    def passed(self, step: int, phase: str) -> None:
+        """After `step` steps; `phase` is what begins now. Raises ClaimLost."""
+        self.step, self.run.heartbeat.step, self.run.heartbeat.phase = step, step, phase
         self.run.heartbeat.check()
 
     def evaluated(self, step: int, score: float) -> None:
@@ -62,11 +62,7 @@ class Watch:
 
 
 class TrialMonitor(Watch):
-    """Called after every step: stops and prunes the trial, reports its step, saves its state.
-
-    The step of an evaluation is reported when it begins, so that progress shows it
-    (`TrialRow.phase`).
-    """
+    """Called after every step: stops and prunes the trial, reports its step, saves its state."""
 
     def __init__(
         self, run: TrialRun, settings: TrainerSettings, checkpoints: "TrialCheckpoints"
@@ -78,10 +74,7 @@ class TrialMonitor(Watch):
         """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
         and optuna.TrialPruned.
         """
-        last, every = self.settings.steps, self.settings.evaluate_every
-        following = step + 1
-        is_evaluated = following == last or (following < last and following % every == 0)
-        self.passed(step, following if is_evaluated else step)
+        self.passed(step, self.settings.phase_after(step))
         if self.run.stop.requested():
             self._save()
             raise Interrupted

@@ -30,7 +30,7 @@ class Objective(ABC):
         A trial that fails is recorded.
 
         Returns:
-            What a reader of the result should know, and what could not be kept.
+            What could not be kept after the result was recorded.
 
         Raises:
             Interrupted: where a stop is requested.

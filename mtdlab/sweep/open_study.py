@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from mtdlab.config import StudySpec
@@ -127,25 +126,19 @@ def _record(spec: StudySpec, url: str, command: str) -> Store:
     return store
 
 
-def check_unchanged(spec: StudySpec, store: Store) -> None:
+def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
     """Raise OtherFile where a study was replaced by that of another file.
 
     A worker calls it when it has claimed a trial: from then on the study can no longer be replaced.
-    Another sweep may have added a baseline.
+    Another sweep may have added a baseline. `recorded` is None for a study that is gone.
     """
-    recorded, identity = store.study(), _identity(spec)
     if recorded is not None and spec.baseline is None:
         recorded.identity = {**recorded.identity, BASELINE: None}
-    if recorded is None or next(_differences_from(recorded, spec, identity), None):
+    if recorded is None or next(_differences_from(recorded, spec, spec.identity()), None):
         raise OtherFile(
             f"study {spec.name} was replaced by that of another file before a trial of this sweep "
             "began; rerun the sweep to see what differs"
         )
-
-
-@lru_cache(maxsize=1)
-def _identity(spec: StudySpec) -> dict[str, Any]:
-    return spec.identity()
 
 
 def _refuse_other_settings(

@@ -68,8 +68,8 @@ class ProgramObjective(Objective):
             take_gpu()
         identity = json.dumps([spec.metric, spec.select_by, spec.imports, settings.model_dump()])
         if (kept := load_result(run.folder, identity)) is not None:
-            run.record(kept)
-            return ("its result was kept on the disk",)
+            run.record(kept, ["its result was kept on the disk"])
+            return ()
         reports = Reports(run)
         notes = (f"called again after step {reports.furthest}",) if reports.furthest else ()
         try:
@@ -82,8 +82,8 @@ class ProgramObjective(Objective):
         except NOT_ENDING:
             raise
         except BaseException as error:
-            run.record(ended_early(error, reports))
-            return notes
+            run.record(ended_early(error, reports), notes)
+            return ()
         whole = replace(
             result,
             values={**result.values, "wall_seconds": reports.seconds()},
@@ -93,8 +93,8 @@ class ProgramObjective(Objective):
         run.heartbeat.beat()
         run.heartbeat.check()
         save_result(run.folder, whole, identity)
-        run.record(whole)
-        return notes
+        run.record(whole, notes)
+        return ()
 
     def restore(self, study: OpenStudy) -> None:
         """Remove the folders of trials that have ended."""
@@ -137,7 +137,7 @@ class Reports(Watch):
             kind = type(score).__name__
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
         step = _step(step)
-        self.passed(step, step)
+        self.passed(step, f"step {step:,}")
         if math.isfinite(number):
             # for the next call; a disk that fails is ignored
             with suppress(OSError), self._file.open("a", encoding="utf-8") as lines:

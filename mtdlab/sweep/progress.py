@@ -3,12 +3,13 @@ left. Progress bars on a terminal (80 columns are enough), lines elsewhere; both
 """
 
 import math
+import os
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,11 +23,13 @@ from mtdlab.terminal import print_text, printable
 if TYPE_CHECKING:
     from mtdlab.settings import Setting
     from mtdlab.store import Look
-    from mtdlab.store.tables import TrialRow
+    from mtdlab.store.progress import Progress as StudyProgress
 
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
+STANDARD_ERROR = 2
+"""The number of that file."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
 
@@ -81,7 +84,12 @@ def line(
     space = max(LEAST_PARAMETERS, WIDTH - len(before) - len(after))
     text = (before + _cut(describe(trial.parameters, known, trial.role), space)).rstrip() + after
     # what went wrong with a result that counts is not cut
-    return _cut(text, WIDTH) + (f"\n  trial {trial.number}: {trial.note}" if trial.note else "")
+    return _cut(text, WIDTH) + (f"\n{note_of(trial)}" if trial.note else "")
+
+
+def note_of(trial: FinishedTrial) -> str:
+    """The note of a finished trial, as a line below its own."""
+    return f"  trial {trial.number}: {trial.note}"
 
 
 def _cut(text: str, width: int) -> str:
@@ -168,13 +176,30 @@ class Tally:
         return ", ".join(part for part in (best, self.left()) if part)
 
 
+@contextmanager
+def _own_stream() -> Iterator[TextIO]:
+    """Standard error as it is now: code of the user may close or redirect it during a trial."""
+    try:
+        is_replaced = sys.stderr.fileno() != STANDARD_ERROR
+    except (OSError, ValueError):
+        is_replaced = True
+    if is_replaced:
+        # as in a notebook
+        yield sys.stderr
+        return
+    number = os.dup(STANDARD_ERROR)
+    encoding, errors = sys.stderr.encoding, sys.stderr.errors
+    with os.fdopen(number, "w", buffering=1, encoding=encoding, errors=errors) as stream:
+        yield stream
+
+
 class Display(ExitStack):
     """Shows a tally and the running trials."""
 
     def __init__(self, tally: Tally) -> None:
         super().__init__()
         self.tally = tally
-        self.console = Console(stderr=True, highlight=False)
+        self.console = Console(file=self.enter_context(_own_stream()), highlight=False)
         self.progress = Progress(
             TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=22)),
             BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=6)),
@@ -206,9 +231,12 @@ class Display(ExitStack):
             tail = f"; {self.tally.summary(named=False)}"
         self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
-    def update(self, trials: "Iterable[TrialRow]", finished: int) -> None:
+    def update(self, now_read: "StudyProgress") -> None:
         """Update the bars: one for each running trial, whichever process it runs in."""
-        running = {trial.id: trial for trial in trials}
+        running = {trial.id: trial for trial in now_read.running if trial.settings is not None}
+        # looks add trials, and fewer workers run at the end
+        self.tally.planned = sum(now_read.counts.values())
+        self.tally.jobs = max(1, len(running))
         now = time.monotonic()
         self.began = {row: self.began.get(row, now) for row in running}
         self.tally.running = [
@@ -217,7 +245,8 @@ class Display(ExitStack):
         ]
         self.is_starting = self.is_starting and not running
         note = self.tally.summary() or ("starting workers" if self.is_starting else "")
-        self.progress.update(self.study, completed=finished, note=note)
+        planned = self.tally.planned
+        self.progress.update(self.study, completed=now_read.finished, total=planned, note=note)
         for row in self.bars.keys() - running.keys():
             self.progress.remove_task(self.bars.pop(row))
         for row, trial in running.items():

@@ -15,15 +15,16 @@ from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.artifacts import Artifacts
+from mtdlab.sweep.engine import Engine, ThisProcess, Work
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.open_study import as_begun, open_study
 from mtdlab.sweep.preflight import check_same_inputs, has_trials_left, length_warnings
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
-from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.sweep.signals import StopRequest, stop_on_signals
 from mtdlab.sweep.study import Job, OpenStudy
-from mtdlab.sweep.trials import Execution, Trials, early_server
-from mtdlab.terminal import following_phases, print_text
+from mtdlab.sweep.supervisor import Supervisor
+from mtdlab.terminal import begin_phase, following_phases, print_text
 
 MODELS = Path("models")
 
@@ -91,22 +92,25 @@ def sweep(
     where the database fails.
     """
     started = time.perf_counter()
-    execution = Execution(jobs, jobs_per_gpu, max_failed, wait, scheduler)
     job = Job(as_begun(spec, url), url, models.absolute())
     spec = job.spec
     place = choose_artifacts(job, artifacts)
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))
-        server, found = None, None
+        engine: Engine = ThisProcess()
+        found, objective = None, None
         if has_trials_left(spec, url, retry_failed=retry_failed):
             for warning in length_warnings(spec):
                 _warn(warning)
-            if server := early_server(spec, execution):
-                opened.enter_context(closing(server))
+            begin_phase("importing the packages that train")
+            if jobs != 0:
+                engine = _engine(spec, jobs, jobs_per_gpu, scheduler)
+                opened.enter_context(closing(engine))
             # imported here, since it imports optuna, torch and transformers
             from mtdlab.sweep.objectives import objective_of
 
-            found = objective_of(spec).check(job)
+            objective = objective_of(spec)
+            found = objective.check(job)
         if place is not None and (found is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, command, notify=_warn)
@@ -118,12 +122,13 @@ def sweep(
             _warn(check_same_inputs(spec.name, store, found))
         _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
-        row = opened.enter_context(recorded_sweep(store, stop))
+        row = opened.enter_context(recorded_sweep(store, stop, max_failed))
         study = OpenStudy(job, store)
-        trials = Trials(study, stop, execution, row, server)
-        with closing(trials):
-            if jobs != 0:
-                trials.run_all()
+        supervisor = Supervisor(Work(study, row, stop), engine, max_failed, wait=wait)
+        if jobs != 0:
+            if objective is not None:
+                _warn(objective.prepare(study))
+            engine.lead(supervisor.run)
         left = place or job.checkpoints.exists()
         if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
@@ -131,27 +136,50 @@ def sweep(
 
             restore = objective_of(spec).restore
             retry_lost(lambda: restore(study))
-    return retry_lost(lambda: _result(trials, started))
+    return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 
-def _result(trials: Trials, started: float) -> SweepResult:
+def _engine(spec: StudySpec, jobs: int | None, jobs_per_gpu: int, scheduler: str | None) -> Engine:
+    """What runs the workers; processes begin to import their modules while the inputs are checked.
+
+    A study with one trial runs in this process.
+    """
+    if scheduler is not None:
+        from mtdlab.sweep.cluster import Cluster
+
+        return Cluster(scheduler)
+    # these import torch
+    from mtdlab.sweep.objectives import modules_of
+    from mtdlab.sweep.processes import Processes
+    from mtdlab.sweep.slots import default_jobs, threads_each
+
+    most = min(jobs or default_jobs(jobs_per_gpu), len(spec.planned_units()))
+    if most == 1:
+        return ThisProcess()
+    first = min(most, len(spec.first_units()) + (spec.baseline is not None))
+    return Processes(most, threads_each(first), modules_of(spec))
+
+
+def _result(
+    study: OpenStudy, supervisor: Supervisor, stop: StopRequest, started: float
+) -> SweepResult:
     """The result of a sweep that has ended; `started`, by `time.perf_counter`."""
-    spec, store = trials.spec, trials.store
+    spec, store = study.spec, study.store
     counts = store.counts()
     code = 3 if counts.get("FAIL") else 0
     return SweepResult(
         study=spec.name,
-        storage=trials.study.job.url,
+        storage=study.job.url,
         metric=spec.metric,
         select_by=store.select_by(spec.metric),
         best=store.best_trial(),
         counts=counts,
-        ran=trials.ran,
+        ran=supervisor.ran,
         seconds=time.perf_counter() - started,
-        exit_code=trials.stop.exit_code or (1 if trials.too_many_failed else code),
+        exit_code=1 if supervisor.too_many_failed else stop.exit_code or code,
         look=store.last_look(),
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
-        too_many_failed=trials.too_many_failed,
+        too_many_failed=supervisor.too_many_failed,
         model=store.saved_model(),
         keeps_models=not isinstance(spec, ProgramSpec),
     )

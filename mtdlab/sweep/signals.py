@@ -13,6 +13,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 SAME_SIGNAL_SECONDS = 0.5
 """Signals that follow the first one within this time are not a second request: `timeout` and
 batch systems send the same signal to a process and to its group."""
+POLL_SECONDS = 0.05
 _Handler = Callable[[int, FrameType | None], None]
 
 
@@ -33,6 +34,15 @@ class StopRequest:
     def requested(self) -> bool:
         """Whether to stop after the current step."""
         return self.number is not None
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until the stop is requested.
+
+        Not by an event: a signal that arrives while it is locked could not set it.
+        """
+        deadline = time.monotonic() + seconds
+        while not self.requested() and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, POLL_SECONDS))
 
     @property
     def exit_code(self) -> int:

@@ -1,6 +1,7 @@
 """A study that a process has open, and a trial of it that the process runs."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,13 +49,14 @@ class OpenStudy:
     """A study that is open in this process. What Optuna and the record say is read at first use.
 
     Attributes:
-        lost: how many trials in succession have lost the connection to the database.
+        version: of the record that was compared with the study file, None before.
     """
 
     job: Job
     store: Store
     owner: Owner = field(default_factory=this_process)
-    lost: int = 0
+    version: int | None = None
+    _row: StudyRow | None = None
 
     @property
     def spec(self) -> StudySpec:
@@ -68,15 +70,19 @@ class OpenStudy:
 
         return OptunaStudy(self.job.url, self.spec)
 
-    @cached_property
+    def reread(self) -> StudyRow | None:
+        """Read the record again; None where it is gone."""
+        self._row = self.store.study()
+        return self._row
+
+    @property
     def row(self) -> StudyRow:
-        """The record, as it is when the first trial of this process begins.
+        """The record, as it was when the last trial was claimed.
 
         `precision` is what `precision: auto` means in this study, None where no trial uses it;
         `select_by` the score that ranks the trials. Raises MtdlabError where it is gone.
         """
-        row = self.store.study()
-        if row is None:
+        if (row := self._row or self.reread()) is None:
             raise deleted(self.spec)
         return row
 
@@ -95,10 +101,11 @@ class TrialRun:
     stop: StopRequest
     heartbeat: Heartbeat
 
-    def record(self, result: Result) -> None:
-        """Record the trial's result. Raises ClaimLost and StorageError."""
+    def record(self, result: Result, notes: Iterable[str] = ()) -> None:
+        """Record the trial's result, with notes that are known. Raises ClaimLost, StorageError."""
         self.heartbeat.check()
-        if not self.study.store.finish(self.claim, result):
+        noted = replace(result, note="; ".join(filter(None, notes)))
+        if not self.study.store.finish(self.claim, noted):
             raise ClaimLost
 
     @property

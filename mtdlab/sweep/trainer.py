@@ -41,8 +41,8 @@ class Trainer(Objective):
         """Train; resumes from the trial's last checkpoint. The best trial's model is published."""
         assert isinstance(settings, TrainerSettings), "those of a method"
         take_gpu()
-        study, store, claim = run.study, run.study.store, run.claim
-        place = store.artifacts()
+        study, claim = run.study, run.claim
+        place = study.row.artifacts
         shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
@@ -53,8 +53,8 @@ class Trainer(Objective):
             run.heartbeat.beat()
             run.heartbeat.check()
             save_result(run.folder, result, trained.identity)
-        run.record(result)
-        notes.append(publish_model(run.folder, study.job.model, store, claim))
+        run.record(result, notes)
+        notes = [publish_model(run.folder, study.job.model, study.store, claim)]
         if trained is not None and study.spec.tracking == "tensorboard":
             notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
         # after the model, as those of this machine

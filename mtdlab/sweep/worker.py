@@ -1,6 +1,7 @@
-"""One trial is one function: claim, run, classify, record."""
+"""The loop of a worker. One trial is one function: claim, run, classify, record."""
 
 import logging
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -8,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtdlab.errors import ConnectionLost, StorageError
+from mtdlab.errors import ConnectionLost, MtdlabError, StorageError, one_line
 from mtdlab.settings import RunSettings, first_error
-from mtdlab.store import FinishedTrial, Result
+from mtdlab.store import Result
 from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
-from mtdlab.store.store import open_store
+from mtdlab.store.store import open_store, record_error
 from mtdlab.sweep.heartbeat import ClaimLost, Heartbeat
 from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.sweep.objective import Objective
@@ -20,10 +21,12 @@ from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import check_unchanged
 from mtdlab.sweep.signals import Interrupted, StopRequest
 from mtdlab.sweep.study import Job, OpenStudy, TrialRun, deleted
-from mtdlab.terminal import lent_streams
+from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.user_code import ended_forks
 
 _LOG = logging.getLogger(__name__)
+FAILED = 1
+"""Exit code of an error that is no `MtdlabError`."""
 
 
 @lru_cache(maxsize=1)
@@ -40,50 +43,54 @@ def open_in_process(job: Job) -> OpenStudy:
     return OpenStudy(job, store)
 
 
-def run_next(job: Job, stop: StopRequest) -> FinishedTrial | None:
-    """Claim a waiting trial and run it to its end; None where none can be claimed.
+def work(job: Job, sweep: int, stop: StopRequest) -> bool:
+    """Claim, run and record waiting trials until none can be claimed; whether one was claimed.
 
-    A trial that fails is recorded and returned, not raised. One that is interrupted, or loses its
-    connection to the database, goes back to waiting with its checkpoint, from which the next worker
-    continues. Raises StorageError where the database fails.
+    Every worker of a sweep calls it, in whichever process; `sweep` is the row of the sweep. A trial
+    that fails is recorded. One that is interrupted, or loses its connection to the database, goes
+    back to waiting with its checkpoint, from which the next worker continues. Raises StorageError
+    where the database fails, and MtdlabError where the study is no longer that of the job.
     """
-    if stop.requested():
-        return None
     job.spec.ensure_imported()
     # before the claim, since it may import torch and transformers, which takes seconds
     objective = objective_of(job.spec)
-    study = open_in_process(job)
-    try:
-        ended = _claim_and_run(objective, study, stop)
-    except ConnectionLost as error:
-        study.lost += 1
-        if study.lost == MOST_LOST:
-            study.lost = 0
-            raise
-        _LOG.warning("%s; the trial continues from its checkpoint", error)
-        return None
-    if ended is not None:
-        study.lost = 0
-    return ended
+    study, lost, has_claimed = open_in_process(job), 0, False
+    while not stop.requested():
+        try:
+            if not _run_next(objective, study, sweep, stop):
+                return has_claimed
+            lost, has_claimed = 0, True
+        except ConnectionLost as error:
+            lost += 1
+            if lost == MOST_LOST:
+                raise
+            _LOG.warning("%s; the trial continues from its checkpoint", error)
+    return has_claimed
 
 
-def _claim_and_run(
-    objective: Objective, study: OpenStudy, stop: StopRequest
-) -> FinishedTrial | None:
+def _run_next(objective: Objective, study: OpenStudy, sweep: int, stop: StopRequest) -> bool:
+    """Claim a trial and run it to its end, or until it is interrupted; False if none was."""
     try:
-        claim = study.store.claim(study.owner)
+        claim = study.store.claim(study.owner, sweep)
     except ConnectionLost:
         # it may have been committed
         retry_lost(lambda: study.store.release_unbegun(study.owner))
         raise
     if claim is None:
-        return None
+        return False
     try:
-        check_unchanged(study.spec, study.store)
-        with Heartbeat(study.store, claim) as heartbeat, lent_streams(), ended_forks():
-            return _run(objective, TrialRun(study, claim, stop, heartbeat))
+        if claim.version != study.version:
+            check_unchanged(study.spec, study.reread())
+            study.version = claim.version
+        with (
+            Heartbeat(study.store, claim) as heartbeat,
+            following_phases(heartbeat.begin_phase),
+            lent_streams(),
+            ended_forks(),
+        ):
+            _run(objective, TrialRun(study, claim, stop, heartbeat))
     except ClaimLost:
-        return None
+        pass
     except ConnectionLost:
         retry_lost(lambda: study.store.release(claim))
         raise
@@ -92,10 +99,11 @@ def _claim_and_run(
         with suppress(StorageError):
             study.store.release(claim)
         raise
+    return True
 
 
-def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
-    """Run a claimed trial; None if it was interrupted. Raises ClaimLost."""
+def _run(objective: Objective, run: TrialRun) -> None:
+    """Run a claimed trial to its end, or release it if it is interrupted. Raises ClaimLost."""
     study, claim = run.study, run.claim
     parameters = claim.parameters
     if parameters is None:
@@ -117,12 +125,24 @@ def _run(objective: Objective, run: TrialRun) -> FinishedTrial | None:
             notes = objective.run(settings, run)
     except Interrupted:
         study.store.release(claim)
-        return None
+        return
     # after the model, which is staged there
     remove_checkpoints_of(run.folder)
     if note := "; ".join(filter(None, notes)):
         study.store.add_note(claim, note)
-    return study.store.ended_trial(claim)
+
+
+def report_error(url: str, sweep: int, error: Exception) -> int:
+    """Record an error with the row of the sweep, which it ends; the exit code of the process."""
+    recorded: dict[str, Any] = {"exit_code": FAILED, "message": one_line(error)}
+    if isinstance(error, MtdlabError):
+        recorded = {"exit_code": error.exit_code, "message": str(error)}
+    else:
+        recorded["traceback"] = "".join(traceback.format_exception(error))
+    # a database that fails is found by the sweep too
+    with suppress(StorageError):
+        record_error(url, sweep, recorded)
+    return int(recorded["exit_code"])
 
 
 def without_seed(settings: RunSettings) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def train(
         curve.record(step, result.loss, result.measures)
 
         evaluation, is_last = None, step + 1 == settings.steps
-        if (step + 1) % settings.evaluate_every == 0 or is_last:
+        if settings.evaluates_at(step + 1):
             curve.check(step)
             vectors, evaluation = chosen_on.measure(selecting)
             curve.record_evaluation(step, evaluation)

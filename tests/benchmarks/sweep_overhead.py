@@ -20,6 +20,7 @@ from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
+from mtdlab.store.owner import this_process
 from mtdlab.sweep import trainer, worker
 from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
@@ -80,16 +81,17 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
     stop = StopRequest()
-    open_study(spec, url, "")
+    store = open_study(spec, url, "")
+    sweep = store.begin_sweep(this_process())
     models = folder / "models"
     job = Job(spec, url, models)
     worker.open_in_process(job)
     with patch.object(trainer, "train_trial", _instant), WriteCounter() as writes:
         start = time.perf_counter()
-        ended = [worker.run_next(job, stop) for _ in range(trials)]
+        assert worker.work(job, sweep, stop)
         seconds = time.perf_counter() - start
     worker.open_in_process.cache_clear()
-    assert all(trial is not None and trial.state == "COMPLETE" for trial in ended)
+    assert store.counts() == {"COMPLETE": trials}
     return Cost(seconds / trials, writes.count / trials)
 
 

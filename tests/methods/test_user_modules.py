@@ -134,7 +134,7 @@ def test_a_sweep_with_a_changed_file_is_refused(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the command, in a separate process."""
-    monkeypatch.setattr("mtdlab.sweep.trials.Trials.run_all", lambda _: None)
+    monkeypatch.setattr("mtdlab.sweep.supervisor.Supervisor.run", lambda _: None)
     file, path = write_method(tmp_path / "toy_file.py"), str(study)
     assert run("sweep", path, "--import", "toy_file.py", "--jobs", "1")[0] == 0
     assert Store(storage_url(None), study_id=1).claim(this_process())

@@ -20,6 +20,7 @@ from mtdlab.config import Unit
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
+from mtdlab.store.progress import Progress
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import trainer
 from mtdlab.sweep import worker as workers
@@ -230,7 +231,7 @@ def test_a_server_that_is_started_again_is_waited_for(
         with ThreadPoolExecutor(1) as pool:
             started = pool.submit(lambda: (time.sleep(0.5), postgresql_server.start()))
             assert store.counts() == {}
-            assert reading.read() == ([], 0)
+            assert reading.read() == Progress({}, [], [])
             assert storage.get_all_studies() == []
             started.result()
     finally:

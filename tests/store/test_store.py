@@ -203,8 +203,9 @@ def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
 
 def test_progress_is_read_by_step_without_writing(store: Store, url: str) -> None:
     store.heartbeat(begin_trial(store, OWNER, SETTINGS), 2)
-    (running,), finished = ProgressReader(url, 1).read()
-    assert (running.step, running.steps, finished) == (2, 3, 0)
+    progress = ProgressReader(url, 1).read()
+    [running] = progress.running
+    assert (running.step, running.steps, progress.finished) == (2, 3, 0)
 
 
 @pytest.mark.usefixtures("store")

@@ -1,65 +1,44 @@
-"""Functions that the workers of `test_workers` call; they import nothing large."""
+"""What the worker processes of tests run in place of trials; it imports nothing large.
+
+A worker is given a folder in place of its study, and a number in place of its sweep.
+"""
 
 import os
 import signal
 import time
 from pathlib import Path
 
-from mtdlab.errors import StorageError
-from mtdlab.store import FinishedTrial
 from mtdlab.sweep.signals import StopRequest
-from mtdlab.terminal import begin_phase
 
 THREADS = "OMP_NUM_THREADS"
 
 
-def trial(number: int, text: str = "") -> FinishedTrial:
-    """A trial that ended, with a text to be tested."""
-    return FinishedTrial(number, 0, {}, "COMPLETE", text)
-
-
-def describe_process(_stop: StopRequest) -> FinishedTrial:
-    """The process, its working folder and its threads."""
-    return trial(os.getpid(), f"{Path.cwd()} {os.environ[THREADS]}")
-
-
-def begin_loading(_stop: StopRequest) -> FinishedTrial:
-    """A trial that begins a phase; its text: the process that this one is a fork of."""
-    begin_phase("loading encoder tiny")
-    return trial(os.getpid(), str(os.getppid()))
-
-
-def wait_for_stop(folder: Path, stop: StopRequest) -> FinishedTrial | None:
-    """Wait for the request to stop, then leave a file."""
-    (folder / f"began-{os.getpid()}").touch()
+def wait_for_stop(folder: Path, _sweep: int, stop: StopRequest) -> int:
+    """Wait for the request to stop; leaves files that say where the process runs, and its end."""
+    text = f"{Path.cwd()} {os.environ[THREADS]} {os.getppid()}"
+    began = folder / f"began-{os.getpid()}"
+    began.with_suffix(".new").write_text(text)
+    began.with_suffix(".new").replace(began)
     while not stop.requested():
         time.sleep(0.01)
     (folder / f"stopped-{os.getpid()}").touch()
-    return None
+    return stop.exit_code
 
 
-def die_until(folder: Path, deaths: int, number: int, _stop: StopRequest) -> FinishedTrial:
-    """End the process in the first `deaths` calls, by signal `number` or, with 0, by an exit."""
-    count = len(list(folder.glob("died-*")))
-    if count < deaths:
-        (folder / f"died-{count}").touch()
-        if number == 0:
-            os._exit(7)
-        os.kill(os.getpid(), number)
-        signal.pause()
-    return trial(count)
+def die(folder: Path, number: int, _stop: StopRequest) -> int:
+    """End the process by a signal or, with 0, by an exit."""
+    (folder / f"died-{os.getpid()}").touch()
+    if number == 0:
+        os._exit(7)
+    os.kill(os.getpid(), number)
+    signal.pause()
+    return 0
 
 
-def fail(_stop: StopRequest) -> FinishedTrial:
-    """An error of a user."""
-    raise StorageError("the database is gone")
-
-
-def interrupt(_stop: StopRequest) -> FinishedTrial:
-    """As code of the user that raises the exception of Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-def break_down(_stop: StopRequest) -> FinishedTrial:
-    """An error of the program."""
-    raise ZeroDivisionError("division by zero")
+def describe(text: str, _stop: StopRequest) -> str:
+    """A text with the id of the process; fails without one, and dies by "die"."""
+    if text == "die":
+        os._exit(3)
+    if not text:
+        raise ZeroDivisionError("division by zero")
+    return f"{text} {os.getpid()}"

@@ -17,12 +17,13 @@ from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, Store, owner
-from mtdlab.sweep import interim_analysis, run, trainer, worker
+from mtdlab.sweep import run, trainer, worker
+from mtdlab.sweep.engine import ThisProcess
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.signals import Interrupted, StopRequest
-from mtdlab.sweep.study import Job, OpenStudy
+from mtdlab.sweep.signals import Interrupted
 from tests.conftest import Written
 from tests.sweep.conftest import TinyStudy
+from tests.sweep.test_supervisor import NoWorkers, supervised
 
 STUDY = """
 study: until
@@ -155,7 +156,10 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
             result = Result("COMPLETE", values={"score": value}, scores={"sts_dev": value})
             assert other.finish(claim, result)
 
-    monkeypatch.setattr(interim_analysis.time, "sleep", finish)
+    wait = ThisProcess.wait
+    monkeypatch.setattr(
+        ThisProcess, "wait", lambda engine, seconds: (finish(seconds), wait(engine, 0.01))
+    )
     assert sweep().look is not None
     first = load_study("until", url).looks.iloc[0]
     assert (first["look"], first["runs"]) == (1, 15)
@@ -169,8 +173,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(
     claim_trial(store, owner.this_process() | {"started": "0"})
     for _ in range(14):
         end_trial(store, Result("FAIL", "not trained"))
-    job = Job(spec, url, tmp_path)
-    assert interim_analysis.advance(OpenStudy(job, store), StopRequest())
+    supervised(spec, store, NoWorkers(), tmp_path).run()
     assert store.counts() == {"FAIL": 14, "WAITING": 1}
     assert store.last_look() is None
 

@@ -13,6 +13,7 @@ from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Result, list_studies
+from mtdlab.store.exchange import read_records
 from mtdlab.store.store import open_store
 from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.doctor import examine
@@ -118,8 +119,9 @@ def test_a_worker_without_it_runs_the_one_that_another_sweep_added(
     open_study(written(BESIDE), url, "")
     job = worker.Job(before, url, Path("models").absolute())
     with run.stop_on_signals() as stop:
-        ended = [worker.run_next(job, stop) for _ in range(6)]
-    assert sorted(each.role for each in ended if each) == ["baseline"] * 2 + ["search"] * 4
+        assert worker.work(job, 1, stop)
+    ended = [row["role"] for row in read_records(url, "a").trials if row["state"] == "COMPLETE"]
+    assert sorted(ended) == ["baseline"] * 2 + ["search"] * 4
 
 
 UNTIL = """

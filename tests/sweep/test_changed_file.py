@@ -115,11 +115,11 @@ def test_workers_of_a_sweep_whose_study_was_replaced_run_nothing(
 ) -> None:
     """Two sweeps start with different files: the second replaces what the first has planned."""
     first = written(BEGUN)
-    check_unchanged(first, opened(BEGUN))
+    check_unchanged(first, opened(BEGUN).study())
     store = opened(LONGER)
     monkeypatch.chdir(tmp_path)
     with stop_on_signals() as stop, pytest.raises(MtdlabError, match="was replaced by that of"):
-        worker.run_next(Job(first, url, tmp_path / "models"), stop)
+        worker.work(Job(first, url, tmp_path / "models"), 1, stop)
     assert store.counts() == {"WAITING": 2}
 
 

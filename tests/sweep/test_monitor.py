@@ -29,7 +29,7 @@ class Recorder:
         self.locked = 0
         self.twice = threading.Event()
 
-    def heartbeat(self, _claim: object, step: int) -> bool:
+    def heartbeat(self, _claim: object, step: int, _phase: str) -> bool:
         if self.locked:
             self.locked -= 1
             raise StorageError("database is locked")
@@ -52,11 +52,13 @@ def watch() -> tuple[TrialMonitor, Recorder, Mock]:
 
 def test_an_evaluation_is_reported_when_it_begins() -> None:
     monitor, _, _ = watch()
-    reported = []
+    phases = []
     for step in range(1, 11):
         monitor(step, EVALUATION if step % 5 == 0 else None)
-        reported.append(monitor.run.heartbeat.step)
-    assert reported == [1, 2, 3, 5, 5, 6, 7, 8, 10, 10]
+        assert monitor.run.heartbeat.step == step
+        phases.append(monitor.run.heartbeat.phase)
+    training, evaluating = ["training"], ["evaluating"]
+    assert phases == 3 * training + evaluating + 4 * training + 2 * evaluating
 
 
 def test_a_checkpoint_is_saved_when_it_is_due_and_before_a_stop() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from mtdlab.config.study import known_settings
 from mtdlab.store import FinishedTrial
+from mtdlab.store.progress import Progress
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import progress
 from mtdlab.sweep.progress import WIDTH, Display, Phases, Tally, describe, line
@@ -31,7 +32,8 @@ def running(row: int = 1, step: int = 80, parameters: dict[str, Any] | None = No
     """A trial of 160 steps, evaluated every 50."""
     settings = {"steps": 160, "evaluate_every": 50}
     given = PARAMETERS if parameters is None else parameters
-    return TrialRow(id=row, role="search", seed=3, parameters=given, step=step, settings=settings)
+    shown = {"step": step, "phase": "training", "settings": settings}
+    return TrialRow(id=row, role="search", seed=3, parameters=given, **shown)
 
 
 def test_parameters_are_named_by_their_symbols() -> None:
@@ -53,14 +55,6 @@ def test_a_line_fits_however_long_the_parameters_and_the_reason_are(state: str) 
 def test_a_note_is_a_line_of_its_own() -> None:
     text = line(replace(DONE, note="model not saved: no space"), "sts_dev", KNOWN)
     assert text.splitlines()[1] == "  trial 1127: model not saved: no space"
-
-
-@pytest.mark.parametrize(
-    ("step", "phase"),
-    [(0, "loading"), (1, "training"), (50, "evaluating"), (51, "training"), (160, "evaluating")],
-)
-def test_the_phase_follows_from_the_step(step: int, phase: str) -> None:
-    assert running(step=step).phase == phase
 
 
 def test_the_time_left_counts_what_running_trials_have_done() -> None:
@@ -94,7 +88,7 @@ def test_a_terminal_of_80_columns_shows_study_and_trials(
     output = shown(True)
     with Display(Tally(128, 12, 2, "sts_dev", KNOWN)) as display:
         display.finished(DONE)
-        display.update([running()], 13)
+        display.update(Progress({"COMPLETE": 13, "RUNNING": 1, "WAITING": 114}, [running()]))
         display.progress.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output.getvalue())
     rows = plain.replace("\r", "\n").split("\n")
