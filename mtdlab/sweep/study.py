@@ -16,7 +16,7 @@ from mtdlab.sweep.signals import StopRequest
 
 if TYPE_CHECKING:
     # it imports optuna, which a complete study does without
-    from mtdlab.sweep.optuna_study import OptunaStudy
+    from mtdlab.sweep.samplers import OptunaStudy
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class OpenStudy:
     @cached_property
     def optuna(self) -> "OptunaStudy":
         """What draws parameters and prunes."""
-        from mtdlab.sweep.optuna_study import OptunaStudy
+        from mtdlab.sweep.samplers import OptunaStudy
 
-        return OptunaStudy(self.job.url, self.spec)
+        return OptunaStudy(self.spec, self.store)
 
     @cached_property
     def row(self) -> StudyRow:
