@@ -16,13 +16,14 @@ from pathlib import Path
 import port_for
 import psycopg
 import pytest
+from optuna.storages import RDBStorage
 from pytest_postgresql.executors import PostgreSQLExecutor
 from pytest_postgresql.janitor import DatabaseJanitor
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import OperationalError
 
-from mtdlab.store.database import writing_engine
-from mtdlab.sweep.optuna_study import open_storage
+from mtdlab.store.database import engine_arguments, writing_engine
+from mtdlab.store.optuna_tables import create_tables
 
 USER, PASSWORD = "postgres", "pass-w0rd"
 TEMPLATE = "with_tables"
@@ -107,6 +108,11 @@ def cut_connections(url: str) -> int:
         return len(ended.fetchall())
 
 
+def optuna_storage(url: str) -> RDBStorage:
+    """Optuna's storage on a database; on a server no connection of it stays open."""
+    return RDBStorage(url, engine_kwargs=engine_arguments(url))
+
+
 def janitor(
     server: PostgreSQLExecutor, database: str, template: str | None = None
 ) -> DatabaseJanitor:
@@ -126,7 +132,7 @@ def postgresql_template(postgresql_server: PostgreSQLExecutor) -> Iterator[str]:
     with janitor(postgresql_server, TEMPLATE):
         url = url_of(postgresql_server, TEMPLATE)
         writing_engine(url).dispose()
-        open_storage(url).engine.dispose()
+        create_tables(url)
         yield TEMPLATE
 
 

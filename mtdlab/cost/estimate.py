@@ -33,7 +33,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
 from mtdlab.sweep.objectives import modules_of
-from mtdlab.sweep.samplers import draw
+from mtdlab.sweep.samplers import ask
 from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
@@ -260,7 +260,7 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
     for _ in range(SAMPLED_CONFIGURATIONS):
-        parameters = draw(study, 0, study.sampler, spec)
+        parameters = ask(study, spec)
         # some do not go together
         with suppress(ValueError):
             found.append(spec.trainer_settings(parameters, spec.seeds[0]))

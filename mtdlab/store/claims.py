@@ -35,8 +35,9 @@ MOST_DEATHS = 3
 class Claim:
     """A trial that `owner` owns, in a role. `parameters` is None if they are not sampled yet.
 
-    `deaths` processes died while they ran it, since its last checkpoint. `version` is that of the
-    study's record when the trial was claimed.
+    `deaths` processes died while they ran it, since its last checkpoint. `reports` are the scores
+    by step that a pruner has seen. `version` is that of the study's record when the trial was
+    claimed.
     """
 
     row: int
@@ -47,13 +48,14 @@ class Claim:
     owner: Owner = field(default_factory=dict)
     deaths: int = 0
     role: str = SEARCH
+    reports: dict[int, float] = field(default_factory=dict)
     version: int | None = None
 
     @classmethod
     def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
         """The claim that is recorded of a trial."""
         known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
-        return cls(row.id, *known, row.deaths, row.role, version)
+        return cls(row.id, *known, row.deaths, row.role, row.reported, version)
 
 
 @dataclass(frozen=True)
@@ -130,16 +132,11 @@ class Claims:
         parameters: dict[str, Any],
         settings: dict[str, Any] | None,
         mtd: float | None,
-        *,
-        in_optuna: bool = False,
     ) -> bool:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
 
+        `settings` are without the seed; None where sampled parameters break a rule of the method.
         False if the claim's owner no longer owns the trial.
-
-        Args:
-            settings: without the seed; None where sampled parameters break a rule of the method.
-            in_optuna: whether it has a copy in Optuna's tables while it runs.
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
@@ -153,8 +150,6 @@ class Claims:
                     .where(TrialRow.parameters.is_(None))
                     .values(parameters=parameters)
                 )
-            if in_optuna:
-                self._copy(session, row)
             return True
 
     def _copy(self, session: Session, row: TrialRow) -> None:
@@ -171,6 +166,13 @@ class Claims:
             if row is not None:
                 row.heartbeat, row.step, row.phase = Now(), step, phase or row.phase
             return row is not None
+
+    def report(self, claim: Claim, step: int, score: float, attributes: Mapping[str, Any]) -> None:
+        """Record a score for the pruner, with Optuna's attributes, if the owner owns the trial."""
+        with self._owned_row(claim) as (_, row):
+            if row is not None:
+                row.reports = {**(row.reports or {}), str(step): score}
+                row.attributes = dict(attributes)
 
     def release(self, claim: Claim) -> bool:
         """Reset a trial to waiting; False if the claim's owner does not own it."""

@@ -33,8 +33,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.engine.interfaces import ExceptionContext
-from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
@@ -52,7 +51,7 @@ CREATION_LOCK = 0x6D74646C6162
 """Key of PostgreSQL's advisory lock for `lock_writers` ("mtdlab" in ASCII)."""
 
 
-def immediate(engine: Engine) -> None:
+def _immediate(engine: Engine) -> None:
     """Make every transaction of a SQLite engine begin with BEGIN IMMEDIATE."""
     if engine.dialect.name != "sqlite":
         return
@@ -67,7 +66,7 @@ def immediate(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """Arguments of the engines on `url`, both mtdlab's and Optuna's."""
+    """Arguments of the engines on `url`: mtdlab's, and that which creates Optuna's tables."""
     parsed = parse_url(url)
     backend = parsed.get_backend_name()
     if backend == "sqlite":
@@ -86,20 +85,6 @@ def _waiting_engine(url: str, target: URL | str) -> Engine:
     engine = create_engine(target, **engine_arguments(url))
     outlast_restarts(engine, url)
     return engine
-
-
-def report_errors(engine: Engine, url: str) -> None:
-    """Make an engine that Optuna uses raise StorageError for what `translate_errors` converts.
-
-    Not for a violated constraint, by which Optuna detects that a study exists.
-    """
-
-    @event.listens_for(engine, "handle_error")
-    def _convert(context: ExceptionContext) -> None:
-        error = context.sqlalchemy_exception
-        if error is not None and not isinstance(error, IntegrityError):
-            with translate_errors(url):
-                raise error
 
 
 @contextmanager
@@ -135,7 +120,7 @@ def writing_engine(url: str) -> Engine:
         check_file(path)
     with translate_errors(url):
         engine = _waiting_engine(url, parse_url(url))
-        immediate(engine)
+        _immediate(engine)
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
         with engine.begin() as connection:

@@ -82,4 +82,5 @@ def _moved(record: Row, study_id: int) -> Row:
     moved = record | {"id": None, "study_id": study_id, "sweep": None}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
+        moved |= {"reports": None, "attributes": None}
     return moved

@@ -19,7 +19,7 @@ from analysis.data.defaults import BeyondRun
 from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
-from mtdlab.settings.limits import FURTHEST, LATEST
+from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
 from mtdlab.settings.roles import ROLES, SEARCH
 from mtdlab.store.items import PREFIX, name_of, problem_of
 from mtdlab.store.store import find_study
@@ -136,6 +136,12 @@ def _is_distribution(value: Any) -> bool:
     return True
 
 
+def _is_reports(value: Any) -> bool:
+    return _REPORTS.holds(value) and all(
+        re.fullmatch("[1-9][0-9]{0,7}", step) and int(step) <= STEPS for step in value
+    )
+
+
 def _is_settings(value: Any) -> bool:
     """Whether columns of numbers hold numbers, or nothing, as the MTD of a method without one."""
     return _SETTINGS.holds(value) and all(
@@ -169,6 +175,7 @@ SHA256 = Shape("a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", str(value
 DISTRIBUTION = Shape("a distribution of Optuna's", _is_distribution)
 
 _SETTINGS = _named(SCALAR)
+_REPORTS = _named(NUMBER)
 _SETTING = _named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)
 _METHOD = _named(TEXT, title=TEXT, settings=_named(_SETTING))
 _IDENTITY = _named(JSON, sampler=TEXT, trainer=_named(JSON), search=_named(TEXT))
@@ -205,6 +212,8 @@ _OWN: Mapping[type[Base], Mapping[str, Shape]] = {
         "owner": _named(SCALAR),
         "settings": Shape("settings, with numbers where they are", _is_settings),
         "reason_code": _one_of("", *REASON_CODES),
+        "reports": Shape(f"numbers within {FURTHEST:g} of 0 by step", _is_reports),
+        "attributes": _named(SCALAR),
         "environment": _named(TEXT),
     },
     ScoreRow: {},
@@ -319,17 +328,17 @@ def _trials_are_numbered(records: Records) -> Iterator[str]:
 def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
+    from optuna.trial import TrialState, create_trial
 
     searched = (row for row in records.trials if row["role"] == SEARCH)
     parameters = [row["parameters"] or {} for row in searched]
     for name, text in records.study["distributions"].items():
         distribution = json_to_distribution(text)
         for value in {given[name] for given in parameters if name in given}:
+            kind = {name: distribution}
             try:
-                is_one = distribution._contains(distribution.to_internal_repr(value))
+                create_trial(state=TrialState.RUNNING, params={name: value}, distributions=kind)
             except (ValueError, TypeError):
-                is_one = False
-            if not is_one:
                 found = f"parameter {name} of a trial is {_shortened(value)}"
                 yield f"{found}, which is not of its distribution"
 

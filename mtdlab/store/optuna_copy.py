@@ -1,10 +1,9 @@
-"""A copy of each study in Optuna's tables: for optuna-dashboard, `load_study`, samplers, pruners.
+"""A copy of each study in Optuna's tables: for optuna-dashboard and `optuna.load_study`.
 
-mtdlab's rows alone say what has become of a trial. The copy has those of the search, since a
-sampler or a pruner would learn from any other. A trial's Optuna trial is written once, in the
-transaction that records its end. Only a trial that a pruner watches has one while it runs, since
-Optuna's pruners compare trials in Optuna's tables. What another program writes into a copy is
-replaced when the study is opened next; a study of another program is never changed.
+mtdlab's rows alone say what has become of a trial, and mtdlab reads the copy only to repair it. It
+has the trials of the search. Each is written once, in the transaction that records its end. What
+another program writes into a copy is replaced when the study is opened next; a study of another
+program is never changed.
 """
 
 import json
@@ -171,7 +170,7 @@ def _delete_trials(session: Session, ids: Sequence[int]) -> None:
 
 
 def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) -> None:
-    """Write trials that run or have ended as Optuna's, over what stands there of their numbers.
+    """Write trials that have ended as Optuna's, in the place of what stands there of their numbers.
 
     Trials that are none of the search are left out. Where the study was deleted through Optuna
     nothing is written: it is written again when the study is opened next.
@@ -181,12 +180,6 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     if study_id is None or not rows:
         return
     ids = _write_states(session, study_id, rows)
-    for each in (_PARAMETERS, VALUES, _ATTRIBUTES):
-        session.execute(delete(each).where(each.c.trial_id.in_(list(ids.values()))))
-    # those that a pruner has seen stay as they are
-    reported = select(_INTERMEDIATE.c.trial_id, _INTERMEDIATE.c.step)
-    mine = _INTERMEDIATE.c.trial_id.in_(list(ids.values()))
-    known = {(row[0], row[1]) for row in session.execute(reported.where(mine))}
     evaluations = _evaluations(session, rows)
     ranking = _values(session, study, rows, evaluations)
     scores = _scores(session, rows)
@@ -200,15 +193,15 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
         found[_INTERMEDIATE] += [
             of_trial
             | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
-            for step, score in evaluations.get(row.id, {}).items()
-            if (ids[row.id], step) not in known
+            for step, score in evaluations[row.id].items()
         ]
         found[_ATTRIBUTES] += [
             of_trial | {"key": key, "value_json": json.dumps(value)}
             for key, value in _attributes(row, scores.get(row.id, {})).items()
         ]
     for target, values in found.items():
-        _insert(session, target, values)
+        if values:
+            session.execute(insert(target), values)
 
 
 def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
@@ -270,10 +263,9 @@ def _find_doubled(session: Session, study_id: int) -> list[int]:
 def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> dict[int, int]:
     """Write state and times of trials; their ids in Optuna's tables by ours."""
     mine = (TRIALS.c.study_id == study_id) & TRIALS.c.number.in_([row.number for row in rows])
-    known = select(TRIALS.c.number, TRIALS.c.trial_id).where(mine)
-    before = {row[0]: row[1] for row in session.execute(known)}
-    values = {
-        row.number: {
+    _delete_trials(session, session.scalars(select(TRIALS.c.trial_id).where(mine)).all())
+    values = [
+        {
             "study_id": study_id,
             "number": row.number,
             "state": row.state,
@@ -281,22 +273,15 @@ def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> 
             "datetime_complete": _time(row.ended),
         }
         for row in rows
-    }
-    _insert(session, TRIALS, [each for number, each in values.items() if number not in before])
-    for number, trial in before.items():
-        session.execute(update(TRIALS).where(TRIALS.c.trial_id == trial).values(values[number]))
-    after = {row[0]: row[1] for row in session.execute(known)}
-    return {row.id: after[row.number] for row in rows}
+    ]
+    written = insert(TRIALS).returning(TRIALS.c.number, TRIALS.c.trial_id)
+    found = {row.number: row.trial_id for row in session.execute(written, values)}
+    return {row.id: found[row.number] for row in rows}
 
 
 def _time(seconds: float | None) -> datetime | None:
     """As Optuna writes times: local, without their zone."""
     return None if seconds is None else datetime.fromtimestamp(seconds)
-
-
-def _insert(session: Session, target: TableClause, rows: Sequence[Mapping[str, Any]]) -> None:
-    if rows:
-        session.execute(insert(target), rows)
 
 
 def _values(
@@ -310,14 +295,14 @@ def _values(
     ranked = select(TrialRow.id, find_ranking(session, study.id)).where(TrialRow.id.in_(complete))
     ranks = session.execute(ranked) if complete else ()
     found = {trial: value for trial, value in ranks if value is not None}
-    pruned = (row.id for row in rows if row.state == "PRUNED" and evaluations.get(row.id))
+    pruned = (row.id for row in rows if row.state == "PRUNED" and evaluations[row.id])
     return found | {trial: evaluations[trial][max(evaluations[trial])] for trial in pruned}
 
 
 def _evaluations(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[int, float]]:
-    """The scores by step that trials recorded, by trial."""
+    """The scores by step that trials recorded, by trial; a pruner's are not rounded."""
     names = ("curve/score", "curve/step", REPORTED_SCORE, REPORTED_STEP)
-    wanted = ArrayRow.trial_id.in_([row.id for row in rows if row.state in FINISHED])
+    wanted = ArrayRow.trial_id.in_([row.id for row in rows])
     arrays: dict[int, dict[str, Any]] = {}
     for array in session.scalars(select(ArrayRow).where(wanted, ArrayRow.name.in_(names))):
         arrays.setdefault(array.trial_id, {})[array.name] = array.values
@@ -327,7 +312,7 @@ def _evaluations(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[i
         steps = known.get("curve/step", known.get(REPORTED_STEP, range(1, len(scores) + 1)))
         pairs = zip(steps, scores, strict=False)
         found[trial] = {int(step): float(score) for step, score in pairs if math.isfinite(score)}
-    return found
+    return {row.id: found.get(row.id, {}) | row.reported for row in rows}
 
 
 def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, float]]:

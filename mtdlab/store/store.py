@@ -1,10 +1,10 @@
 """A study in its database: its record, planned trials, looks, sweeps, and where its model is."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import ColumnElement, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, Select, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
@@ -152,6 +152,19 @@ class Store(Claims):
             rows = session.execute(finished.order_by(TrialRow.number))
             return [FinishedTrial(*row) for row in rows]
 
+    def tried(self, first: int, numbers: Collection[int]) -> Sequence[Row[Any]]:
+        """The trials of the search with `numbers` and from number `first` on, as Optuna needs them.
+
+        `ranking` is the score that ranks the trial, None if it is not complete.
+        """
+        columns = (TrialRow.number, TrialRow.state, TrialRow.parameters, TrialRow.reports)
+        mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
+        wanted = (TrialRow.number >= first) | TrialRow.number.in_(list(numbers))
+        with translate_errors(self.url), Session(self._engine) as session:
+            ranking = case((TrialRow.state == "COMPLETE", find_ranking(session, self.study_id)))
+            found = select(*columns, TrialRow.attributes, ranking.label("ranking"))
+            return session.execute(found.where(mine, wanted)).all()
+
     def ended(self) -> list[Claim]:
         """The trials that have ended and cannot be resumed, without an owner."""
         ended = select(TrialRow).where(
@@ -189,6 +202,7 @@ class Store(Claims):
                 .values(state="WAITING", deaths=0)
                 .values(dict.fromkeys(("reason", "reason_code", "note", "traceback"), ""))
                 .values(dict.fromkeys(("number", "began", "ended", "sweep")))
+                .values(dict.fromkeys(("reports", "attributes")))
             )
             return count
 

@@ -276,6 +276,10 @@ class TrialRow(Owned, Base):
     """An error that did not prevent a result, such as a failure to save the model."""
     traceback: Mapped[str] = mapped_column(default="")
     """Python's traceback of the error that a trial failed with."""
+    reports: Mapped[dict[str, Any] | None]
+    """The scores that a pruner has seen, by step."""
+    attributes: Mapped[dict[str, Any] | None]
+    """What Optuna's pruner and sampler keep with a trial that a pruner watches."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
     score_before: Mapped[float | None]
@@ -287,6 +291,11 @@ class TrialRow(Owned, Base):
     peak_memory: Mapped[float | None]
     """Bytes: resident of the process, or allocated on the GPU."""
     environment: Mapped[dict[str, str] | None]
+
+    @property
+    def reported(self) -> dict[int, float]:
+        """The scores by step that a pruner has seen."""
+        return {int(step): score for step, score in (self.reports or {}).items()}
 
     @property
     def is_of_program(self) -> bool:

@@ -15,11 +15,11 @@ from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.imported import Records, check_records
 from mtdlab.store.names import conflict_in, has_plan, names_in
+from mtdlab.store.optuna_tables import create_tables
 from mtdlab.store.reading import reading
 from mtdlab.store.store import open_store
 from mtdlab.store.urls import mask, sqlite_url, storage_url
 from mtdlab.sweep.model_folders import CHECKPOINTS
-from mtdlab.sweep.optuna_study import create_tables
 
 
 def delete_study(study: str, url: str, models: Path) -> None:

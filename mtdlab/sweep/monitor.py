@@ -29,9 +29,8 @@ class Watch:
 
     def __init__(self, run: TrialRun) -> None:
         self.run, self.step = run, 0
-        optuna_study = run.study.optuna
-        self._is_pruned = optuna_study.is_watched and run.claim.role == SEARCH
-        self.reported = optuna_study.reported(run.claim.number) if self._is_pruned else {}
+        self._is_pruned = run.study.optuna.is_watched and run.claim.role == SEARCH
+        self.reported = dict(run.claim.reports)
 
     def passed(self, step: int, phase: str) -> None:
         """After `step` steps; `phase` is what begins now. Raises ClaimLost."""
@@ -48,8 +47,7 @@ class Watch:
         if problem := too_far(f"the score after step {step}", score):
             raise TrialError(problem)
         self.reported[step] = score
-        optuna_study = self.run.study.optuna
-        if self._is_pruned and optuna_study.report(self.run.claim.number, step, score):
+        if self._is_pruned and self.run.study.optuna.report(self.run.claim, step, score):
             raise optuna.TrialPruned
 
     def arrays(self, *names: str) -> dict[str, Any]:

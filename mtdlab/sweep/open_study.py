@@ -19,12 +19,13 @@ from mtdlab.store import Store
 from mtdlab.store.database import refuse_damaged, writing_engine
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
 from mtdlab.store.optuna_copy import find_copy, has_tables
+from mtdlab.store.optuna_tables import create_tables
 from mtdlab.store.plans import record_plan
 from mtdlab.store.recorded import read_recorded
 from mtdlab.store.store import create_store, open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_passwords
-from mtdlab.sweep.optuna_study import create_tables, search_space
+from mtdlab.sweep.samplers import search_space
 from mtdlab.user_code import UserModule
 
 _LOG = logging.getLogger(__name__)

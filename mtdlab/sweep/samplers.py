@@ -1,6 +1,10 @@
-"""A study's search space, sampler and pruner as Optuna's objects."""
+"""What Optuna decides for a study: the parameters of a configuration, and which trials are pruned.
 
-import warnings
+Both are asked of a study in memory, which is filled from the record. Optuna's tables are not read.
+"""
+
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import optuna
@@ -9,14 +13,17 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
-    _get_single_value,
+    distribution_to_json,
 )
-from optuna.pruners import _filter_study
+from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
+from sqlalchemy import Row
 
 from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
 from mtdlab.settings import Setting
+from mtdlab.store import Claim, Store
+from mtdlab.store.tables import FINISHED
 
 
 def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
@@ -26,6 +33,11 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
         parameter_name(setting, dimension): kind(spec.known[setting], dimension)
         for setting, dimension in spec.search.items()
     }
+
+
+def search_space(spec: StudySpec) -> Mapping[str, str]:
+    """Optuna's distribution of each searched parameter, as JSON."""
+    return {name: distribution_to_json(kind) for name, kind in distributions(spec).items()}
 
 
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
@@ -47,60 +59,59 @@ def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(low, high, log=log, step=step)
 
 
-def draw(
-    study: optuna.Study, number: int, drawing: optuna.samplers.BaseSampler, spec: StudySpec
-) -> dict[str, Any]:
-    """Draw the parameters of trial `number` from the trials of `study` that have ended.
+def ask(study: optuna.Study, spec: StudySpec) -> dict[str, Any]:
+    """The parameters of the next trial of `study`, by its sampler.
 
-    As `Study.ask`, which would record a trial. The method is drawn first, then only what it has.
+    The method is drawn first, then only what it has.
     """
-    trial, wanted = create_trial(state=TrialState.RUNNING), distributions(spec)
-    trial.number = number
-    compared = _filter_study(study, trial)
-    compared._storage = _ReadOnly(study._storage)  # type: ignore[assignment]
-    drawing.before_trial(compared, trial)
-    space = drawing.infer_relative_search_space(compared, trial)
-    relative = drawing.sample_relative(compared, trial, space)
-
-    def value(name: str) -> Any:
-        if wanted[name].single():
-            return _get_single_value(wanted[name])
-        if name in relative:
-            return relative[name]
-        return drawing.sample_independent(compared, trial, name, wanted[name])
-
-    values = {"method": value("method")} if "method" in wanted else {}
-    names = spec.parameters_of(dict.fromkeys(wanted) | values)
-    return values | {name: value(name) for name in names if name not in values}
+    trial, wanted = study.ask(), distributions(spec)
+    first = {name: _suggest(trial, name, wanted[name]) for name in wanted if name == "method"}
+    names = spec.parameters_of(dict.fromkeys(wanted) | first)
+    return first | {name: _suggest(trial, name, wanted[name]) for name in names}
 
 
-class _ReadOnly:
-    """A storage in which a trial that is only being drawn is not looked for."""
-
-    def __init__(self, storage: optuna.storages.BaseStorage) -> None:
-        self._storage = storage
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """TPE records what it draws for other workers; the trial's copy has it when it begins."""
+def _suggest(trial: optuna.Trial, name: str, kind: BaseDistribution) -> Any:
+    if isinstance(kind, CategoricalDistribution):
+        return trial.suggest_categorical(name, kind.choices)
+    if isinstance(kind, IntDistribution):
+        return trial.suggest_int(name, kind.low, kind.high, step=kind.step, log=kind.log)
+    assert isinstance(kind, FloatDistribution), "Optuna's third kind"
+    return trial.suggest_float(name, kind.low, kind.high, step=kind.step, log=kind.log)
 
 
-def sampler(spec: StudySpec, setting: str) -> optuna.samplers.BaseSampler:
-    """The sampler that draws one configuration.
+def sobol_point(space: Mapping[str, BaseDistribution], index: int) -> dict[str, Any]:
+    """The parameters of configuration `index` of the sampler `qmc`, from 1: 0 is drawn at random.
 
-    Its seed is the configuration's index in the study, so that a draw does not depend on which
-    of several workers makes it. QMC is one sequence, whose position Optuna keeps in the study.
+    They are those of Optuna's QMCSampler. It keeps its position in the sequence in the study, where
+    two workers that draw at once may find the same one.
     """
-    index = int(setting.rpartition("-")[2]) if spec.sampler != "grid" else 0
-    if spec.sampler == "tpe":
-        return optuna.samplers.TPESampler(seed=index)
-    if spec.sampler == "qmc":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.QMCSampler(seed=0, scramble=True)
-    return optuna.samplers.RandomSampler(seed=index)
+    # its import takes half a second, and other samplers do without
+    from scipy.stats.qmc import Sobol
+
+    # seed, as Optuna: rng is another sequence
+    engine = Sobol(len(space), seed=0)
+    if index > 1:
+        engine.fast_forward(index - 1)
+    fractions = zip(space, engine.random(1)[0].tolist(), strict=True)
+    return {name: _value_at(space[name], fraction) for name, fraction in fractions}
+
+
+def _value_at(kind: BaseDistribution, fraction: float) -> Any:
+    """The value at a fraction, 0 to below 1, of the range of a distribution."""
+    if isinstance(kind, CategoricalDistribution):
+        return kind.choices[int(fraction * len(kind.choices))]
+    assert isinstance(kind, FloatDistribution | IntDistribution), "Optuna's other kinds"
+    low, high, half = kind.low, kind.high, (kind.step or 0) / 2
+    if low == high:
+        return low
+    # each value on a raster has an equal part of the range
+    ends = (low - half, high + half)
+    lowest, highest = map(math.log, ends) if kind.log else ends
+    found = lowest + fraction * (highest - lowest)
+    found = math.exp(found) if kind.log else found
+    if kind.step is None:
+        return min(max(found, low), math.nextafter(high, low))
+    return min(max(math.floor((found - low) / kind.step + 0.5) * kind.step + low, low), high)
 
 
 def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:
@@ -110,3 +121,95 @@ def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:
     if spec.pruner == "hyperband":
         return optuna.pruners.HyperbandPruner()
     return optuna.pruners.NopPruner()
+
+
+class OptunaStudy:
+    """A study as Optuna sees it: in memory, with the trials of the search as they are recorded.
+
+    A draw depends on the record and on the configuration's index in the study, not on which of
+    several workers makes it. A grid without a pruner never reads the trials.
+    """
+
+    def __init__(self, spec: StudySpec, store: Store) -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._spec, self._store, self._space = spec, store, distributions(spec)
+        self._start()
+
+    def _start(self) -> None:
+        self._storage = InMemoryStorage()
+        self._study = optuna.create_study(
+            storage=self._storage, study_name=self._spec.name, direction="maximize"
+        )
+        self._id = self._storage.get_study_id_from_name(self._spec.name)
+        self._count, self._unended = 0, dict[int, int]()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a pruner compares the trials while they run."""
+        return self._spec.pruner != "none"
+
+    def draw(self, claim: Claim) -> dict[str, Any]:
+        """The parameters of a configuration, by the study's sampler. May raise StorageError."""
+        index = int(claim.setting.rpartition("-")[2])
+        if self._spec.sampler == "tpe":
+            if claim.number < self._count:
+                # another process had claimed it, and died before it had drawn
+                self._start()
+            self._follow(drawn=claim.number)
+            self._study.sampler = optuna.samplers.TPESampler(seed=index)
+            return ask(self._study, self._spec)
+        if self._spec.sampler == "qmc" and index:
+            return self._spec.parameters_of(sobol_point(self._space, index))
+        sampler = optuna.samplers.RandomSampler(seed=index)
+        return ask(optuna.create_study(sampler=sampler), self._spec)
+
+    def report(self, claim: Claim, step: int, score: float) -> bool:
+        """Record a score of a running trial for the pruner; whether it ends the trial.
+
+        May raise StorageError.
+        """
+        self._follow()
+        if (trial := self._unended.get(claim.number)) is None:
+            return False  # another process has it, and has ended it
+        self._storage.set_trial_intermediate_value(trial, step, score)
+        is_pruned = pruner(self._spec).prune(self._study, self._storage.get_trial(trial))
+        attributes = self._storage.get_trial(trial).system_attrs
+        self._store.report(claim, step, score, attributes)
+        return is_pruned
+
+    def _follow(self, drawn: int | None = None) -> None:
+        """Bring the study in memory to the record; trial `drawn` is the one to be asked for.
+
+        TPE counts the parameters of running trials as bad ones, so that workers that draw at once
+        do not draw the same ("constant liar"). A trial that waits again, since its process has
+        ended, keeps its parameters and counts as running.
+        """
+        rows = {row.number: row for row in self._store.tried(self._count, self._unended)}
+        known, self._count = self._count, max([self._count, *(number + 1 for number in rows)])
+        for number in range(known, self._count):
+            template = create_trial(state=TrialState.WAITING) if number == drawn else None
+            self._unended[number] = self._storage.create_new_trial(self._id, template)
+        for number, trial in list(self._unended.items()):
+            row = rows.get(number)
+            if row is not None:
+                self._write(trial, row)
+            if row is None or row.state in FINISHED:
+                self._end(trial, row)
+                del self._unended[number]
+
+    def _write(self, trial: int, row: Row[Any]) -> None:
+        """Write what is recorded of a trial that has not ended in memory."""
+        if self._spec.sampler == "tpe":
+            for name, value in (row.parameters or {}).items():
+                kind = self._space[name]
+                self._storage.set_trial_param(trial, name, kind.to_internal_repr(value), kind)
+        for step, score in (row.reports or {}).items():
+            self._storage.set_trial_intermediate_value(trial, int(step), score)
+        for key, value in (row.attributes or {}).items():
+            self._storage.set_trial_system_attr(trial, key, value)
+
+    def _end(self, trial: int, row: Row[Any] | None) -> None:
+        """End a trial in memory; one of the baseline, or that was run again, has failed."""
+        state = TrialState.FAIL if row is None else TrialState[row.state]
+        values = None if row is None or row.ranking is None else [row.ranking]
+        self._storage.set_trial_state_values(trial, state, values)

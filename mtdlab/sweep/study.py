@@ -17,7 +17,7 @@ from mtdlab.sweep.signals import StopRequest
 
 if TYPE_CHECKING:
     # it imports optuna, which a complete study does without
-    from mtdlab.sweep.optuna_study import OptunaStudy
+    from mtdlab.sweep.samplers import OptunaStudy
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class OpenStudy:
     @cached_property
     def optuna(self) -> "OptunaStudy":
         """What draws parameters and prunes."""
-        from mtdlab.sweep.optuna_study import OptunaStudy
+        from mtdlab.sweep.samplers import OptunaStudy
 
-        return OptunaStudy(self.job.url, self.spec)
+        return OptunaStudy(self.spec, self.store)
 
     def reread(self) -> StudyRow | None:
         """Read the record again; None where it is gone."""

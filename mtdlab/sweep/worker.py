@@ -115,7 +115,7 @@ def _run(objective: Objective, run: TrialRun) -> None:
         # sampled ones, which break a rule of the method
         mistake = first_error(error)
     known = (None, None) if settings is None else (without_seed(settings), settings.mtd)
-    if not study.store.begin(claim, parameters, *known, in_optuna=study.optuna.needs_running):
+    if not study.store.begin(claim, parameters, *known):
         raise ClaimLost
     notes: Sequence[str] = ()
     try:

@@ -17,7 +17,7 @@ from forked_commands import ForkedCommand
 
 from mtdlab.store import Store
 from mtdlab.store.recorded import read_recorded
-from mtdlab.sweep.optuna_study import open_storage
+from tests.postgresql import optuna_storage
 
 Started = ForkedCommand | subprocess.Popen[str]
 
@@ -153,7 +153,7 @@ class Runs:
         ended = self.events("end")
         assert len(ended) == self.trials
         assert self.trials <= sum(ended.values()) <= self.trials + killed
-        trials = optuna.load_study(study_name="own", storage=open_storage(self.url)).trials
+        trials = optuna.load_study(study_name="own", storage=optuna_storage(self.url)).trials
         states = Counter(trial.state.name for trial in trials)
         assert states.pop("COMPLETE") == self.trials
         assert set(states) <= {"FAIL"}

@@ -15,9 +15,9 @@ from slurm_cluster import missing_programs, running_cluster
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies, load_study
 from mtdlab.store.recorded import read_recorded
-from mtdlab.sweep.optuna_study import open_storage
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
+from tests.postgresql import optuna_storage
 
 COMPLETE = re.compile(r"is complete: (\d+) of \1 trials done")
 WORKERS = 3
@@ -105,7 +105,7 @@ def test_the_default_study_is_complete_after_a_kill(runs_on_server: Runs, engine
     # the levels at the ends have the seeds of every look
     assert last["decision"] != "continue"
     assert recorded["seed"].nunique() == last["seeds"]
-    trials = optuna.load_study(study_name="mtd", storage=open_storage(runs.url)).trials
+    trials = optuna.load_study(study_name="mtd", storage=optuna_storage(runs.url)).trials
     states = Counter(trial.state.name for trial in trials)
     assert states.pop("COMPLETE") == len(recorded)
     # the killed worker may have created a trial in Optuna's tables that it had not begun in ours

@@ -40,9 +40,8 @@ from mtdlab.sweep.exchange import (
 )
 from mtdlab.sweep.heartbeat import recorded_sweep
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.optuna_study import open_storage
 from mtdlab.sweep.signals import StopRequest
-from tests.postgresql import janitor, url_of
+from tests.postgresql import janitor, optuna_storage, url_of
 from tests.store.make_database import restore
 from tests.store.test_stored_items import assert_same_items
 
@@ -97,7 +96,7 @@ def two(request: pytest.FixtureRequest, tmp_path: Path, exported: Path) -> Itera
 
 
 def optuna_study(name: str, url: str) -> optuna.Study:
-    return optuna.load_study(study_name=name, storage=open_storage(url))
+    return optuna.load_study(study_name=name, storage=optuna_storage(url))
 
 
 def test_a_study_is_the_same_after_export_and_import(
@@ -322,7 +321,7 @@ def test_a_study_that_was_deleted_through_optuna_is_exported_and_stays_what_it_i
 ) -> None:
     """Optuna's tables have a copy; SQLite gives the id of the deleted one to the imported one."""
     before = load_study("drawn", two)
-    optuna.delete_study(study_name="drawn", storage=open_storage(two))
+    optuna.delete_study(study_name="drawn", storage=optuna_storage(two))
     export_study("drawn", two, tmp_path / "a.db")
     assert import_study(exported / "grid.db", two, "third") == "third"
     assert_equal(load_study("drawn", two), before)
