@@ -4,9 +4,7 @@ A few real steps of each kind are timed in as many workers, with as many threads
 would start; the rest is computed from counts. Where that leaves a wide range, no number is given.
 """
 
-import copy
 import heapq
-import itertools
 import json
 import math
 import tempfile
@@ -14,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ import numpy as np
 import optuna
 
 from analysis.data.tasks import LAST
+from analysis.measures import Floats
 from mtdlab.config import StudySpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.config.reader import defined_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
-from mtdlab.cost.measure import Bounds, Measured, kind_of, measure_in_workers
-from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.measure import Bounds, Kind, Measured, kind_of, measure_in_workers
+from mtdlab.cost.sample import Sample, Scored, take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
@@ -182,8 +182,7 @@ def estimate(
         for seeds in (spec.seeds, spec.first_seeds)
     )
     # where the first look is past, one of the looks that follow may be the last
-    fewest = max(first, 1)
-    jobs = min(jobs or default_jobs(jobs_per_gpu), count)
+    fewest, jobs = max(first, 1), min(jobs or default_jobs(jobs_per_gpu), count)
     seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
     requested = time.time()
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure_in_workers.__module__))
@@ -191,45 +190,46 @@ def estimate(
         sample = take_sample(trials, Path(folder))
         before_timing()
         measured = measure_in_workers(server, spec.user_modules, kinds, sample, seconds, jobs)
-    imports = _mean([each.imported - requested for each in measured])
-    low, high = (_Clock(trials, sample, measured, imports, bound) for bound in (0, 1))
-    between = low.whole(fewest, jobs), high.whole(count, jobs)
-    is_known = math.isfinite(between[1])
-    longest = int(np.argmax(low.training))
+    imports = float(np.mean([each.imported for each in measured])) - requested
+    steps = np.mean([each.steps for each in measured], axis=0)
+    token = {
+        name: np.mean([each.token[name] for each in measured], axis=0) for name in measured[0].token
+    }
+    clock = Clock(sample, dict(zip(map(kind_of, kinds), steps, strict=True)), token, imports)
+    training = np.array([clock.training(each) for each in trials])
+    evaluation = np.array([clock.evaluation(each) for each in trials])
+    low, high = clock.whole(trials, fewest, jobs)[0], clock.whole(trials, count, jobs)[1]
+    trial, longest, is_known = training + evaluation, training[:, 0].argmax(), math.isfinite(high)
     gpu = max(each.gpu_memory for each in measured)
-    worker = _mean([each.memory + 2 * _checkpoint(trials, each.trained) for each in measured])
+    worker = np.mean(
+        [each.memory + 2 * checkpoint_bytes(trials, each.trained) for each in measured]
+    )
     return Estimate(
         trials=count,
         fewest=fewest,
         workers=jobs,
         threads=threads_each(jobs),
-        seconds=_one_number(between),
-        between=between if is_known else None,
-        trial=(min(low.trials), max(high.trials)) if is_known else None,
-        training=high.training[longest] if is_known else None,
-        evaluation=high.evaluations[longest],
-        start=high.start,
+        seconds=(low + high) / 2 if high <= CLOSE * low else None,
+        between=(low, high) if is_known else None,
+        trial=(float(trial[:, 0].min()), float(trial[:, 1].max())) if is_known else None,
+        training=float(training[longest, 1]) if is_known else None,
+        evaluation=float(evaluation[longest, 1]),
+        start=float(clock.start(trials[0])[1]),
         memory=int(jobs * worker) + peak_memory(),
         worker_memory=int(worker),
         gpu_memory=gpu,
         gpu_workers=gpu_share(gpu),
         database=EMPTY_DATABASE
-        + sum(database_bytes(each) for each in itertools.islice(itertools.cycle(trials), count)),
-        model=_model(trials, measured[0]),
+        + sum(database_bytes(each) for each in islice(cycle(trials), count)),
+        model=model_bytes(trials, measured[0]),
         kinds=len(kinds),
         measured=min(each.direct for each in measured),
-        smaller=None if done else _smaller(spec, high, jobs, between[1]),
+        smaller=None if done else find_smaller(spec, clock, jobs, high),
         encoders=measured[0].encoders,
     )
 
 
-def _one_number(bounds: Bounds) -> float | None:
-    """The mean of bounds that are close, else None."""
-    low, high = bounds
-    return (low + high) / 2 if high <= CLOSE * low else None
-
-
-def _smaller(spec: StudySpec, clock: "_Clock", jobs: int, whole: float) -> Smaller | None:
+def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
     """Of a long study the first smaller one that takes no longer than a first look should, or the
     smallest.
     """
@@ -238,7 +238,7 @@ def _smaller(spec: StudySpec, clock: "_Clock", jobs: int, whole: float) -> Small
         return None
     for overrides, small in smaller_studies(spec):
         trials = trials_of(small)
-        seconds = clock.of(trials).whole(len(trials), min(jobs, len(trials)))
+        seconds = clock.whole(trials, len(trials), min(jobs, len(trials)))[1]
         found = Smaller(seconds, len(trials), overrides)
         if found.seconds <= FIRST_LOOK_SECONDS:
             break
@@ -267,85 +267,69 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     if not found:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
     beside = [unit for unit in left if unit.role == BASELINE]
-    drawn, count = itertools.cycle(found), len(left) - len(beside)
+    drawn, count = cycle(found), len(left) - len(beside)
     if beside:
-        found = list(itertools.islice(drawn, max(count, len(found))))
+        found = list(islice(drawn, max(count, len(found))))
         own = [spec.trainer_settings(unit.parameters or {}, unit.seed, BASELINE) for unit in beside]
         found[count:count] = own
     return [resolve_paths(settings, spec.places) for settings in found]
 
 
-class _Clock:
-    """Durations, from the averages of the lower (0) or upper (1) bounds that workers measured."""
+@dataclass(frozen=True)
+class Clock:
+    """Durations as the workers measured them on average: each a lower and an upper bound, (2,).
 
-    def __init__(
-        self,
-        trials: list[TrainerSettings],
-        sample: Sample,
-        measured: Sequence[Measured],
-        imports: float,
-        bound: int,
-    ) -> None:
-        kinds = dict.fromkeys(map(kind_of, trials))
-        steps = zip(*(each.steps for each in measured), strict=True)
-        means = [_mean([each[bound] for each in of_kind]) for of_kind in steps]
-        self.steps = dict(zip(kinds, means, strict=True))
-        encoders = measured[0].token
-        self.token = {
-            name: _mean([each.token[name][bound] for each in measured]) for name in encoders
-        }
-        self.sample = sample
-        self._take(trials)
-        # a worker loads what the sweep has checked before, and scores the untrained encoder
-        first = self.token[trials[0].encoder]
-        scored = (sample.dev, sample.test, sample.tasks)
-        self.loading = sample.load + sum(each.cost(first) for each in scored)
-        # the sweep and the process that its workers are forks of import at the same time
-        self.start = imports + sample.load + sample.tokenise + self.loading
+    Attributes:
+        steps: seconds of a step of each kind.
+        token: seconds of embedding one token, by encoder.
+        imports: seconds until the workers' packages are imported.
+    """
 
-    def of(self, trials: list[TrainerSettings]) -> "_Clock":
-        """The same durations of steps for other trials, whose steps are of the same kinds."""
-        other = copy.copy(self)
-        other._take(trials)
-        return other
+    sample: Sample
+    steps: dict[Kind, Floats]
+    token: dict[str, Floats]
+    imports: float
 
-    def _take(self, trials: list[TrainerSettings]) -> None:
-        self.settings = trials
-        self.training = [each.steps * self.steps[kind_of(each)] for each in trials]
-        self.evaluations = list(map(self._evaluations, trials))
-        self.trials = [sum(parts) for parts in zip(self.training, self.evaluations, strict=True)]
+    def training(self, settings: TrainerSettings) -> Floats:
+        """Seconds of a trial in steps."""
+        return settings.steps * self.steps[kind_of(settings)]
 
-    def _evaluations(self, settings: TrainerSettings) -> float:
-        """Of a trial: its evaluations, and the final scoring of the best checkpoint."""
-        token, sample = self.token[settings.encoder], self.sample
+    def evaluation(self, settings: TrainerSettings) -> Floats:
+        """Seconds of a trial's evaluations, and of the final scoring of its best checkpoint."""
+        token, sample, selected = self.token[settings.encoder], self.sample, settings.select_on
         # the split on which the checkpoint is selected is not encoded again
-        looks = {
-            "dev": (sample.dev.cost(token), sample.dev.tokens),
-            "test": (sample.test.cost(token), sample.test.tokens),
-            LAST: (sample.dev.cost(token), sample.dev.tokens),
-            "sts_average": (sample.average.cost(token), 0),
-        }
-        pairs_and_task = sample.dev.cost(token) + token * sample.selection, 0
-        look, encoded = looks.get(settings.select_on, pairs_and_task)
-        evaluations = math.ceil(settings.steps / settings.evaluate_every)
-        last = sum(each.cost(token) for each in (sample.dev, sample.test, sample.tasks))
-        return evaluations * look + last - token * encoded
+        encoded = {"dev": sample.dev, LAST: sample.dev, "test": sample.test}.get(selected, Scored())
+        looks = math.ceil(settings.steps / settings.evaluate_every)
+        last = sample.score_all(token) - token * encoded.tokens
+        return looks * sample.selections[selected].cost(token) + last
 
-    def whole(self, count: int, jobs: int) -> float:
-        """From the start of the command to its end; a free worker takes the next trial.
+    def loading(self, settings: TrainerSettings) -> Floats:
+        """Seconds in which a worker loads what the sweep has checked, and scores the encoder."""
+        return self.sample.load + self.sample.score_all(self.token[settings.encoder])
 
-        A model is saved whenever a trial is the best so far: on average about ln(count) times.
+    def start(self, first: TrainerSettings) -> Floats:
+        """Seconds before the first step; the sweep and its workers import at the same time."""
+        return self.imports + self.sample.load + self.sample.tokenise + self.loading(first)
+
+    def whole(self, trials: Sequence[TrainerSettings], count: int, jobs: int) -> Bounds:
+        """Seconds from the start of the command to its end; a free worker takes the next trial.
+
+        The trials are repeated until there are `count`. A model is saved whenever a trial is the
+        best so far: on average about ln(count) times.
         """
-        free = [(self.start, inputs_of(self.settings[0]))] * jobs
-        for place in range(count):
-            settings = self.settings[place % len(self.settings)]
-            seconds, loaded = heapq.heappop(free)
-            if loaded != inputs_of(settings):
-                seconds += self.loading
-            seconds += self.trials[place % len(self.settings)]
-            heapq.heappush(free, (seconds, inputs_of(settings)))
-        saving = self.sample.dev.cost(self.token[self.settings[0].encoder])
-        return max(seconds for seconds, _ in free) + math.log(count + 1) * saving / jobs
+        first, loaded = trials[0], list(map(inputs_of, trials))
+        each = np.array([self.training(one) + self.evaluation(one) for one in trials])
+        saving = math.log(count + 1) * self.sample.dev.cost(self.token[first.encoder]) / jobs
+        start, loading = self.start(first), self.loading(first)
+        ends = []
+        for bound in (0, 1):
+            free = [(float(start[bound]), loaded[0])] * jobs
+            for seconds, inputs in islice(cycle(zip(each[:, bound], loaded, strict=True)), count):
+                begun, before = heapq.heappop(free)
+                begun += loading[bound] if before != inputs else 0.0
+                heapq.heappush(free, (float(begun + seconds), inputs))
+            ends.append(float(max(free)[0] + saving[bound]))
+        return ends[0], ends[1]
 
 
 def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
@@ -362,16 +346,12 @@ def database_bytes(settings: TrainerSettings) -> int:
     return 4 * values + EVALUATION_ROW * evaluations + TRIAL_ROWS
 
 
-def _checkpoint(trials: Sequence[TrainerSettings], trained: int) -> int:
+def checkpoint_bytes(trials: Sequence[TrainerSettings], trained: int) -> int:
     """Bytes of a checkpoint; there are two, the best so far and the one that replaces it."""
     return max(each.encoder_copies for each in trials) * trained
 
 
-def _model(trials: Sequence[TrainerSettings], measured: Measured) -> int:
+def model_bytes(trials: Sequence[TrainerSettings], measured: Measured) -> int:
     """Bytes of a saved model: a checkpoint with the weights that are not trained."""
     frozen = measured.weights - measured.trained
-    return _checkpoint(trials, measured.trained) + frozen + TOKENIZER
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
+    return checkpoint_bytes(trials, measured.trained) + frozen + TOKENIZER

@@ -1,12 +1,11 @@
 """The durations of training steps and of embedding on this machine, in workers like a sweep's.
 
-Durations are bounds, a lower and an upper one: of what was timed until two measurements agreed they
-are close, of what had to be scaled from smaller batches they are further apart.
+A duration is two bounds: of what was repeated until two measurements agreed they are close, of a
+step for which there was no time they are what the steps of its family imply.
 """
 
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from analysis.measures import Floats
 from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.device import choose_device, peak_memory
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
@@ -31,10 +31,17 @@ from mtdlab.user_code import UserModule
 
 IMPORTED = time.time()
 """When the process that the workers are forks of had imported everything: this module is last."""
+WINDOW_SECONDS, AGREE = 0.7, 1.1
+"""Length of one of the two measurements that have to agree, and their ratio at most."""
+FEWEST = 3
+"""Repetitions, whatever they take: one that is left out, and two measurements of one."""
+FIRST_BATCH, FEW_SENTENCES = 4, 8
+"""Batch size of the first steps of a family, and the sentences that are embedded first: quick ones,
+which say how many fit into the time."""
 
 Kind = tuple[tuple[str, object], ...]
 Bounds = tuple[float, float]
-UNKNOWN: Bounds = (0.0, math.inf)
+UNKNOWN: Bounds = (0.0, float("inf"))
 
 
 def kind_of(settings: TrainerSettings) -> Kind:
@@ -50,173 +57,68 @@ def kind_of(settings: TrainerSettings) -> Kind:
 
 
 def family_of(settings: TrainerSettings) -> Kind:
-    """Those of them that do not scale the cost: steps of one family lie near one line."""
+    """The settings that decide the cost of a step but for its size."""
     known = settings_of(type(settings))
     return tuple(item for item in kind_of(settings) if known[item[0]].step_cost != "scales")
 
 
-def operations(settings: TrainerSettings, inputs: RunInputs) -> float:
-    """Approximate floating point operations of a step: encoder passes, heads, queue."""
-    model = inputs.encoder.model
-    width, table = int(model.config.hidden_size), model.get_input_embeddings().weight
-    blocks = [
-        weights.numel()
-        for name, weights in model.named_parameters()
-        if "embeddings" not in name and weights is not table
-    ]
-    stores = inputs.views or (inputs.tokens,)
-    longest = min(settings.max_length, max(int(store.lengths.max()) for store in stores))
-    sentence = longest * sum(blocks) + settings.head_operations(width)
-    return 8.0 * settings.batch_size * sentence
+def size_of(settings: TrainerSettings) -> int:
+    """The tokens of a step, with which the cost grows within a family."""
+    return settings.batch_size * settings.max_length
 
 
-WINDOW_SECONDS, AGREE = 0.7, 1.1
-"""Length of one of the measurements that have to agree, and their ratio at most."""
-FIRST_BATCH = 4
-"""Batch size of the first steps of a family: a quick one, which bounds the others."""
-LEAST_REPEATS = 3
-"""The first, which is left out, and two measurements of one."""
-MIN_GROWTH = 1.5
-"""A smaller batch is measured only if its operations exceed all earlier ones by this factor."""
+def agree(bounds: Bounds) -> bool:
+    """Whether two measurements are so close that no further one is needed."""
+    return bounds[1] <= AGREE * bounds[0]
 
 
-class Repeats:
-    """Durations of what is repeated, averaged over windows, until two in succession agree.
+def bounds_of(durations: Iterable[float], seconds: float) -> Bounds | None:
+    """Bounds of what is repeated; None as long as it has to be repeated again.
 
-    The first is left out: it allocates memory, builds kernels, and has no FGSM gradient yet.
+    Durations are averaged over windows until two in succession agree, or `seconds` are over.
     """
-
-    def __init__(self, seconds: float) -> None:
-        """It ends after `seconds` at the latest, but not before there are two windows."""
-        self.windows: list[float] = []
-        self._deadline = time.perf_counter() + seconds
-        self._length = min(WINDOW_SECONDS, seconds / 4)
-        self._began, self._count = math.nan, 0
-
-    def ended(self) -> bool:
-        """After each repetition: whether no other one is needed."""
-        now = time.perf_counter()
-        if math.isnan(self._began):
-            self._began = now
-            return False
-        self._count += 1
-        if now - self._began < self._length:
-            return False
-        self.windows.append((now - self._began) / self._count)
-        self._began, self._count = now, 0
-        return len(self.windows) > 1 and (self.agree() or now > self._deadline)
-
-    def agree(self) -> bool:
-        """Whether the last two windows do."""
-        low, high = sorted(self.windows[-2:])
-        return high <= AGREE * low
-
-    def bounds(self) -> Bounds:
-        """Of one repetition: from the two windows that agree, else from all."""
-        chosen = self.windows[-2:] if self.agree() else self.windows
-        return min(chosen), max(chosen)
+    total, begun, count, windows = 0.0, 0.0, 0, list[float]()
+    for duration in durations:
+        total, count = total + duration, count + 1
+        if total - begun >= min(WINDOW_SECONDS, seconds / 4):
+            windows.append((total - begun) / count)
+            begun, count = total, 0
+    last = min(windows[-2:], default=0.0), max(windows[-2:], default=0.0)
+    if len(windows) > 1 and agree(last):
+        return last
+    return (min(windows), max(windows)) if len(windows) > 1 and total >= seconds else None
 
 
 class _Enough(Exception):
     """This measurement is over."""
 
 
-@dataclass
-class StepTimer:
-    """Times steps of each kind.
+def time_steps(
+    settings: TrainerSettings, inputs: RunInputs, seconds: float, stop: StopRequest
+) -> Bounds:
+    """Bounds of a training step, repeated for at most about `seconds`.
 
-    Attributes:
-        points: operations and bounds of the steps that were timed, by family.
-        direct: bounds of the kinds that were timed with their own batch, by place.
-        agreed: those of them whose measurements agreed.
-        peaks: operations, and peak memory of the process and of the GPU, by family.
+    The first step is left out: it allocates memory, builds kernels, and has no FGSM gradient yet.
+    Raises Interrupted for a requested stop.
     """
+    device, ends = choose_device(settings).device, list[float]()
+    found: Bounds | None = None
 
-    kinds: Sequence[TrainerSettings]
-    sample: Sample
-    deadline: float
-    stop: StopRequest
-    points: dict[Kind, list[tuple[float, Bounds]]] = field(default_factory=dict)
-    direct: dict[int, Bounds] = field(default_factory=dict)
-    agreed: set[int] = field(default_factory=set)
-    peaks: dict[Kind, list[tuple[float, tuple[int, int]]]] = field(default_factory=dict)
-    sentences: dict[Kind, float] = field(default_factory=dict)
+    def on_step(_step: int, _evaluation: object) -> None:
+        nonlocal found
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        if stop.requested():
+            raise Interrupted
+        ends.append(time.perf_counter())
+        found = bounds_of(np.diff(ends).tolist(), seconds)
+        if found is not None:
+            raise _Enough
 
-    def inputs(self, settings: TrainerSettings) -> RunInputs:
-        return load_inputs(self.sample.of(settings))
-
-    def work(self, settings: TrainerSettings) -> float:
-        kind = kind_of(settings.model_copy(update={"batch_size": 1}))
-        if kind not in self.sentences:
-            # once per kind, since it may load another encoder
-            sentence = operations(settings, self.inputs(settings)) / settings.batch_size
-            self.sentences[kind] = sentence
-        return settings.batch_size * self.sentences[kind]
-
-    def left(self) -> float:
-        return self.deadline - time.perf_counter()
-
-    def measure(self) -> None:
-        """Largest of each family first, then the smallest, then the rest, as far as time allows."""
-        ascending = sorted(range(len(self.kinds)), key=lambda index: self.work(self.kinds[index]))
-        largest = {family_of(self.kinds[index]): index for index in ascending}
-        order = list(dict.fromkeys([*largest.values(), *ascending]))
-        for rank, index in enumerate(order):
-            if not rank or self.left() > 0:
-                self._measure_kind(index, self.left() / (len(order) - rank))
-
-    def _measure_kind(self, index: int, share: float) -> None:
-        """Time a kind with its own batch if there is time, else with the largest that there is."""
-        kind, until = self.kinds[index], time.perf_counter() + share
-        if family_of(kind) not in self.points:
-            self._time(reduce_batch(kind, FIRST_BATCH), share / 4)
-        left, batch = until - time.perf_counter(), kind.batch_size
-        while batch > FIRST_BATCH and left < LEAST_REPEATS * self._expected(kind, batch):
-            batch //= 2
-        known = max(work for work, _ in self.points[family_of(kind)])
-        if batch == kind.batch_size:
-            repeats = self._time(kind, left)
-            self.direct[index] = repeats.bounds()
-            self.agreed |= {index} if repeats.agree() else set()
-        elif self.work(reduce_batch(kind, batch)) >= MIN_GROWTH * known:
-            self._time(reduce_batch(kind, batch), left)
-
-    def _expected(self, kind: TrainerSettings, batch: int) -> float:
-        return sum(self._scaled(reduce_batch(kind, batch))) / 2
-
-    def _time(self, settings: TrainerSettings, seconds: float) -> Repeats:
-        repeats = time_steps(self.sample.of(settings), self.inputs(settings), seconds, self.stop)
-        work, family = self.work(settings), family_of(settings)
-        peaks = peak_memory(), choose_device(settings).gpu_memory()
-        self.points.setdefault(family, []).append((work, repeats.bounds()))
-        self.peaks.setdefault(family, []).append((work, peaks))
-        return repeats
-
-    def steps(self) -> list[Bounds]:
-        """Seconds per step of every kind: timed, or from its family's; else `UNKNOWN`."""
-        return [
-            self.direct[index] if index in self.direct else self._scaled(kind)
-            for index, kind in enumerate(self.kinds)
-        ]
-
-    def _scaled(self, kind: TrainerSettings) -> Bounds:
-        points = self.points.get(family_of(kind))
-        return scale(points, self.work(kind)) if points else UNKNOWN
-
-    def memory(self) -> list[int]:
-        """Peak memory, and that of the GPU (0 without one), at the largest step.
-
-        Of a family of which only smaller steps were timed, extrapolated from these.
-        """
-        # embedding, which is not among the steps, may have needed more
-        found = [np.array([peak_memory(), choose_device(self.kinds[0]).gpu_memory()], float)]
-        for family, peaks in self.peaks.items():
-            (small, least), (big, most) = min(peaks), max(peaks)
-            largest = max(self.work(kind) for kind in self.kinds if family_of(kind) == family)
-            further = (largest - big) / (big - small) if big > small else 0.0
-            high = np.array(most, float)
-            found.append(high + np.maximum(high - least, 0) * further)
-        return [int(each) for each in np.max(found, axis=0)]
+    endless = settings.model_copy(update={"steps": 100_000, "evaluate_every": 100_000})
+    with suppress(_Enough):
+        train(endless, inputs, on_step)
+    return found or UNKNOWN
 
 
 def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
@@ -229,38 +131,129 @@ def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
     return settings.model_copy(update=changed)
 
 
-def scale(points: Sequence[tuple[float, Bounds]], work: float) -> Bounds:
-    """Bounds of a step with `work` operations, from those of others of its family.
+@dataclass(frozen=True)
+class Timed:
+    """A step that was timed: its size, and peak memory of the process and of the GPU, (2,)."""
 
-    A step has a constant cost and one in proportion to its operations. The upper bound has no
-    constant cost beyond the point nearest to it; the lower one is on the line through the points.
+    size: int
+    seconds: Bounds
+    peaks: Floats
+
+
+@dataclass
+class StepTimer:
+    """Times a step of each kind until `deadline`, and scales those for which no time is left.
+
+    Attributes:
+        families: the steps that were timed, by family.
+        direct: bounds of the kinds that were timed with their own batch.
     """
-    high = min(bounds[1] * max(1.0, work / at) for at, bounds in points)
-    low = max(bounds[0] * min(1.0, work / at) for at, bounds in points)
-    at, seconds = np.array([(at, sum(bounds) / 2) for at, bounds in points]).T
-    if len(set(at)) > 1 and work > at.max():
-        low = max(low, float(np.polyval(np.polyfit(at, seconds, 1), work)))
-    return min(low, high), max(low, high)
+
+    kinds: Sequence[TrainerSettings]
+    deadline: float
+    stop: StopRequest
+    families: dict[Kind, list[Timed]] = field(default_factory=dict)
+    direct: dict[Kind, Bounds] = field(default_factory=dict)
+
+    def measure(self) -> None:
+        """Time the largest step of each family first, which needs most memory, then the rest."""
+        ascending = sorted(self.kinds, key=size_of)
+        largest = {family_of(each): each for each in ascending}.values()
+        order = list({kind_of(each): each for each in (*largest, *ascending)}.values())
+        for rank, kind in enumerate(order):
+            left = self.deadline - time.perf_counter()
+            if not rank or left > 0:
+                self._measure(kind, left / (len(order) - rank))
+
+    def _measure(self, kind: TrainerSettings, seconds: float) -> None:
+        """Time a step with its own batch if there is time, else with the largest that there is."""
+        until = time.perf_counter() + seconds
+        if family_of(kind) not in self.families:
+            self._time(kind, FIRST_BATCH, seconds / 4)
+        left = until - time.perf_counter()
+        expected = FEWEST * np.mean(self.seconds(kind))
+        batch = min(kind.batch_size, int(kind.batch_size * left / expected))
+        if batch > FIRST_BATCH or batch == kind.batch_size:
+            self._time(kind, batch, left)
+
+    def _time(self, kind: TrainerSettings, batch: int, seconds: float) -> None:
+        settings = reduce_batch(kind, batch)
+        bounds = time_steps(settings, load_inputs(settings), seconds, self.stop)
+        if batch >= kind.batch_size:
+            self.direct[kind_of(kind)] = bounds
+        timed = Timed(size_of(settings), bounds, peaks_of(settings))
+        self.families.setdefault(family_of(kind), []).append(timed)
+
+    def seconds(self, kind: TrainerSettings) -> Bounds:
+        """Bounds of a step: as timed, or between those of its family; else `UNKNOWN`.
+
+        A step has a constant cost and one in proportion to its size. The upper bound has no
+        constant cost beyond the step nearest to it; the lower one is on the line through all.
+        """
+        if (found := self.direct.get(kind_of(kind))) is not None:
+            return found
+        size, family = size_of(kind), self.families.get(family_of(kind))
+        if family is None:
+            return UNKNOWN
+        low = max(each.seconds[0] * min(1.0, size / each.size) for each in family)
+        high = min(each.seconds[1] * max(1.0, size / each.size) for each in family)
+        sizes = [each.size for each in family]
+        if len(set(sizes)) > 1 and size > max(sizes):
+            line = np.polyfit(sizes, [sum(each.seconds) / 2 for each in family], 1)
+            low = max(low, float(np.polyval(line, size)))
+        return min(low, high), max(low, high)
+
+    def memory(self) -> tuple[int, int]:
+        """Peak memory, and that of the GPU (0 without one), at the largest step.
+
+        Of a family of which only smaller steps were timed, extrapolated from these.
+        """
+        # embedding, which is not among the steps, may have needed more
+        found = [peaks_of(self.kinds[0])]
+        for family, timed in self.families.items():
+            small, big = (choose(timed, key=lambda each: each.size) for choose in (min, max))
+            largest = max(size_of(kind) for kind in self.kinds if family_of(kind) == family)
+            further = (largest - big.size) / (big.size - small.size) if big.size > small.size else 0
+            found.append(big.peaks + np.maximum(big.peaks - small.peaks, 0) * further)
+        host, gpu = np.max(found, axis=0)
+        return int(host), int(gpu)
 
 
-def time_steps(
-    settings: TrainerSettings, inputs: RunInputs, seconds: float, stop: StopRequest
-) -> Repeats:
-    """Time training steps for about so many seconds. Raises Interrupted for a requested stop."""
-    device, repeats = choose_device(settings).device, Repeats(seconds)
+def peaks_of(settings: TrainerSettings) -> Floats:
+    """Peak memory of this process, and that of its GPU, (2,)."""
+    return np.array([peak_memory(), choose_device(settings).gpu_memory()], float)
 
-    def on_step(_step: int, _evaluation: object) -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        if stop.requested():
-            raise Interrupted
-        if repeats.ended():
-            raise _Enough
 
-    endless = settings.model_copy(update={"steps": 100_000, "evaluate_every": 100_000})
-    with suppress(_Enough):
-        train(endless, inputs, on_step)
-    return repeats
+def time_embedding(
+    settings: TrainerSettings, inputs: RunInputs, sentences: Sequence[str], seconds: float
+) -> Bounds:
+    """Seconds per token of embedding, with as many sentences of middle length as time allows.
+
+    Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
+    """
+    encoder = inputs.encoder
+    embedder = Embedder(encoder.model, settings.representation, choose_device(settings))
+    limit = encoder.token_limit(MAX_LENGTH)
+
+    def choose(count: int) -> Sentences:
+        first = max(0, len(sentences) - count) // 2
+        chosen = sentences[first : first + count]
+        return Sentences(chosen, encoder.tokenizer, limit, settings.prompt)
+
+    def embed(some: Sentences) -> float:
+        started = time.perf_counter()
+        some.embed(embedder)
+        return time.perf_counter() - started
+
+    few = choose(FEW_SENTENCES)
+    taken = min(embed(few) for _ in range(2))
+    some = choose(max(FEW_SENTENCES, int(FEW_SENTENCES * seconds / (4 * FEWEST * taken))))
+    embed(some)
+    durations: list[float] = []
+    while (found := bounds_of(durations, seconds / 2)) is None:
+        durations.append(embed(some))
+    tokens = sum(map(len, some.tokens))
+    return found[0] / tokens, found[1] / tokens
 
 
 @dataclass(frozen=True)
@@ -304,91 +297,47 @@ def measure_in_workers(
     """
     # plain values: a method of the user's own cannot be unpickled before it is imported
     values = [kind.model_dump() for kind in kinds]
-    call = (measure_in_worker, (modules, values, sample, seconds))
+    call = (measure, (modules, values, sample, seconds))
     found = [each for each in call_in_forks(server, call, jobs) if isinstance(each, Measured)]
     if len(found) < jobs:
         raise TrialError("the measurement was stopped by a signal; repeat the command")
     return found
 
 
-def measure_in_worker(
+def measure(
     modules: Sequence[UserModule],
     kinds: Sequence[dict[str, Any]],
     sample: Sample,
     seconds: float,
     stop: StopRequest,
 ) -> Measured | None:
-    """`measure` in a process that has not imported the user's modules; kinds as plain values.
-
-    None where a stop was requested.
-    """
-    ensure_imported(modules)
-    with suppress(Interrupted):
-        return measure([make_settings(**values) for values in kinds], sample, seconds, stop)
-    return None
-
-
-def measure(
-    kinds: Sequence[TrainerSettings], sample: Sample, seconds: float, stop: StopRequest
-) -> Measured:
     """Time steps of every kind, and embedding, for at most about `seconds` after loading.
 
-    Raises Interrupted when a stop is requested.
+    The process need not have imported the user's modules. None where a stop was requested.
     """
+    ensure_imported(modules)
     take_gpu()
-    with cache_in(sample.folder):
-        first = load_inputs(sample.of(kinds[0]))
-        timer = StepTimer(kinds, sample, time.perf_counter() + 0.75 * seconds, stop)
+    settings = [sample.of(make_settings(**values)) for values in kinds]
+    with cache_in(sample.folder), suppress(Interrupted):
+        parameters = list(load_inputs(settings[0]).encoder.model.parameters())
+        timer = StepTimer(settings, time.perf_counter() + 0.75 * seconds, stop)
         timer.measure()
         token, described = {}, {}
-        for name in dict.fromkeys(kind.encoder for kind in kinds):
-            one = next(kind for kind in kinds if kind.encoder == name)
-            inputs = timer.inputs(one)
-            token[name] = _seconds_a_token(one, inputs, sample, 0.25 * seconds)
-            described[name] = describe_encoder(
-                inputs.encoder.model, inputs.encoder.traits.dropout_fields
-            )
-        parameters = list(first.encoder.model.parameters())
-        weights = sum(each.numel() * 4 for each in parameters)
-        trained = sum(each.numel() * 4 for each in parameters if each.requires_grad)
+        for name, one in {each.encoder: each for each in reversed(settings)}.items():
+            inputs = load_inputs(one)
+            token[name] = time_embedding(one, inputs, sample.embedded, 0.25 * seconds)
+            fields = inputs.encoder.traits.dropout_fields
+            described[name] = describe_encoder(inputs.encoder.model, fields)
         memory, gpu_memory = timer.memory()
         return Measured(
             imported=IMPORTED,
-            steps=timer.steps(),
+            steps=[timer.seconds(each) for each in settings],
             token=token,
             memory=memory,
             gpu_memory=gpu_memory,
-            weights=weights,
-            trained=trained,
-            direct=len(timer.agreed),
+            weights=4 * sum(each.numel() for each in parameters),
+            trained=4 * sum(each.numel() for each in parameters if each.requires_grad),
+            direct=sum(agree(timer.direct.get(kind_of(each), UNKNOWN)) for each in settings),
             encoders=described,
         )
-
-
-def _seconds_a_token(
-    settings: TrainerSettings, inputs: RunInputs, sample: Sample, seconds: float
-) -> Bounds:
-    """Seconds per token of embedding, with as many sentences of middle length as time allows.
-
-    Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
-    """
-    encoder, count, until = inputs.encoder, 8, time.perf_counter() + seconds
-    embedder = Embedder(encoder.model, settings.representation, choose_device(settings))
-    limit = encoder.token_limit(MAX_LENGTH)
-    while True:
-        first = max(0, len(sample.embedded) - count) // 2
-        some = Sentences(
-            sample.embedded[first : first + count], encoder.tokenizer, limit, settings.prompt
-        )
-        started = time.perf_counter()
-        some.embed(embedder)
-        left = until - time.perf_counter()
-        taken = time.perf_counter() - started
-        if count >= len(sample.embedded) or 4 * (LEAST_REPEATS + 1) * taken > left:
-            break
-        count *= 4
-    repeats, tokens = Repeats(max(left, 0.0)), sum(map(len, some.tokens))
-    while not repeats.ended():
-        some.embed(embedder)
-    low, high = repeats.bounds()
-    return low / tokens, high / tokens
+    return None

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.data.tasks import TRANSFER
+from analysis.measures import Floats
 from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
@@ -21,7 +20,8 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.suite import Split, Suite
+from mtdlab.evaluation.sts import StsTask
+from mtdlab.evaluation.suite import Split
 from mtdlab.methods.base import View
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of
@@ -41,8 +41,8 @@ class Scored:
     tokens: int = 0
     seconds: float = 0.0
 
-    def cost(self, token: float) -> float:
-        """Seconds to encode and score them, with so many seconds a token."""
+    def cost(self, token: Floats) -> Floats:
+        """Seconds to encode and score them; lower and upper bound, as those of a token, (2,)."""
         return token * self.tokens + self.seconds
 
 
@@ -54,11 +54,10 @@ class Sample:
         corpus: the beginning of the corpus, in that folder.
         embedded: sentences drawn from the evaluation sentences, the shortest first.
         dev, test: the evaluation's dev pairs and test pairs.
-        tasks: the tasks; of those besides the published ones the tokens alone.
+        tasks: tokens of the tasks; their scores take little time.
+        selections: what is scored to select a checkpoint, by `select_on` of a trial.
         load: seconds to load everything.
         tokenise: seconds to tokenise all views that are not kept yet.
-        average: the sets of `select_on: sts_average`; empty where no trial uses it.
-        selection: tokens of the dev data of the task on which the checkpoint is selected, likewise.
     """
 
     folder: Path
@@ -66,11 +65,14 @@ class Sample:
     embedded: list[str]
     dev: Scored
     test: Scored
-    tasks: Scored
+    tasks: int
+    selections: dict[str, Scored]
     load: float
     tokenise: float
-    average: Scored = Scored()
-    selection: int = 0
+
+    def score_all(self, token: Floats) -> Floats:
+        """Seconds to encode and score all, as `Scored.cost`."""
+        return self.dev.cost(token) + self.test.cost(token) + token * self.tasks
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
@@ -92,40 +94,29 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     """
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)
-    encoder, suite = opened.encoder, opened.suite
-    pairs = {"dev": opened.dev.pairs, "test": opened.test.pairs}
-    average = None
-    if any(each.select_on == "sts_average" for each in trials):
-        average = StsAverage(settings.evaluation, encoder, opened.test, settings.prompt)
     load = time.perf_counter() - started
+    pairs = {"dev": opened.dev.pairs, "test": opened.test.pairs}
     for split, graded in pairs.items():
         _write_pairs(folder / f"sts-{split}.csv", graded)
     beginning = Tally()
     sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
     views = dict.fromkeys(view for each in trials for view in views_of(each))
     to_tokenise = _seconds_to_tokenise(opened, settings, list(views), folder, sampled)
-    width = int(encoder.model.config.hidden_size)
-    tasks = _score(partial(_score_pairs, suite), suite.sentences, width)
-    external = sum(
-        task.tokens(split)
-        for task in opened.external
-        for split in (DEV_AND_TEST if task.has_dev else ("test",))
-    )
     every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
-    selection = 0
-    if settings.select_on.endswith(DEV):
-        selection = find_task(settings.select_on, opened.external).tokens("dev")
+    scored = {"dev": _score_pairs(opened, opened.dev), "test": _score_pairs(opened, opened.test)}
+    selections = {
+        name: scored.get(name) or _score_selection(name, settings, opened, scored["dev"])
+        for name in dict.fromkeys(each.select_on for each in trials)
+    }
     return Sample(
         folder,
         sampled,
         sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len),
-        dev=_score(opened.dev.evaluate, opened.dev.sentences, width),
-        test=_score(opened.test.evaluate, opened.test.sentences, width),
-        tasks=replace(tasks, tokens=tasks.tokens + external),
+        **scored,
+        tasks=_tokens_of_tasks(opened),
+        selections=selections,
         load=load,
         tokenise=to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
-        average=_score(average.evaluate, average.sentences, width) if average else Scored(),
-        selection=selection,
     )
 
 
@@ -152,19 +143,39 @@ def _write_pairs(path: Path, pairs: Pairs) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _score(score: Callable[[Any], object], sentences: Sentences, width: int) -> Scored:
+def _score(score: Callable[[Any], object], sentences: Sentences, opened: OpenedInputs) -> Scored:
     """Timed on random vectors of these sentences: their scores do not matter."""
+    width = int(opened.encoder.model.config.hidden_size)
     vectors = np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
     started = time.perf_counter()
     score(vectors)
     return Scored(sum(map(len, sentences.tokens)), time.perf_counter() - started)
 
 
-def _score_pairs(suite: Suite[Sentences], vectors: Any) -> None:
-    """Score the tasks of pairs alone: the time of a classifier depends on its features."""
-    for task in suite.tasks:
-        if task not in TRANSFER:
-            suite.score(task, vectors, None)
+def _score_pairs(opened: OpenedInputs, pairs: StsTask) -> Scored:
+    return _score(pairs.evaluate, pairs.sentences, opened)
+
+
+def _tokens_of_tasks(opened: OpenedInputs) -> int:
+    external = (
+        task.tokens(split)
+        for task in opened.external
+        for split in (DEV_AND_TEST if task.has_dev else ("test",))
+    )
+    return sum(map(len, opened.suite.sentences.tokens)) + sum(external)
+
+
+def _score_selection(
+    select_on: str, settings: TrainerSettings, opened: OpenedInputs, dev: Scored
+) -> Scored:
+    """Of what selects a checkpoint: an average of sets, or the dev pairs and a task's dev data."""
+    if select_on == "sts_average":
+        average = StsAverage(settings.evaluation, opened.encoder, opened.test, settings.prompt)
+        return _score_pairs(opened, average)
+    if select_on.endswith(DEV):
+        tokens = find_task(select_on, opened.external).tokens("dev")
+        return replace(dev, tokens=dev.tokens + tokens)
+    return dev
 
 
 def _seconds_to_tokenise(

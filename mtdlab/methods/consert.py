@@ -105,10 +105,6 @@ class ConSERTSettings(TrainerSettings):
         """Name and share of each view's perturbation."""
         return tuple(map(parse_perturbation, (self.first_perturbation, self.second_perturbation)))
 
-    def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder: there is no head."""
-        return float(4 * self.batch_size * width)
-
     def check(self) -> None:
         """Raise ValueError for a batch without negatives, or views that cannot differ."""
         if self.batch_size < 2:

@@ -67,7 +67,7 @@ class ContrieverSettings(HistorySettings):
         2048, "documents per training step", symbol="N", unit="documents", step_cost="scales"
     )
     crop_min: Share = setting(0.05, "least share of a document in a crop", step_cost="none")
-    crop_max: Share = setting(0.5, "greatest share of a document in a crop", step_cost="scales")
+    crop_max: Share = setting(0.5, "greatest share of a document in a crop")
     deletion_rate: float = setting(
         0.1, "probability that a token of a crop is deleted", step_cost="none", ge=0, lt=1
     )
@@ -100,10 +100,6 @@ class ContrieverSettings(HistorySettings):
             )
         if self.prompt:
             raise ValueError("contriever crops documents, which have no prompt; remove prompt")
-
-    def head_operations(self, width: int) -> float:
-        """Multiplications per document outside the encoder: similarity to the queue, no head."""
-        return float(self.queue_size * width)
 
 
 class Contriever(Method[ContrieverSettings]):

@@ -133,9 +133,6 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
     def encoder_copies(self) -> int:
         return self.inner.encoder_copies
 
-    def head_operations(self, width: int) -> float:
-        return self.inner.head_operations(width)
-
 
 _OWN = frozenset(["method", *HiCLSettings.__annotations__])
 """The settings that are not passed on as defaults of a backbone."""

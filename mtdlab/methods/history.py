@@ -58,10 +58,6 @@ class HistorySettings(TrainerSettings):
     def encoder_copies(self) -> int:
         return 2
 
-    def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder: head, and similarity to the queue."""
-        return float(width**2 + self.queue_size * width)
-
 
 class HeadSettings(TrainerSettings):
     """The initialisation of the heads that are used in training only."""

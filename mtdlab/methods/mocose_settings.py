@@ -102,22 +102,15 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     fgsm_gradient: Literal["previous", "current"] = setting(
         "previous", "batch whose gradient FGSM uses; `current` needs a second pass per step"
     )
-    projection_layers: Layers = setting(
-        1, "layers of the projection head", unit="layers", step_cost="scales"
-    )
-    prediction_layers: Layers = setting(
-        2, "layers of the prediction head", unit="layers", step_cost="scales"
-    )
+    projection_layers: Layers = setting(1, "layers of the projection head", unit="layers")
+    prediction_layers: Layers = setting(2, "layers of the prediction head", unit="layers")
     prediction_dim: Positive | None = setting(
         None,
         "dimension of queries, keys and queue: of the outputs of projection and prediction head; "
         "by default the encoder's",
-        step_cost="scales",
     )
     predictor_hidden_dim: Positive | None = setting(
-        None,
-        "dimension inside the prediction head; by default that of its output",
-        step_cost="scales",
+        None, "dimension inside the prediction head; by default that of its output"
     )
 
     head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
@@ -172,14 +165,3 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         no finite mean: then it is the MTD of its start, as the paper labels such runs.
         """
         return decay_of(self).trace(self.steps) + self.queue_size / self.batch_size
-
-    def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder: heads, and similarity to the queue."""
-        output = self.prediction_dim or width
-        # the first layer of the projection changes the dimension; without layers there is none
-        projection = output * (width + (self.projection_layers - 1) * output)
-        return (
-            float(width**2 + self.queue_size * output)
-            + bool(self.projection_layers) * projection
-            + self.prediction_layers * output * (self.predictor_hidden_dim or output)
-        )

@@ -85,10 +85,6 @@ class SNCSESettings(SimCSESettings):
                 f"{self.prompt!r} before the sentence, after it and after the mask token"
             )
 
-    def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder."""
-        return PASSES * super().head_operations(width)
-
 
 class SNCSE(TwoPass[SNCSESettings]):
     """InfoNCE between a sentence in two prompts, and a margin loss for its negation."""

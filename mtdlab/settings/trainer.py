@@ -387,7 +387,3 @@ class TrainerSettings(BaseModel):
     def encoder_copies(self) -> int:
         """Number of sets of encoder weights in a checkpoint."""
         return 1
-
-    def head_operations(self, width: int) -> float:
-        """Multiplications per sentence outside the encoder of dimension `width`: heads, queue."""
-        return float(width**2)

@@ -1,7 +1,5 @@
 """What a study costs: counted by hand, and against a sweep's own database."""
 
-import dataclasses
-import itertools
 import json
 import math
 import shutil
@@ -22,16 +20,17 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
-from mtdlab.cost.estimate import smaller_studies, trials_of
+from mtdlab.cost.estimate import Clock, find_smaller, smaller_studies, trials_of
 from mtdlab.cost.measure import (
     Bounds,
     Measured,
-    Repeats,
+    StepTimer,
+    Timed,
+    bounds_of,
     family_of,
     kind_of,
     measure,
-    operations,
-    scale,
+    time_steps,
 )
 from mtdlab.cost.sample import Sample, Scored, take_sample
 from mtdlab.device import Device
@@ -78,35 +77,47 @@ SAMPLE = Sample(
     [],
     dev=Scored(100, 2.0),
     test=Scored(200, 2.0),
-    tasks=Scored(1000, 7.0),
+    tasks=1000,
+    selections={
+        "dev": Scored(100, 2.0),
+        "test": Scored(200, 2.0),
+        "last": Scored(100, 2.0),
+        "sts_average": Scored(500, 3.0),
+    },
     load=10.0,
     tokenise=50.0,
 )
 
 
-def seen(*steps: float, token: float = 0.01) -> Measured:
-    exact = [(each, each) for each in steps]
-    return Measured(0.0, exact, {"builtin": (token, token)}, 100, 0, 10, 10, len(steps))
+def clock(trials: list[TrainerSettings], *steps: float) -> Clock:
+    """Imports of 4 s, the given seconds of a step of each kind, and 0.01 s for a token."""
+    exact = {kind: np.full(2, each) for kind, each in zip(map(kind_of, trials), steps, strict=True)}
+    return Clock(SAMPLE, exact, {"builtin": np.full(2, 0.01)}, imports=4.0)
 
 
-def clock(trials: list[TrainerSettings], *seconds: Measured) -> estimates._Clock:
-    return estimates._Clock(trials, SAMPLE, list(seconds), imports=4.0, bound=1)
+def seconds_of(clocked: Clock, trial: TrainerSettings) -> float:
+    """Of a trial, whose bounds are equal."""
+    low, high = clocked.training(trial) + clocked.evaluation(trial)
+    assert low == high
+    return float(low)
 
 
 def test_a_trials_time_by_hand() -> None:
     """10 steps, 3 evaluations on 100 tokens, a last look at both sets and at the tasks."""
     trial = make_settings(steps=10, evaluate_every=4)
-    found = clock([trial], seen(3.0), seen(5.0))
-    assert found.trials == [pytest.approx(10 * 4 + 3 * (1 + 2) + (2 + 2 * 2) + (10 + 7))]
+    found = clock([trial], 4.0)
+    assert seconds_of(found, trial) == pytest.approx(10 * 4 + 3 * (1 + 2) + (2 + 2 * 2) + 10)
     # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
-    assert found.start == pytest.approx(4 + 2 * 10 + 50 + (3 + 2 * 2) + (10 + 7))
+    start = 4 + 2 * 10 + 50 + (3 + 2 * 2) + 10
+    assert found.start(trial).tolist() == [pytest.approx(start)] * 2
 
 
 def test_choosing_on_test_looks_at_test_more_often() -> None:
     trials = [
         make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test", "last")
     ]
-    seconds = clock(trials, seen(1.0)).trials
+    found = clock(trials[:1], 1.0)
+    seconds = [seconds_of(found, each) for each in trials]
     assert seconds[2] == pytest.approx(seconds[0])
     # two evaluations of 100 more tokens, one last look of 100 less
     assert seconds[1] - seconds[0] == pytest.approx(1.0)
@@ -115,9 +126,8 @@ def test_choosing_on_test_looks_at_test_more_often() -> None:
 def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens and 3 s each, a last look at dev and test."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
-    sample = dataclasses.replace(SAMPLE, average=Scored(500, 3.0))
-    found = estimates._Clock([trial], sample, [seen(4.0)], 2.0, bound=0)
-    assert found.trials == [pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + (10 + 7))]
+    found = seconds_of(clock([trial], 4.0), trial)
+    assert found == pytest.approx(10 * 4 + 3 * (5 + 3) + (3 + 2 * 2) + 10)
 
 
 def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Path) -> None:
@@ -126,9 +136,10 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
     shutil.copytree(tiny.evaluation, folder / "STS" / "STSBenchmark")
     settings = tiny.model_copy(update={"evaluation": str(folder)})
     found = take_sample([settings.model_copy(update={"select_on": "sts_average"})], sample)
-    assert found.average.tokens == found.test.tokens > 0
-    assert found.average.seconds > 0
-    assert take_sample([settings], sample).average == Scored()
+    average = found.selections["sts_average"]
+    assert average.tokens == found.test.tokens > 0
+    assert average.seconds > 0
+    assert take_sample([settings], sample).selections.keys() == {"dev"}
 
 
 def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_path: Path) -> None:
@@ -160,8 +171,9 @@ def test_a_long_study_comes_with_one_that_takes_ten_minutes(tmp_path: Path) -> N
         "study: a\ntrainer: {steps: 2000, evaluate_every: 100}\nsearch: {ema_decay: [0.5, 0.95]}\n"
     )
     spec = read_study(path)
-    clocked = clock(trials_of(spec), seen(1.0))
-    found = estimates._smaller(spec, clocked, 1, clocked.whole(2, 1))
+    trials = trials_of(spec)
+    clocked = clock(trials[:1], 1.0)
+    found = find_smaller(spec, clocked, 1, clocked.whole(trials, 2, 1)[1])
     assert found is not None
     # two trials of 400 steps alone would take more than 13 minutes
     assert 400 < found.seconds <= 600
@@ -171,19 +183,21 @@ def test_a_long_study_comes_with_one_that_takes_ten_minutes(tmp_path: Path) -> N
 def test_workers_share_trials_as_they_come() -> None:
     """Steps of 10, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
     trials = [make_settings(steps=1, batch_size=size) for size in (256, 4, 8)]
-    found = clock(trials, seen(100.0, 1.0, 1.0))
-    rest = found.trials[1] - 1
+    found = clock(trials, 100.0, 1.0, 1.0)
+    rest, start = seconds_of(found, trials[1]) - 1, found.start(trials[0])[0]
     saving = math.log(4) * (1 + 2) / 2
-    assert found.whole(3, 2) == pytest.approx(found.start + 100 + rest + saving)
-    assert found.whole(3, 1) == pytest.approx(found.start + 102 + 3 * rest + 2 * saving)
+    both = [pytest.approx(start + 100 + rest + saving)] * 2
+    assert list(found.whole(trials, 3, 2)) == both
+    alone = [pytest.approx(start + 102 + 3 * rest + 2 * saving)] * 2
+    assert list(found.whole(trials, 3, 1)) == alone
 
 
 def test_a_worker_that_loads_anew_takes_its_time() -> None:
     alike = [make_settings(max_length=32, seed=seed) for seed in (0, 1, 2)]
     other = [alike[0], alike[1].model_copy(update={"max_length": 16}), alike[2]]
-    same = clock(alike, seen(1.0)).whole(3, 1)
-    anew = clock(other, seen(1.0, 1.0))
-    assert anew.whole(3, 1) - same == pytest.approx(2 * anew.loading)
+    found = clock(other[:2], 1.0, 1.0)
+    more = found.whole(other, 3, 1)[0] - found.whole(alike, 3, 1)[0]
+    assert more == pytest.approx(2 * found.loading(alike[0])[0])
 
 
 def test_kinds_and_families_differ_by_what_a_step_costs() -> None:
@@ -211,59 +225,68 @@ def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> Non
 
 
 def test_a_step_is_bounded_by_smaller_and_larger_ones() -> None:
-    """Three seconds of its own and one a unit of work: the line is the lower bound."""
-    small, large = (1.0, (4.0, 4.0)), (5.0, (8.0, 8.0))
-    assert scale([small, large], 10.0) == pytest.approx((13.0, 16.0))
-    assert scale([small, large], 4.0) == pytest.approx((6.4, 8.0))
-    assert scale([small], 4.0) == pytest.approx((4.0, 16.0))
+    """Three seconds of its own and one a sentence: the line is the lower bound."""
+
+    def bounds(batch: int, *timed: tuple[int, float]) -> Bounds:
+        kind = make_settings(batch_size=batch, max_length=3)
+        timer = StepTimer([kind], 0.0, StopRequest())
+        timer.families[family_of(kind)] = [
+            Timed(3 * size, (seconds, seconds), np.zeros(2)) for size, seconds in timed
+        ]
+        return timer.seconds(kind)
+
+    assert bounds(10, (1, 4.0), (5, 8.0)) == pytest.approx((13.0, 16.0))
+    assert bounds(4, (1, 4.0), (5, 8.0)) == pytest.approx((6.4, 8.0))
+    assert bounds(4, (1, 4.0)) == pytest.approx((4.0, 16.0))
     # a smaller step that took longer says nothing about overhead
-    assert scale([(1.0, (3.0, 3.0)), (2.0, (2.0, 2.0))], 4.0) == pytest.approx((3.0, 4.0))
+    assert bounds(4, (1, 3.0), (2, 2.0)) == pytest.approx((3.0, 4.0))
 
 
-def repeat(monkeypatch: pytest.MonkeyPatch, *seconds: float, limit: float = 100.0) -> Repeats:
-    """What is repeated takes so many seconds each time; until no other one is needed."""
-    times = itertools.accumulate(seconds, initial=0.0)
-    monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    repeats = Repeats(limit)
-    assert [repeats.ended() for _ in seconds] == [False] * (len(seconds) - 1) + [True]
-    return repeats
+def repeat(*seconds: float, limit: float = 100.0) -> Bounds:
+    """Bounds of what takes so many seconds each time, until no other one is needed."""
+    *before, found = [bounds_of(seconds[:count], limit) for count in range(len(seconds) + 1)]
+    assert before == [None] * len(seconds)
+    assert found is not None
+    return found
 
 
-def test_steps_are_timed_until_two_measurements_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first step takes 30 s, since kernels are built in it, and those after it 4 and 2 s."""
-    found = repeat(monkeypatch, 30.0, 4.0, 2.0, 1.0, 1.05)
-    assert found.agree()
-    assert found.bounds() == pytest.approx((1.0, 1.05))
+def test_steps_are_timed_until_two_measurements_agree() -> None:
+    assert repeat(4.0, 2.0, 1.0, 1.05) == pytest.approx((1.0, 1.05))
     # quick steps are averaged
-    quick = repeat(monkeypatch, 30.0, *[0.1, 0.3, 0.2, 0.2] * 2)
-    assert quick.bounds() == pytest.approx((0.2, 0.2))
+    assert repeat(*[0.1, 0.3, 0.2, 0.2] * 2) == pytest.approx((0.2, 0.2))
 
 
-def test_steps_that_do_not_agree_in_time_give_a_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = repeat(monkeypatch, 1.0, 1.0, 3.0, 1.0, limit=5.5)
-    assert not found.agree()
-    assert found.bounds() == pytest.approx((1.0, 3.0))
+def test_steps_that_do_not_agree_in_time_give_a_range() -> None:
+    assert repeat(1.0, 3.0, 1.0, limit=4.5) == pytest.approx((1.0, 3.0))
     # at least two, however long they take
-    assert repeat(monkeypatch, 9.0, 8.0, 4.0, limit=1.0).bounds() == pytest.approx((4.0, 8.0))
+    assert repeat(8.0, 4.0, limit=1.0) == pytest.approx((4.0, 8.0))
+
+
+def test_the_first_step_is_left_out(tiny: TrainerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 30 s, since kernels are built in it, and those after it 1 s."""
+    times = iter([30.0, 31.0, 32.0])
+    monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    assert time_steps(tiny, load_inputs(tiny), 100.0, StopRequest()) == (1.0, 1.0)
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
     """Steps that take what `cost` says, without being run; returns the batches asked for."""
     asked: list[int] = []
 
-    def seconds(settings: TrainerSettings, *_: object) -> Repeats:
+    def seconds(settings: TrainerSettings, *_: object) -> Bounds:
         asked.append(settings.batch_size)
         time.sleep(min(0.05, cost(settings)))
-        found = Repeats(0)
-        found.windows = [float(cost(settings))] * 2
-        return found
+        return float(cost(settings)), float(cost(settings))
 
     monkeypatch.setattr(measures, "time_steps", seconds)
     return asked
 
 
 def run_measure(kinds: list[TrainerSettings], folder: Path, seconds: float) -> Measured:
-    return measure(kinds, take_sample(kinds[:1], folder), seconds, StopRequest())
+    sample, values = take_sample(kinds[:1], folder), [kind.model_dump() for kind in kinds]
+    found = measure((), values, sample, seconds, StopRequest())
+    assert found is not None
+    return found
 
 
 def test_fast_steps_are_measured_as_they_are(
@@ -311,7 +334,8 @@ def test_a_kind_that_no_time_is_left_for_is_unknown(
 ) -> None:
     """Of three families the first is timed, and no number of seconds is given for the others."""
     timed(monkeypatch, lambda _: 1.0)
-    kinds = [tiny, *(tiny.model_copy(update={"method": name}) for name in ("simcse", "mixcse"))]
+    shared = tiny.model_dump(include={"encoder", "corpus", "evaluation", "batch_size"})
+    kinds = [tiny, *(make_settings(method=name, **shared) for name in ("simcse", "mixcse"))]
     found = run_measure(kinds, tmp_path, 1e-6)
     assert found.steps.count(measures.UNKNOWN) == 2
 
@@ -329,7 +353,9 @@ def test_a_number_of_seconds_is_given_only_where_steps_are_known(
 ) -> None:
     token = {study.fixed().encoder: (0.0, 0.0)}
     measured = Measured(time.time(), [steps] * 2, token, 100, 0, 10, 10, direct=2)
-    sample = Sample(Path(), "", [], Scored(), Scored(), Scored(), load=0.0, tokenise=0.0)
+    sample = Sample(
+        Path(), "", [], Scored(), Scored(), 0, {"dev": Scored()}, load=0.0, tokenise=0.0
+    )
     monkeypatch.setattr(estimates, "take_sample", lambda *_: sample)
     monkeypatch.setattr(estimates, "measure_in_workers", lambda *_: [measured])
     monkeypatch.setattr(estimates, "ForkServer", lambda *_: SimpleNamespace(close=lambda: None))
@@ -349,8 +375,6 @@ def test_real_steps_grow_with_the_batch(tiny: TrainerSettings, tmp_path: Path) -
     low, high = found.token[tiny.encoder]
     assert 0 < low <= high < 1e-2
     assert found.memory > 50e6
-    small, large = (operations(kind, load_inputs(kind)) for kind in kinds)
-    assert large / small == pytest.approx(24)
 
 
 def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None:
@@ -360,7 +384,7 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     inputs = load_inputs(tiny)
     assert sample.dev.tokens == sum(map(len, inputs.dev.sentences.tokens))
     assert sample.test.tokens == sum(map(len, inputs.test.sentences.tokens))
-    assert (sample.tasks.tokens, sample.tokenise) == (0, 0.0)
+    assert (sample.tasks, sample.tokenise) == (0, 0.0)
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
 
 

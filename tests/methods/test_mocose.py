@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.config import TrainerSettings
 from mtdlab.encoders.embed import Embedder
 from mtdlab.methods.base import View
 from mtdlab.methods.losses import info_nce
@@ -176,13 +176,3 @@ def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
     assert model.queue.negatives().shape[1] == 6
     sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
     assert sizes == {9, 6}
-
-
-def test_operations_of_the_heads_by_hand() -> None:
-    """Pooler 16 x 16, projection 16 x 6 and 6 x 6, predictor 6 x 9 and 9 x 6, queue 20 x 6."""
-    settings = make_settings(
-        queue_size=20, projection_layers=2, prediction_dim=6, predictor_hidden_dim=9
-    )
-    assert settings.head_operations(16) == 256 + (96 + 36) + 2 * 54 + 120
-    bare = make_settings(queue_size=20, projection_layers=0, prediction_layers=0)
-    assert bare.head_operations(16) == 256 + 320

@@ -189,7 +189,8 @@ def measure_here(
     _server: object, _modules: object, kinds: Any, sample: Sample, seconds: float, _jobs: int
 ) -> list[Measured]:
     """In this process, with other durations: those of workers are tested with the estimate."""
-    found = measure(kinds, sample, seconds, StopRequest())
+    found = measure((), [kind.model_dump() for kind in kinds], sample, seconds, StopRequest())
+    assert found is not None
     steps, token = [(0.01, 0.01)] * len(kinds), dict.fromkeys(found.token, (1e-5, 1e-5))
     return [replace(found, imported=time.time(), steps=steps, token=token)]
 
