@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Select, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import MtdlabError, NothingToReport, nearest
@@ -153,16 +153,13 @@ class Store(Claims):
             return [FinishedTrial(*row) for row in rows]
 
     def tried(self, first: int, numbers: Collection[int]) -> Sequence[Row[Any]]:
-        """The trials of the search with `numbers` and from number `first` on, as Optuna needs them.
-
-        `ranking` is the score that ranks the trial, None if it is not complete.
-        """
+        """The trials of the search with `numbers`, and from number `first` on, for Optuna."""
         columns = (TrialRow.number, TrialRow.state, TrialRow.parameters, TrialRow.reports)
         mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
         wanted = (TrialRow.number >= first) | TrialRow.number.in_(list(numbers))
         with translate_errors(self.url), Session(self._engine) as session:
-            ranking = case((TrialRow.state == "COMPLETE", find_ranking(session, self.study_id)))
-            found = select(*columns, TrialRow.attributes, ranking.label("ranking"))
+            ranking = find_ranking(session, self.study_id).label("ranking")
+            found = select(*columns, TrialRow.attributes, ranking)
             return session.execute(found.where(mine, wanted)).all()
 
     def ended(self) -> list[Claim]:

@@ -29,7 +29,7 @@ class Watch:
 
     def __init__(self, run: TrialRun) -> None:
         self.run, self.step = run, 0
-        self._is_pruned = run.study.optuna.is_watched and run.claim.role == SEARCH
+        self._is_pruned = run.study.spec.pruner != "none" and run.claim.role == SEARCH
         self.reported = dict(run.claim.reports)
 
     def passed(self, step: int, phase: str) -> None:

@@ -114,13 +114,11 @@ def _value_at(kind: BaseDistribution, fraction: float) -> Any:
     return min(max(math.floor((found - low) / kind.step + 0.5) * kind.step + low, low), high)
 
 
-def pruner(spec: StudySpec) -> optuna.pruners.BasePruner:
-    """The study's pruner."""
-    if spec.pruner == "median":
-        return optuna.pruners.MedianPruner()
-    if spec.pruner == "hyperband":
-        return optuna.pruners.HyperbandPruner()
-    return optuna.pruners.NopPruner()
+PRUNERS: Mapping[str, type[optuna.pruners.BasePruner]] = {
+    "none": optuna.pruners.NopPruner,
+    "median": optuna.pruners.MedianPruner,
+    "hyperband": optuna.pruners.HyperbandPruner,
+}
 
 
 class OptunaStudy:
@@ -142,11 +140,6 @@ class OptunaStudy:
         )
         self._id = self._storage.get_study_id_from_name(self._spec.name)
         self._count, self._unended = 0, dict[int, int]()
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a pruner compares the trials while they run."""
-        return self._spec.pruner != "none"
 
     def draw(self, claim: Claim) -> dict[str, Any]:
         """The parameters of a configuration, by the study's sampler. May raise StorageError."""
@@ -172,7 +165,7 @@ class OptunaStudy:
         if (trial := self._unended.get(claim.number)) is None:
             return False  # another process has it, and has ended it
         self._storage.set_trial_intermediate_value(trial, step, score)
-        is_pruned = pruner(self._spec).prune(self._study, self._storage.get_trial(trial))
+        is_pruned = PRUNERS[self._spec.pruner]().prune(self._study, self._storage.get_trial(trial))
         attributes = self._storage.get_trial(trial).system_attrs
         self._store.report(claim, step, score, attributes)
         return is_pruned
@@ -190,11 +183,13 @@ class OptunaStudy:
             template = create_trial(state=TrialState.WAITING) if number == drawn else None
             self._unended[number] = self._storage.create_new_trial(self._id, template)
         for number, trial in list(self._unended.items()):
-            row = rows.get(number)
-            if row is not None:
+            # none: a trial of the baseline, or one that failed and has a new number
+            state, values = "FAIL", None
+            if (row := rows.get(number)) is not None:
                 self._write(trial, row)
-            if row is None or row.state in FINISHED:
-                self._end(trial, row)
+                state, values = row.state, [row.ranking] if row.state == "COMPLETE" else None
+            if state in FINISHED:
+                self._storage.set_trial_state_values(trial, TrialState[state], values)
                 del self._unended[number]
 
     def _write(self, trial: int, row: Row[Any]) -> None:
@@ -207,9 +202,3 @@ class OptunaStudy:
             self._storage.set_trial_intermediate_value(trial, int(step), score)
         for key, value in (row.attributes or {}).items():
             self._storage.set_trial_system_attr(trial, key, value)
-
-    def _end(self, trial: int, row: Row[Any] | None) -> None:
-        """End a trial in memory; one of the baseline, or that was run again, has failed."""
-        state = TrialState.FAIL if row is None else TrialState[row.state]
-        values = None if row is None or row.ranking is None else [row.ranking]
-        self._storage.set_trial_state_values(trial, state, values)

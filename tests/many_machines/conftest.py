@@ -146,8 +146,7 @@ class Runs:
         """Exactly the planned trials are complete, each of them once.
 
         killed  processes that were killed, or connections that were cut: perhaps between a trial's
-                end and its record, or when Optuna had created a trial that had not begun in
-                mtdlab's tables. That one has failed in Optuna's, and another one ran.
+                end and its record, after which it ran again.
         """
         assert self.store.counts() == {"COMPLETE": self.trials}
         ended = self.events("end")
@@ -155,9 +154,7 @@ class Runs:
         assert self.trials <= sum(ended.values()) <= self.trials + killed
         trials = optuna.load_study(study_name="own", storage=optuna_storage(self.url)).trials
         states = Counter(trial.state.name for trial in trials)
-        assert states.pop("COMPLETE") == self.trials
-        assert set(states) <= {"FAIL"}
-        assert states["FAIL"] <= killed
+        assert states == {"COMPLETE": self.trials}
 
 
 def ended(process: Started, code: int = 0) -> str:

@@ -107,9 +107,7 @@ def test_the_default_study_is_complete_after_a_kill(runs_on_server: Runs, engine
     assert recorded["seed"].nunique() == last["seeds"]
     trials = optuna.load_study(study_name="mtd", storage=optuna_storage(runs.url)).trials
     states = Counter(trial.state.name for trial in trials)
-    assert states.pop("COMPLETE") == len(recorded)
-    # the killed worker may have created a trial in Optuna's tables that it had not begun in ours
-    assert states in ({}, {"FAIL": 1})
+    assert states == {"COMPLETE": len(recorded)}
     assert len(recorded) == len(recorded[["ema_decay", "seed"]].drop_duplicates())
     print(f"\n{engine.__name__}: {len(recorded)} trials in {time.perf_counter() - started:.0f} s")
     # the results are those of any other engine on the same processor

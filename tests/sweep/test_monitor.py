@@ -44,7 +44,7 @@ def watch() -> tuple[TrialMonitor, Recorder, Mock]:
     store, checkpoints = Recorder(), Mock()
     checkpoints.due.side_effect = [False, True] * 5
     checkpoints.save.return_value = False
-    study: Any = SimpleNamespace(store=store, owner={}, optuna=SimpleNamespace(is_watched=False))
+    study: Any = SimpleNamespace(store=store, owner={}, spec=SimpleNamespace(pruner="none"))
     run = TrialRun(study, Mock(reports={}), StopRequest(), Heartbeat(cast(Any, store), Mock()))
     settings = make_settings(steps=10, evaluate_every=5)
     return TrialMonitor(run, settings, checkpoints), store, checkpoints

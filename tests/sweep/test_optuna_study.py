@@ -23,7 +23,7 @@ from mtdlab.store import Claim, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.tables import ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.samplers import OptunaStudy, distributions, pruner, sobol_point
+from mtdlab.sweep.samplers import PRUNERS, OptunaStudy, distributions, sobol_point
 
 DRAWN = """
 study: drawn
@@ -71,10 +71,15 @@ def sampler(spec: StudySpec, index: int) -> optuna.samplers.BaseSampler:
     return optuna.samplers.RandomSampler(seed=index)
 
 
+def plain_study(spec: StudySpec) -> optuna.Study:
+    """A study of Optuna's alone."""
+    pruner = PRUNERS[spec.pruner]()
+    return optuna.create_study(study_name="drawn", direction="maximize", pruner=pruner)
+
+
 def of_optuna(spec: StudySpec, count: int) -> list[tuple[str, dict[str, Any]]]:
     """The states and parameters of as many trials, asked and told as Optuna proposes."""
-    pruning = pruner(spec)
-    plain = optuna.create_study(study_name="drawn", direction="maximize", pruner=pruning)
+    plain = plain_study(spec)
     for index in range(count):
         plain.sampler = sampler(spec, index)
         trial = plain.ask(distributions(spec))
@@ -106,7 +111,7 @@ def test_trials_are_drawn_and_pruned_as_by_optunas_own_loop(
         scores = {"sts_dev": score, "sts_average": score}
         result = Result("COMPLETE", values={"score": score}, scores=scores)
         reported: dict[int, float] = {}
-        for step in (2, 4, 6, 8) if opened.is_watched else ():
+        for step in (2, 4, 6, 8) if watched != "none" else ():
             reported[step] = score - 8 + step
             if opened.report(claim, step, reported[step]):
                 arrays = {"reported/step": [*reported], "reported/score": [*reported.values()]}
@@ -145,7 +150,7 @@ def test_points_of_the_sobol_sequence_are_those_of_optunas_sampler() -> None:
 def test_draw_and_pruning_are_optunas_own_among_ten_thousand_trials(url: str, watched: str) -> None:
     count = 10_000
     spec, store, opened = open_drawn(url, "tpe", watched, count + 1)
-    plain = optuna.create_study(study_name="drawn", direction="maximize", pruner=pruner(spec))
+    plain = plain_study(spec)
     for index in range(count):
         plain.sampler = sampler(replace(spec, sampler="random"), index)
         trial = plain.ask(distributions(spec))
@@ -259,7 +264,6 @@ def test_a_grid_asks_optuna_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -
     spec = parse_study("g", text, [])
     store = open_study(spec, url, "")
     monkeypatch.setattr(Store, "tried", None)
-    assert not OptunaStudy(spec, store).is_watched
     commits = []
 
     def note(connection: Connection) -> None:
