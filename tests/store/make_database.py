@@ -100,7 +100,7 @@ def replacement_of_training(runs: Iterator[tuple[int, Run]]) -> Any:
             raise Interrupted
         if state == "COMPLETE":
             if index == 2:
-                monitor.run.study.store.add_note(monitor.run.claim, NOTE)
+                monitor.checkpoints.notes.append(NOTE)
             return result_of(monitor.settings, index), None
         code = "nan_loss" if state == "FAIL" else ""
         return Result(state, reason, environment=ENVIRONMENT, reason_code=code), None
