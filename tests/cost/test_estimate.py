@@ -452,6 +452,7 @@ def test_every_view_of_a_method_is_tokenised(
     assert sorted(seen) == ["documents", "documents, repetition:0.3"]
 
 
+@pytest.mark.slow
 def test_a_study_is_estimated_as_it_then_runs(
     study: StudySpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
