@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from mtdlab.config.study import is_study_name
 from mtdlab.files import free_bytes, temporary_folders
 from mtdlab.store import study_names
 from mtdlab.store.invariants import (
@@ -95,6 +96,11 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
 
 def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
     """The problems of a study in the folder of models."""
+    # a changed database may hold any name, such as a path, or one that is too long for a folder
+    if not is_study_name(name := record.study.name):
+        found = f"{name:.60} is no name of a study, and has no folder"
+        yield Problem("a study has a name that study files allow", found, "restore the database")
+        return
     yield from model_is_that_of_the_best_trial(record, models)
     yield from checkpoints_belong_to_unfinished_trials(record, models)
     yield from nothing_temporary_is_left(record, models)
@@ -160,6 +166,8 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
 def find_notes(record: Record, models: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
     name, model = record.study.name, SavedModel.of(record.study.model)
+    if not is_study_name(name):
+        return
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:

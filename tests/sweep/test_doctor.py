@@ -249,6 +249,12 @@ def complete_none(models: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["x" * 10_000, "../../elsewhere"])
+def test_a_name_that_no_study_can_have_is_a_problem_and_no_path(healthy: Path, name: str) -> None:
+    change(healthy, f"UPDATE mtdlab_studies SET name = '{name}'")
+    assert any("name" in each.found for each in check(healthy, None).studies[name])
+
+
 def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
     shutil.rmtree(healthy / "models" / "a")
     assert check(healthy).holds
