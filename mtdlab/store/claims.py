@@ -114,9 +114,11 @@ class Claims:
 
     def _is_over(self, session: Session, sweep: int) -> bool:
         row = session.get(SweepRow, sweep)
-        # without a row it was suspended for so long that it was taken for dead
-        if row is None or row.stop or row.is_over or row.max_failed is None:
-            return row is not None and (row.stop or row.is_over)
+        if row is None:
+            # it was suspended for so long that it was taken for dead, and goes on
+            return False
+        if row.has_to_end or row.max_failed is None:
+            return row.has_to_end
         failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
         count = session.scalar(select(func.count()).select_from(TrialRow).where(failed))
         return (count or 0) >= row.max_failed

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
+from mtdlab.config.study import is_study_name
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
 from mtdlab.store.owner import describe_end
@@ -87,6 +88,12 @@ class Problem:
 
 Found = Iterator[tuple[str, str]]
 """What was found against an invariant, and how to repair it."""
+
+
+def study_has_a_name(record: Record) -> Found:
+    """Its name is one that study files allow."""
+    if not is_study_name(name := record.study.name):
+        yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 
 
 def each_configuration_and_seed_once(record: Record) -> Found:
@@ -181,6 +188,7 @@ def optuna_has_no_other_trials(record: Record) -> Found:
 
 
 INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
+    "a study has a name that study files allow": study_has_a_name,
     "each configuration and seed is planned once": each_configuration_and_seed_once,
     "every trial has a known state": states_are_known,
     "every running trial has a living owner": running_trials_have_a_living_owner,

@@ -308,7 +308,7 @@ class Store(Claims):
         """Whether a sweep has ended, or its workers were requested to."""
         with translate_errors(self.url), Session(self._engine) as session:
             found = session.get(SweepRow, row)
-            return found is None or found.stop or found.is_over
+            return found is None or found.has_to_end
 
     def end_sweep(self, row: int) -> None:
         """Remove the record of a sweep."""

@@ -340,6 +340,11 @@ class SweepRow(Owned, Base):
     error: Mapped[dict[str, Any] | None]
     """What ended one of its workers: `exit_code`, `message`, and `traceback` of a bug."""
 
+    @property
+    def has_to_end(self) -> bool:
+        """Whether its workers were requested to end."""
+        return self.stop or self.is_over
+
 
 class ScoreRow(Base):
     """A trial's score on one task, x 100."""
@@ -386,7 +391,7 @@ class ItemsRow(Base):
 
 
 class LookRow(Base):
-    """An interim look at the verdict of a study that adds seeds until it is decided."""
+    """A look at the verdict of a study that adds seeds until it is decided."""
 
     __tablename__ = "mtdlab_looks"
 

@@ -65,11 +65,13 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     with reading(url) as session:
         problems = tuple(check_database(session))
         records = {name: read_record(session, name, url) for name in names}
-        studies = {
-            name: (*find_problems(record), *find_leftovers(record, models))
-            for name, record in records.items()
-        }
-        notes = {name: tuple(find_notes(record, models)) for name, record in records.items()}
+        studies = {name: tuple(find_problems(record)) for name, record in records.items()}
+        notes: dict[str, tuple[str, ...]] = dict.fromkeys(records, ())
+        # a changed database may hold any name, such as a path, or one too long for a folder
+        for name, record in records.items():
+            if is_study_name(name):
+                studies[name] += tuple(find_leftovers(record, models))
+                notes[name] = tuple(find_notes(record, models))
     return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
 
 
@@ -96,11 +98,6 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
 
 def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
     """The problems of a study in the folder of models."""
-    # a changed database may hold any name, such as a path, or one that is too long for a folder
-    if not is_study_name(name := record.study.name):
-        found = f"{name:.60} is no name of a study, and has no folder"
-        yield Problem("a study has a name that study files allow", found, "restore the database")
-        return
     yield from model_is_that_of_the_best_trial(record, models)
     yield from checkpoints_belong_to_unfinished_trials(record, models)
     yield from nothing_temporary_is_left(record, models)
@@ -166,8 +163,6 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
 def find_notes(record: Record, models: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
     name, model = record.study.name, SavedModel.of(record.study.model)
-    if not is_study_name(name):
-        return
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:

@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from mtdlab.sweep.signals import StopRequest
 from mtdlab.sweep.study import OpenStudy
 
-CLAIM_SECONDS = 0.5
-"""Between two attempts to claim a trial that waits and cannot be claimed yet."""
-
 
 @dataclass(frozen=True)
 class Work:
@@ -129,6 +126,7 @@ class ThisProcess(Engine):
 
     def _work(self, work: Work) -> None:
         # torch takes seconds to import, and a complete study does not need it
+        from mtdlab.sweep.worker import CLAIM_SECONDS
         from mtdlab.sweep.worker import work as run_trials
 
         stop = _Stop(work.stop, lambda: self._is_over)

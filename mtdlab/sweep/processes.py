@@ -9,11 +9,10 @@ from contextlib import suppress
 from mtdlab.errors import TrialError
 from mtdlab.store.owner import Owner, is_dead, owner_of
 from mtdlab.sweep.engine import Death, Engine, Work
-from mtdlab.sweep.fork_server import Call, ForkServer
+from mtdlab.sweep.fork_server import END_SECONDS, Call, ForkServer
 from mtdlab.sweep.worker_process import run_trials
 
-POLL_SECONDS = 0.02
-MOST_FAILED_STARTS = 3
+MOST_FAILED_SERVERS = 3
 """A sweep ends after so many servers in succession that ended before they could fork."""
 
 
@@ -46,7 +45,7 @@ class Processes(Engine):
             self._running[process] = owner_of(process)
 
     def _fork(self, call: Call) -> int:
-        for _ in range(MOST_FAILED_STARTS):
+        for _ in range(MOST_FAILED_SERVERS):
             with suppress(EOFError, OSError):
                 return self._servers[-1].fork(call)
             self._replace_server()
@@ -86,7 +85,7 @@ class Processes(Engine):
         self.stop()
         while self.count:
             self.deaths()
-            time.sleep(POLL_SECONDS)
+            time.sleep(END_SECONDS)
         for server in self._servers:
             server.close()
 

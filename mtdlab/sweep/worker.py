@@ -25,6 +25,8 @@ from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.user_code import ended_forks
 
 _LOG = logging.getLogger(__name__)
+CLAIM_SECONDS = 0.5
+"""Between two attempts to claim a trial, while none waits that can be claimed."""
 FAILED = 1
 """Exit code of an error that is no `MtdlabError`."""
 

@@ -27,8 +27,6 @@ from mtdlab.user_code import limit_threads
 
 ORPHAN_SECONDS = 10.0
 """Time for a worker whose sweep has ended to save a checkpoint; then it ends at once."""
-IDLE_SECONDS = 0.5
-"""Between two attempts to claim a trial, while none waits that can be claimed."""
 
 
 def main(call: bytes, result: int | None, alive: int) -> None:
@@ -60,12 +58,12 @@ def run_trials(job: Any, sweep: int, stop: StopRequest) -> int:
     its inputs are loaded. An error is recorded with the sweep's row.
     """
     # imports the packages of the study's objective, which calls of other functions do without
-    from mtdlab.sweep.worker import report_error, work
+    from mtdlab.sweep.worker import CLAIM_SECONDS, report_error, work
 
     try:
         while not stop.requested():
             work(job, sweep, stop)
-            stop.wait(IDLE_SECONDS)
+            stop.wait(CLAIM_SECONDS)
     except KeyboardInterrupt:
         # raised by code of the user, since signals are blocked: as Ctrl-C at the sweep
         stop.request(signal.SIGINT)
