@@ -45,7 +45,7 @@ __all__ = [
 torch.set_num_threads(1)
 quick_databases.install()
 # imported once by the server that forks the processes of tests
-multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.sweep.slots"])
+multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.trial.slots"])
 # ignored where the tests run under nohup or in the background of a script; the tests send them
 for number, handler in (
     (signal.SIGHUP, signal.SIG_DFL),

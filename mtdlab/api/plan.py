@@ -80,7 +80,7 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.sweep.preflight import length_warnings, setting_warnings
+    from mtdlab.trial.checks import length_warnings, setting_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -100,7 +100,7 @@ def plan(
 def read_begun(given: Given) -> "StudySpec":
     """The study as its database has begun it, where it has. Raises MtdlabError for a mistake."""
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.open_study import as_begun
+    from mtdlab.trial.recorded_study import as_begun
 
     return as_begun(given.read(), storage_url(given.storage))
 
@@ -312,8 +312,8 @@ def find_costs(
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
     from mtdlab.config.program_study import ProgramSpec
-    from mtdlab.sweep.preflight import selection_warnings, shortfall_warnings
     from mtdlab.sweep.progress import clock
+    from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 
     if isinstance(spec, ProgramSpec):
         return {"reason": "how long a program takes is known once its trials have run"}

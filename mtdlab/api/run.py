@@ -102,12 +102,12 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         MtdlabError: where `out` exists and is not a saved model.
     """
     from mtdlab.settings.tasks import score_of_selection
-    from mtdlab.sweep.environment import environment
-    from mtdlab.sweep.signals import Interrupted, stop_on_signals
     from mtdlab.training.export import check_model_folder, locked, save_model
     from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train
     from mtdlab.training.selection import warn_of_missing_sets
+    from mtdlab.trial.environment import environment
+    from mtdlab.trial.signals import Interrupted, stop_on_signals
 
     if out is not None:
         # before the training, not after it

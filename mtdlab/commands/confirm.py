@@ -33,8 +33,8 @@ def confirm(
     STUDY-confirm in the same database.
     """
     from analysis.data.runs import format_mtd
+    from mtdlab.manage.confirm import plan_confirmation, remeasured
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.confirm import plan_confirmation, remeasured
     from mtdlab.sweep.run import sweep
 
     url = storage_url(storage)

@@ -12,7 +12,7 @@ from mtdlab.commands.printing import print_json
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.sweep.doctor import Examination
+    from mtdlab.manage.doctor import Examination
 
 PROBLEMS = 6
 """The exit code where an invariant does not hold."""
@@ -36,8 +36,8 @@ def doctor(
     Nothing is changed: each problem is printed with the command that repairs it. Exit code 0 if
     there is none, 6 otherwise.
     """
+    from mtdlab.manage.doctor import examine
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.doctor import examine
 
     examination = examine(storage_url(storage), models, study)
     if as_json:

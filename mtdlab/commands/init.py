@@ -240,7 +240,7 @@ def _absolute(value: str, file: Path) -> str:
 def _write(path: Path, text: str, as_json: bool) -> None:
     """Check the study, write its file, and print what it holds and what comes next."""
     from mtdlab.config.reader import parse_study
-    from mtdlab.sweep.preflight import length_warnings
+    from mtdlab.trial.checks import length_warnings
 
     spec = parse_study("the new study", text)
     try:

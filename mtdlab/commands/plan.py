@@ -67,7 +67,7 @@ def plan(
     """
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.preflight import length_warnings, setting_warnings
+    from mtdlab.trial.checks import length_warnings, setting_warnings
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)

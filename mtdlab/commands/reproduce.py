@@ -11,7 +11,7 @@ from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.sweep.reproduce import Repeatable, Reproduction
+    from mtdlab.manage.reproduce import Repeatable, Reproduction
 
 
 def reproduce(
@@ -28,8 +28,8 @@ def reproduce(
     With --out it keeps the model, such as that of a recommended configuration, of which the sweep
     kept none: it keeps the model of the best trial alone.
     """
+    from mtdlab.manage.reproduce import find_repeatable
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.reproduce import find_repeatable
     from mtdlab.training.export import check_model_folder
 
     if out is not None:
@@ -61,9 +61,9 @@ def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Rep
     Raises KeyboardInterrupt where it is interrupted.
     """
     from mtdlab.evaluation.sts import Evaluation
-    from mtdlab.sweep.reproduce import run_again
-    from mtdlab.sweep.signals import Interrupted, stop_on_signals
+    from mtdlab.manage.reproduce import run_again
     from mtdlab.terminal import progress_bar
+    from mtdlab.trial.signals import Interrupted, stop_on_signals
 
     with stop_on_signals() as stop, progress_bar(transient=True) as bar:
         task = bar.add_task("steps", total=repeatable.settings.steps)

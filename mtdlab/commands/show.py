@@ -17,8 +17,8 @@ from mtdlab.commands.printing import (
     print_table,
 )
 from mtdlab.settings.roles import SEARCH
-from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.terminal import print_text
+from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from analysis.notebook import Study

@@ -20,8 +20,8 @@ def delete(
     The folders of its model and its page are kept. Refused while a sweep runs it.
     """
     from mtdlab.errors import MtdlabError
+    from mtdlab.manage.exchange import delete_study
     from mtdlab.store.urls import mask, storage_url
-    from mtdlab.sweep.exchange import delete_study
 
     url = storage_url(storage)
     if not yes and not typer.confirm(f"Delete study {study} from {mask(url)}?", err=True):
@@ -44,8 +44,8 @@ def rename(
     Its page keeps its folder; mtdlab report writes another. The study file still has the old name:
     resume the study with --set study=NEW. Refused while a sweep runs it.
     """
+    from mtdlab.manage.exchange import rename_study
     from mtdlab.store.urls import mask, storage_url
-    from mtdlab.sweep.exchange import rename_study
 
     url = storage_url(storage)
     renamed = rename_study(old, new, url, models)
@@ -65,8 +65,8 @@ def export_study(
     mtdlab report --storage FILE reads it. Models and checkpoints are not part of it. A trial that
     is running is exported as waiting.
     """
+    from mtdlab.manage.exchange import export_study as export
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.exchange import export_study as export
 
     target = out or Path(f"{study}.db")
     export(study, storage_url(storage), target)
@@ -86,8 +86,8 @@ def import_study(
 
     Refused if the database has a study of that name: choose another with --name.
     """
+    from mtdlab.manage.exchange import import_study as import_
     from mtdlab.store.urls import mask, storage_url
-    from mtdlab.sweep.exchange import import_study as import_
 
     url = storage_url(storage)
     added = import_(file, url, name)

@@ -58,7 +58,7 @@ def sweep(
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.cluster import find_scheduler
     from mtdlab.sweep.run import sweep as run
-    from mtdlab.sweep.signals import ended_by_signals
+    from mtdlab.trial.signals import ended_by_signals
 
     command = opt.this_command()
     given = Given(file, profile, set_, import_, evaluator, objective)
@@ -108,9 +108,9 @@ def worker(
     """
     from mtdlab.commands.sweep_summary import print_result
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.open_study import read_defined
     from mtdlab.sweep.run import sweep
-    from mtdlab.sweep.signals import ended_by_signals
+    from mtdlab.trial.recorded_study import read_defined
+    from mtdlab.trial.signals import ended_by_signals
 
     url = storage_url(storage)
     with ended_by_signals():

@@ -12,10 +12,10 @@ from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.commands.report import baseline_fields
 from mtdlab.config import StudySpec
 from mtdlab.store.urls import mask, storage_url
-from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.progress import clock, describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
+from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from analysis.report.topics.baseline import Beside

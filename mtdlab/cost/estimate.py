@@ -32,13 +32,13 @@ from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
-from mtdlab.sweep.objectives import modules_of
-from mtdlab.sweep.samplers import ask
-from mtdlab.sweep.slots import default_jobs, gpu_share, threads_each
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
+from mtdlab.trial.objectives import modules_of
+from mtdlab.trial.samplers import ask
+from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
 
 FEWEST_SEEDS = 2
 """Of a smaller study: fewer give no confidence interval."""

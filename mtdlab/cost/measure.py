@@ -23,10 +23,10 @@ from mtdlab.methods.registry import make_settings
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import TrainerSettings, settings_of
 from mtdlab.sweep.fork_server import ForkServer, call_in_forks
-from mtdlab.sweep.signals import Interrupted, StopRequest
-from mtdlab.sweep.slots import take_gpu
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import train
+from mtdlab.trial.signals import Interrupted, StopRequest
+from mtdlab.trial.slots import take_gpu
 from mtdlab.user_code import UserModule
 
 IMPORTED = time.time()

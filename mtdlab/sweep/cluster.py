@@ -19,9 +19,9 @@ from mtdlab.store.owner import HEARTBEAT_SECONDS
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.engine import Death, Engine, Work
-from mtdlab.sweep.heartbeat import call_repeatedly
-from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.study import Job
+from mtdlab.trial.heartbeat import call_repeatedly
+from mtdlab.trial.signals import StopRequest
+from mtdlab.trial.study import Job
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -41,7 +41,7 @@ def run_trials(job: Job, sweep: int) -> None:
 
     An error is recorded with the sweep's row: dask would print it with the arguments.
     """
-    from mtdlab.sweep.worker import open_in_process, report_error, work
+    from mtdlab.trial.worker import open_in_process, report_error, work
 
     stop = StopRequest()
     try:
@@ -63,10 +63,10 @@ def run_trials(job: Job, sweep: int) -> None:
 @lru_cache(maxsize=1)
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
-    from mtdlab.sweep.artifacts import Artifacts
-    from mtdlab.sweep.objectives import objective_of
     from mtdlab.sweep.preflight import check_same_inputs
-    from mtdlab.sweep.worker import open_in_process
+    from mtdlab.trial.artifacts import Artifacts
+    from mtdlab.trial.objectives import objective_of
+    from mtdlab.trial.worker import open_in_process
 
     found = objective_of(job.spec).check(job)
     store = open_in_process(job).store

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextvars import copy_context
 from dataclasses import dataclass
 
-from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.study import OpenStudy
+from mtdlab.trial.signals import StopRequest
+from mtdlab.trial.study import OpenStudy
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class ThisProcess(Engine):
 
     def _work(self, work: Work) -> None:
         # torch takes seconds to import, and a complete study does not need it
-        from mtdlab.sweep.worker import CLAIM_SECONDS
-        from mtdlab.sweep.worker import work as run_trials
+        from mtdlab.trial.worker import CLAIM_SECONDS
+        from mtdlab.trial.worker import work as run_trials
 
         stop = _Stop(work.stop, lambda: self._is_over)
         if not run_trials(work.study.job, work.sweep, stop):

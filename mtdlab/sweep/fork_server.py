@@ -22,7 +22,7 @@ from typing import Any
 
 from mtdlab.errors import TrialError
 from mtdlab.sweep import worker_process
-from mtdlab.sweep.signals import signals_blocked
+from mtdlab.trial.signals import signals_blocked
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

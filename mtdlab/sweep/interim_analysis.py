@@ -9,7 +9,7 @@ from analysis.inference.interim_analysis import boundaries_at, judge_look, leadi
 from mtdlab.config import StudySpec, Unit
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_study
-from mtdlab.sweep.study import OpenStudy
+from mtdlab.trial.study import OpenStudy
 
 
 def take_look(study: OpenStudy) -> bool:

@@ -35,7 +35,7 @@ class Processes(Engine):
     def start(self, wanted: int, work: Work) -> None:
         """Start processes until there are `wanted`, which share the cores where none runs yet."""
         # imports torch
-        from mtdlab.sweep.slots import threads_each
+        from mtdlab.trial.slots import threads_each
 
         if not self.count and self._servers[-1].threads != threads_each(wanted):
             self._servers.append(ForkServer(threads_each(wanted), self._servers[-1].modules))

@@ -14,17 +14,19 @@ from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
-from mtdlab.sweep.artifacts import Artifacts
 from mtdlab.sweep.engine import Engine, ThisProcess, Work
-from mtdlab.sweep.heartbeat import recorded_sweep
-from mtdlab.sweep.open_study import as_begun, open_study
-from mtdlab.sweep.preflight import check_same_inputs, has_trials_left, length_warnings
+from mtdlab.sweep.open_study import open_study
+from mtdlab.sweep.preflight import check_same_inputs, has_trials_left
 from mtdlab.sweep.progress import Phases
-from mtdlab.sweep.shared_models import choose_artifacts, record_artifacts
-from mtdlab.sweep.signals import StopRequest, stop_on_signals
-from mtdlab.sweep.study import Job, OpenStudy
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
+from mtdlab.trial.artifacts import Artifacts
+from mtdlab.trial.checks import length_warnings
+from mtdlab.trial.heartbeat import recorded_sweep
+from mtdlab.trial.recorded_study import as_begun
+from mtdlab.trial.shared_models import choose_artifacts, record_artifacts
+from mtdlab.trial.signals import StopRequest, stop_on_signals
+from mtdlab.trial.study import Job, OpenStudy
 
 MODELS = Path("models")
 
@@ -107,7 +109,7 @@ def sweep(
                 engine = _engine(spec, jobs, jobs_per_gpu, scheduler)
                 opened.enter_context(closing(engine))
             # imported here, since it imports optuna, torch and transformers
-            from mtdlab.sweep.objectives import objective_of
+            from mtdlab.trial.objectives import objective_of
 
             objective = objective_of(spec)
             found = objective.check(job)
@@ -132,7 +134,7 @@ def sweep(
         left = place or job.checkpoints.exists()
         if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
-            from mtdlab.sweep.objectives import objective_of
+            from mtdlab.trial.objectives import objective_of
 
             restore = objective_of(spec).restore
             retry_lost(lambda: restore(study))
@@ -149,9 +151,9 @@ def _engine(spec: StudySpec, jobs: int | None, jobs_per_gpu: int, scheduler: str
 
         return Cluster(scheduler)
     # these import torch
-    from mtdlab.sweep.objectives import modules_of
     from mtdlab.sweep.processes import Processes
-    from mtdlab.sweep.slots import default_jobs, threads_each
+    from mtdlab.trial.objectives import modules_of
+    from mtdlab.trial.slots import default_jobs, threads_each
 
     most = min(jobs or default_jobs(jobs_per_gpu), len(spec.planned_units()))
     if most == 1:

@@ -15,9 +15,9 @@ from mtdlab.store.restarts import retry_lost, without_waiting
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.progress import Display, Tally, note_of
-from mtdlab.sweep.signals import handled_signals
-from mtdlab.sweep.study import deleted
 from mtdlab.terminal import begin_phase
+from mtdlab.trial.signals import handled_signals
+from mtdlab.trial.study import deleted
 
 POLL_SECONDS = 0.5
 END_SECONDS = 0.1

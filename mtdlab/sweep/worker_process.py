@@ -22,7 +22,7 @@ from typing import Any
 
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.files import remove_unfinished
-from mtdlab.sweep.signals import StopRequest, handled_signals
+from mtdlab.trial.signals import StopRequest, handled_signals
 from mtdlab.user_code import limit_threads
 
 ORPHAN_SECONDS = 10.0
@@ -58,7 +58,7 @@ def run_trials(job: Any, sweep: int, stop: StopRequest) -> int:
     its inputs are loaded. An error is recorded with the sweep's row.
     """
     # imports the packages of the study's objective, which calls of other functions do without
-    from mtdlab.sweep.worker import CLAIM_SECONDS, report_error, work
+    from mtdlab.trial.worker import CLAIM_SECONDS, report_error, work
 
     try:
         while not stop.requested():

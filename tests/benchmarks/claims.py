@@ -19,7 +19,7 @@ from mtdlab.config import StudySpec
 from mtdlab.store import Claim, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import open_store
-from mtdlab.sweep.worker import without_seed
+from mtdlab.trial.worker import without_seed
 
 TRIALS = 40
 """That are measured: all seeds of two levels."""

@@ -13,8 +13,8 @@ from training_speed import SIZES
 
 from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import BFLOAT16_FEATURES, Device
-from mtdlab.sweep.environment import PACKAGES
-from mtdlab.sweep.machine import describe_versions
+from mtdlab.trial.environment import PACKAGES
+from mtdlab.trial.machine import describe_versions
 
 Samples = defaultdict[str, list[float]]
 """Every figure's values, one a round."""

@@ -24,7 +24,7 @@ from mtdlab.store import Result
 from mtdlab.store.database import writing_engine
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.worker import without_seed
+from mtdlab.trial.worker import without_seed
 
 COUNTS = (1_000, 10_000, 100_000)
 LEVELS = [0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.875, 0.9, 0.92, 0.94]

@@ -22,11 +22,11 @@ from mtdlab.config.study import Sampler
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep import trainer, worker
-from mtdlab.sweep.monitor import TrialMonitor
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.samplers import distributions
-from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.study import Job
+from mtdlab.trial.monitor import TrialMonitor
+from mtdlab.trial.samplers import distributions
+from mtdlab.trial.signals import StopRequest
+from mtdlab.trial.study import Job
 
 CURVES, CURVE_STEPS = 8, 500
 """Of a trial's result, which ours stores and Optuna's lacks, and numbers in each."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mtdlab.data_paths import RUN
-from mtdlab.sweep.reproduce import _recorded_threads
+from mtdlab.manage.reproduce import _recorded_threads
 from tests.commands.conftest import Command, Recorded
 
 

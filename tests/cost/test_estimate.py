@@ -37,8 +37,8 @@ from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep.run import sweep
-from mtdlab.sweep.signals import StopRequest
 from mtdlab.training.inputs import check_inputs, load_inputs
+from mtdlab.trial.signals import StopRequest
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from disk_recorder import KILLED, LOSSES
 from mtdlab import files
 from mtdlab.sweep import spool
 from mtdlab.training import checkpoint, export
-from tests.sweep.test_full_disk import (
+from tests.trial.test_full_disk import (
     CHECKPOINT,
     CHECKPOINT_SIZES,
     EVERY,
@@ -19,7 +19,7 @@ from tests.sweep.test_full_disk import (
     assert_earlier_stays,
     kept_model,
 )
-from tests.sweep.test_interrupted_writes import (
+from tests.trial.test_interrupted_writes import (
     MODEL,
     assert_models_are_whole,
     assert_trial_is_kept,

@@ -9,11 +9,11 @@ from markdown_blocks import DOCUMENTS, ROOT, prose_of
 from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.store.owner import HEARTBEAT_SECONDS, SILENT_SECONDS
 from mtdlab.store.restarts import RESTART_SECONDS
-from mtdlab.sweep.checkpoints import COST, LEAST_SECONDS
 from mtdlab.sweep.cluster import RECONNECT_SECONDS
-from mtdlab.sweep.heartbeat import SWEEP_SECONDS
 from mtdlab.sweep.worker_process import ORPHAN_SECONDS
 from mtdlab.training.checkpoint import KEPT
+from mtdlab.trial.checkpoints import COST, LEAST_SECONDS
+from mtdlab.trial.heartbeat import SWEEP_SECONDS
 
 RELIABILITY, MACHINES = "explanation/reliability.md", "how-to/many-machines.md"
 WORDS = {2: "two", 3: "three", 10: "ten", 60: "a minute", 120: "two minutes", 600: "ten minutes"}

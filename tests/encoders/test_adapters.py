@@ -24,11 +24,11 @@ from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.traits import describe_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
-from mtdlab.sweep.signals import StopRequest
 from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import check_encoder, load_inputs
 from mtdlab.training.loop import start, train
+from mtdlab.trial.signals import StopRequest
 from tests.conftest import Settings
 
 # found, not imported: that takes seconds, in each process that collects the tests

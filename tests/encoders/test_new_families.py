@@ -20,11 +20,11 @@ from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.pairs import load_pairs
 from mtdlab.settings import Pooling, Representation
-from mtdlab.sweep.environment import environment
 from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from mtdlab.trial.environment import environment
 from tests.conftest import WORDS, Settings
 from tests.encoders.random_encoders import DECODERS, FAMILIES, POSITIONS, write_family
 

@@ -22,7 +22,7 @@ from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
-from mtdlab.sweep.preflight import setting_warnings
+from mtdlab.trial.checks import setting_warnings
 
 PROMPT = "the {sentence} is a {mask} dog"
 

@@ -16,9 +16,9 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.pairs import Pairs, load_pairs
 from mtdlab.evaluation.sts import StsTask
 from mtdlab.settings import Pooling, Representation
-from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from mtdlab.trial.environment import environment
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 

@@ -14,9 +14,9 @@ from analysis.data.tasks import STS
 from mtdlab.evaluation.items import MOST, Items, own_items
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
 from mtdlab.evaluation.retrieval import read_folder
-from mtdlab.sweep.results import complete
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
+from mtdlab.trial.results import complete
 from tests.analysis.conftest import scores_of
 from tests.conftest import WORDS, Settings
 

@@ -13,11 +13,11 @@ from analysis.data.tasks import STS
 from mtdlab.config import read_study
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import score_tasks
-from mtdlab.sweep.environment import environment
-from mtdlab.sweep.preflight import selection_warnings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
+from mtdlab.trial.checks import selection_warnings
+from mtdlab.trial.environment import environment
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 

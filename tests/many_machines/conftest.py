@@ -56,7 +56,7 @@ TRIALS = 12
 STEPS = 5
 INTERVALS = {
     # at which a sweep reads whether to stop, and a task of a cluster that its sweep has ended
-    "mtdlab.sweep.heartbeat.SWEEP_SECONDS": 0.5,
+    "mtdlab.trial.heartbeat.SWEEP_SECONDS": 0.5,
     # in which a scheduler has to answer
     "mtdlab.sweep.cluster.CONNECT_SECONDS": 3,
 }

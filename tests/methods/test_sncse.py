@@ -11,9 +11,9 @@ from torch import Tensor
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.base import View
 from mtdlab.methods.sncse import PROMPT, SECOND_PROMPT, SNCSE, margin_loss
-from mtdlab.sweep.environment import environment
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
+from mtdlab.trial.environment import environment
 from tests.conftest import SHORT_PROMPTS, Settings
 from tests.methods.oracles import Array, cosine, info_nce
 

@@ -207,6 +207,6 @@ def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path) -> None:
 
 def test_a_worker_of_a_program_imports_none_of_the_trainer_s_packages() -> None:
     """They take seconds, in each worker."""
-    code = "import sys, mtdlab.sweep.worker, mtdlab.sweep.program; print(sorted(sys.modules))"
+    code = "import sys, mtdlab.trial.worker, mtdlab.trial.program; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"'torch'", "'transformers'", "'pandas'"} & set(done.stdout[1:-2].split(", "))

@@ -9,8 +9,8 @@ import pytest
 import mtdlab
 from mtdlab import load_study
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.reproduce import find_repeatable
-from mtdlab.sweep.signals import StopRequest
+from mtdlab.manage.reproduce import find_repeatable
+from mtdlab.trial.signals import StopRequest
 from tests.commands.conftest import Command, query
 from tests.programs.conftest import PROGRAM, STUDY, calls
 from tests.store.test_stored_items import assert_same_items

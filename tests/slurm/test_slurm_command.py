@@ -16,7 +16,7 @@ import pytest
 
 from mtdlab.cost.measure import Measured, measure
 from mtdlab.cost.sample import Sample
-from mtdlab.sweep.signals import StopRequest
+from mtdlab.trial.signals import StopRequest
 from tests.commands.conftest import Command, command, folder, query
 
 PROGRAM = """

@@ -20,7 +20,7 @@ from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
 from mtdlab.store.tables import SCHEMA_VERSION
 from mtdlab.sweep import run, trainer, worker
-from mtdlab.sweep.signals import Interrupted
+from mtdlab.trial.signals import Interrupted
 
 SQL = Path(__file__).parent / "data" / f"schema-{SCHEMA_VERSION}.sql"
 GRID = """

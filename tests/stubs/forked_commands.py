@@ -29,7 +29,7 @@ from typing import Any, Self
 import quick_databases
 
 IMPORTED = (
-    *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.sweep.worker", "mtdlab.sweep.trainer"),
+    *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.trial.worker", "mtdlab.trial.trainer"),
     *("mtdlab.training.loop", "analysis.data.frames", "alembic.command"),
 )
 
@@ -208,7 +208,7 @@ class _Interpreter:
     """A fork that waits for the code which a new interpreter would execute."""
 
     def __init__(self) -> None:
-        from mtdlab.sweep.signals import signals_blocked
+        from mtdlab.trial.signals import signals_blocked
 
         self._request, received = socket.socketpair()
         with received, signals_blocked():

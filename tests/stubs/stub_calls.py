@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from mtdlab.sweep.signals import StopRequest
+from mtdlab.trial.signals import StopRequest
 
 THREADS = "OMP_NUM_THREADS"
 

@@ -35,11 +35,11 @@ from mtdlab.methods.simcse import SimCSE
 from mtdlab.store import Result, Store, owner
 from mtdlab.store.claims import Claims
 from mtdlab.sweep import best_model, checkpoints, trainer
-from mtdlab.sweep.best_model import Trained
-from mtdlab.sweep.heartbeat import ClaimLost
-from mtdlab.sweep.results import ended_early
-from mtdlab.sweep.signals import Interrupted
 from mtdlab.training import checkpoint, inputs
+from mtdlab.trial.best_model import Trained
+from mtdlab.trial.heartbeat import ClaimLost
+from mtdlab.trial.results import ended_early
+from mtdlab.trial.signals import Interrupted
 
 FACTS = ("corpus", "encoder", "evaluation", "device", "processor", "versions", "settings")
 KILLED = 9

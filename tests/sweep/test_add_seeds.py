@@ -20,10 +20,10 @@ from mtdlab.store import Look, Result, Store, owner
 from mtdlab.sweep import run, trainer, worker
 from mtdlab.sweep.engine import ThisProcess
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.signals import Interrupted
+from mtdlab.trial.signals import Interrupted
 from tests.conftest import Written
-from tests.sweep.conftest import TinyStudy
 from tests.sweep.test_supervisor import NoWorkers, supervised
+from tests.tiny_studies import TinyStudy
 
 STUDY = """
 study: until

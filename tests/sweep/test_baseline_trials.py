@@ -12,18 +12,18 @@ import pytest
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
+from mtdlab.manage.doctor import examine
+from mtdlab.manage.exchange import export_study, import_study
+from mtdlab.manage.reproduce import find_repeatable, run_again
 from mtdlab.store import Result, list_studies
 from mtdlab.store.exchange import read_records
 from mtdlab.store.store import open_store
 from mtdlab.sweep import run, trainer, worker
-from mtdlab.sweep.doctor import examine
-from mtdlab.sweep.exchange import export_study, import_study
-from mtdlab.sweep.model_folders import kept_trial
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.reproduce import find_repeatable, run_again
-from mtdlab.sweep.results import ended_early
+from mtdlab.trial.model_folders import kept_trial
+from mtdlab.trial.results import ended_early
 from tests.conftest import Written
-from tests.sweep.conftest import TinyStudy
+from tests.tiny_studies import TinyStudy
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 PLAIN = "study: a\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"

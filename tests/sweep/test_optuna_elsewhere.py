@@ -10,10 +10,10 @@ import pytest
 from stub_sweep import StubSweep
 
 from mtdlab.errors import NothingToReport, StorageError
+from mtdlab.manage.doctor import examine
+from mtdlab.manage.exchange import delete_study, export_study, rename_study
 from mtdlab.store.invariants import Problem
 from mtdlab.store.plans import record_plan
-from mtdlab.sweep.doctor import examine
-from mtdlab.sweep.exchange import delete_study, export_study, rename_study
 
 
 def make(folder: Path, **options: object) -> StubSweep:

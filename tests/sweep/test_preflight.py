@@ -12,11 +12,12 @@ from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
 from mtdlab.sweep import run as runs
-from mtdlab.sweep.objectives import objective_of
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import check_writable, has_trials_left, setting_warnings
-from mtdlab.sweep.study import Job
-from tests.sweep.conftest import TinyStudy
+from mtdlab.sweep.preflight import has_trials_left
+from mtdlab.trial.checks import check_writable, setting_warnings
+from mtdlab.trial.objectives import objective_of
+from mtdlab.trial.study import Job
+from tests.tiny_studies import TinyStudy
 
 Write = Callable[..., StudySpec]
 
@@ -58,7 +59,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
     message: str,
     existing: bool,
 ) -> None:
-    monkeypatch.setattr("mtdlab.sweep.tracking.find_spec", lambda _: None)
+    monkeypatch.setattr("mtdlab.trial.tracking.find_spec", lambda _: None)
     if existing:
         open_study(write(study="other"), url, "")
     spec = write(changed, tracking="none" if changed else "tensorboard")

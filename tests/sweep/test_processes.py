@@ -20,8 +20,8 @@ from mtdlab.sweep import processes, signals
 from mtdlab.sweep.engine import Death, Work
 from mtdlab.sweep.fork_server import THREAD_VARIABLES, ForkServer, call_in_forks
 from mtdlab.sweep.processes import Processes
-from mtdlab.sweep.signals import StopRequest, stop_on_signals
-from mtdlab.sweep.slots import threads_each
+from mtdlab.trial.signals import StopRequest, stop_on_signals
+from mtdlab.trial.slots import threads_each
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_workers_have_this_sweeps_folder_and_threads(
 def test_fewer_workers_have_more_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Any
 ) -> None:
-    monkeypatch.setattr("mtdlab.sweep.slots.cpu_count", lambda: 4)
+    monkeypatch.setattr("mtdlab.trial.slots.cpu_count", lambda: 4)
     with running(4) as engine:
         engine.start(1, work())
         wait_until(lambda: len(begun(tmp_path)) == 1)
@@ -201,7 +201,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from mtdlab.sweep import processes
 from mtdlab.sweep.engine import Work
-from mtdlab.sweep.signals import stop_on_signals
+from mtdlab.trial.signals import stop_on_signals
 import stub_calls, sys, time
 processes.run_trials = stub_calls.wait_for_stop
 with stop_on_signals() as stop, closing(processes.Processes(2, 1, ())) as engine:

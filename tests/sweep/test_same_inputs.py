@@ -9,7 +9,7 @@ from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
 from mtdlab.sweep import trainer
 from mtdlab.sweep.run import sweep
-from tests.sweep.conftest import TinyStudy
+from tests.tiny_studies import TinyStudy
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mtdlab.store import FinishedTrial, Result
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.progress import Tally
-from tests.sweep.conftest import TinyStudy
+from tests.tiny_studies import TinyStudy
 
 Ranked = Callable[..., StudySpec]
 Sweep = Callable[..., tuple[runs.SweepResult, optuna.Study, pd.DataFrame]]

@@ -17,11 +17,11 @@ from mtdlab.store.store import record_error
 from mtdlab.sweep import worker, worker_process
 from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.signals import StopRequest
-from mtdlab.sweep.study import Job, OpenStudy
 from mtdlab.sweep.supervisor import Supervisor
-from mtdlab.sweep.worker import report_error
 from mtdlab.terminal import following_phases
+from mtdlab.trial.signals import StopRequest
+from mtdlab.trial.study import Job, OpenStudy
+from mtdlab.trial.worker import report_error
 
 SPEC = parse_study("a", "study: a\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\n", [])
 COMPLETE = Result("COMPLETE", values={"score": 1.0})

@@ -24,9 +24,9 @@ from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
 from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.signals import Interrupted
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
+from mtdlab.trial.signals import Interrupted
 from tests.conftest import Written
 
 GRID = """

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from mtdlab.sweep.model_folders import remove_checkpoints_of
 from mtdlab.training import checkpoint as module
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
+from mtdlab.trial.model_folders import remove_checkpoints_of
 
 FACTS = {"processor": "x86_64", "versions": "torch 2.13.0"}
 

@@ -1,0 +1,1 @@
+"""What is done to a recorded study: examined, exported and imported, confirmed, run again."""

@@ -1,0 +1,171 @@
+"""The examination of a database, its studies and their folders, without changing anything."""
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from mtdlab.config.study import is_study_name
+from mtdlab.files import free_bytes, temporary_folders
+from mtdlab.store import study_names
+from mtdlab.store.invariants import (
+    RERUN,
+    Problem,
+    Record,
+    check_database,
+    find_problems,
+    read_record,
+)
+from mtdlab.store.ranking import SavedModel
+from mtdlab.store.reading import reading
+from mtdlab.store.tables import SCHEMA_VERSION, living_state
+from mtdlab.store.urls import mask, sqlite_file
+from mtdlab.trial.model_folders import CHECKPOINTS, STAGED, read_kept_trial
+from mtdlab.trial.spool import RESULT
+
+PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", "pandas")
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found.
+
+    Attributes:
+        database: problems of the file as a whole.
+        studies: those of each study, by name.
+        notes: of each study what a reader should know that is no problem.
+        machine: versions, device, threads, free disk.
+    """
+
+    storage: str
+    database: tuple[Problem, ...]
+    studies: dict[str, tuple[Problem, ...]]
+    notes: dict[str, tuple[str, ...]]
+    machine: dict[str, Any]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every invariant holds."""
+        return not self.database and not any(self.studies.values())
+
+
+def examine(url: str, models: Path, study: str | None = None) -> Examination:
+    """Check the invariants of one study, or of all studies of a database.
+
+    Without a study, a database that does not exist yet has no problem. Raises StorageError where
+    it cannot be read, NothingToReport where there is no such study.
+    """
+    path = sqlite_file(url)
+    if study is None and path is not None and not path.exists():
+        return Examination(mask(url), (), {}, {}, describe_machine(models, path))
+    names = study_names(url) if study is None else [study]
+    with reading(url) as session:
+        problems = tuple(check_database(session))
+        records = {name: read_record(session, name, url) for name in names}
+        studies = {name: tuple(find_problems(record)) for name, record in records.items()}
+        notes: dict[str, tuple[str, ...]] = dict.fromkeys(records, ())
+        # a changed database may hold any name, such as a path, or one too long for a folder
+        for name, record in records.items():
+            if is_study_name(name):
+                studies[name] += tuple(find_leftovers(record, models))
+                notes[name] = tuple(find_notes(record, models))
+    return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
+
+
+def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
+    """Versions, device, threads, and free bytes where models and the database are kept."""
+    import torch
+
+    from mtdlab.device import choose_device
+    from mtdlab.settings import TrainerSettings
+
+    folders = {"models": models, **({"database": database.parent} if database else {})}
+    return {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "versions": {name: version(name) for name in PACKAGES},
+        "schema": SCHEMA_VERSION,
+        "device": str(choose_device(TrainerSettings())),
+        "gpus": torch.cuda.device_count(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "disk": {name: free_bytes(folder) for name, folder in folders.items()},
+    }
+
+
+def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
+    """The problems of a study in the folder of models."""
+    yield from model_is_that_of_the_best_trial(record, models)
+    yield from checkpoints_belong_to_unfinished_trials(record, models)
+    yield from nothing_temporary_is_left(record, models)
+
+
+def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
+    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
+
+    Where all machines share models, another one may have shared it.
+    """
+    name, folder = "the saved model is that of the best trial", models / record.study.name
+    if (best := record.best) is None:
+        if folder.exists():
+            found = f"{folder} is there, but no trial is complete"
+            yield Problem(name, found, f"move {folder} away")
+        return
+    shared = SavedModel.of(record.study.model)
+    if shared is not None and shared.is_shared and shared.trial == best.number:
+        return
+    if not folder.exists():
+        return  # saved in another folder or on another machine, or the study was imported
+    again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
+    try:
+        kept = read_kept_trial(folder)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
+        yield Problem(name, found, f"move {folder} away; {again}")
+        return
+    # not by the study's name, which may have changed since
+    if kept != best.number:
+        found = f"{folder} holds trial {kept}, the best is trial {best.number}"
+        yield Problem(name, found, f"see the note of trial {best.number}; {again}")
+
+
+def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
+    """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
+    unfinished = {
+        f"{row.setting}-{row.seed}"
+        for row in record.trials
+        if row.state in ("WAITING", "RUNNING") or row.reason_code == "interrupted"
+    }
+    for folder in sorted((models / CHECKPOINTS / record.study.name).glob("*")):
+        if folder.name not in unfinished:
+            found = f"{folder} holds checkpoints of a trial that has ended or is not planned"
+            yield Problem("checkpoints are those of unfinished trials", found, RERUN)
+
+
+def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
+    """Without a running trial there are no temporary folders of models, checkpoints or claims."""
+    if any(living_state(row) == "RUNNING" for row in record.trials):
+        return
+    name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
+    found = [*temporary_folders(models, name), *models.glob(f".{name}.claim")]
+    for trial in checkpoints.glob("*"):
+        found += [*temporary_folders(trial, RESULT), *temporary_folders(trial, STAGED)]
+    for pattern in ("*/.step-*", "**/*.claim"):
+        found += checkpoints.glob(pattern)
+    for path in sorted(found):
+        text = f"{path} was left by a process that was killed"
+        yield Problem("no temporary folder is left", text, f"rm -r {path}")
+
+
+def find_notes(record: Record, models: Path) -> Iterator[str]:
+    """What is no problem: a model on another machine, results that are still to be recorded."""
+    name, model = record.study.name, SavedModel.of(record.study.model)
+    if model is not None and (model.is_shared or not (models / name).exists()):
+        yield str(model)
+    for row in record.trials:
+        result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT
+        if row.state in ("WAITING", "RUNNING") and result.exists():
+            yield f"{result} holds the result of a trial, which the next sweep records"

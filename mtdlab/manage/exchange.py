@@ -1,0 +1,219 @@
+"""Whole studies: deleted, renamed, exported to a file of their own, imported."""
+
+import os
+import platform
+import shlex
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from mtdlab.config.study import is_study_name
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
+from mtdlab.store import Store, study_names
+from mtdlab.store.database import refuse_damaged, writing_engine
+from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
+from mtdlab.store.imported import Records, check_records
+from mtdlab.store.names import conflict_in, has_plan, names_in
+from mtdlab.store.optuna_tables import create_tables
+from mtdlab.store.reading import reading
+from mtdlab.store.store import open_store
+from mtdlab.store.urls import mask, sqlite_url, storage_url
+from mtdlab.trial.model_folders import CHECKPOINTS
+
+
+def delete_study(study: str, url: str, models: Path) -> None:
+    """Delete a study from mtdlab's and Optuna's tables, its plan, and its checkpoints in `models`.
+
+    Its model and its page are kept. A plan is deleted also without a study. Raises NothingToReport
+    if there is no such study, MtdlabError while a sweep runs it, StorageError if the database
+    fails.
+    """
+    refuse_damaged(url)
+    with reading(url) as session:
+        planned = has_plan(session, study)
+    if not planned:
+        _find(study, url)
+    _refuse_live(study, url)
+    delete_records(url, study)
+    # a changed database may hold any name, such as a path
+    if is_study_name(study):
+        shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
+
+
+def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
+    """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
+
+    Raises NothingToReport if there is no such study; MtdlabError if `new` is not a name of a study
+    or a folder of that name exists, while a sweep runs the study, and if a folder cannot be renamed
+    after the study was; StorageError if the database fails or `new` is taken.
+    """
+    for name in (old, new):
+        _check_name(name)
+    refuse_damaged(url)
+    _find(old, url)
+    store = _refuse_live(old, url)
+    folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
+    present = {before: after for before, after in folders.items() if before.exists()}
+    for after in present.values():
+        if after.exists():
+            raise MtdlabError(f"{after} exists; move it, or choose another name")
+    recorded = store and store.study()
+    rename_records(url, old, new, adapt_command(recorded.command, new) if recorded else "")
+    try:
+        for before, after in present.items():
+            before.rename(after)
+    except OSError as error:
+        raise MtdlabError(
+            f"study {old} is renamed to {new}, but {before} could not be renamed "
+            f"({(error.strerror or str(error)).lower()}); rename it to {after} yourself"
+        ) from None
+    model = store and store.saved_model()
+    here = (platform.node(), str((models / old).absolute()))
+    # it may be that of another machine, or in another folder
+    if store and model and (model.host, model.folder) == here:
+        store.record_model(model.trial, model.host, str((models / new).absolute()))
+    return list(present.values())
+
+
+def export_study(study: str, url: str, out: Path) -> None:
+    """Write a study with everything that is recorded of it to a new SQLite file.
+
+    Models and checkpoints are not part of it; a running trial is exported as a waiting one. The
+    study is read as it is at one moment, while sweeps may go on. Raises NothingToReport if there is
+    no such study, MtdlabError if `out` exists or cannot be written, StorageError if the database
+    fails.
+    """
+    if out.exists():
+        raise MtdlabError(f"{out} exists; choose another file with --out")
+    refuse_damaged(url)
+    _find(study, url)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{out.name}.writing-", dir=out.parent)
+    except OSError as error:
+        raise MtdlabError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+    os.close(handle)
+    building = Path(name)
+    # an empty file would be refused as a damaged database
+    building.unlink()
+    try:
+        records = read_records(url, study)
+        # what could not be imported is not exported
+        check_records(records)
+        _write(records, sqlite_url(building), study)
+        building.rename(out)
+    finally:
+        building.unlink(missing_ok=True)
+
+
+def import_study(file: Path, url: str, name: str | None = None) -> str:
+    """Add the study of an exported file to a database, as `name`; returns its name.
+
+    Every row is checked before the first is written (`store.imported`), and all are written in one
+    transaction. Raises MtdlabError if the file is damaged, was changed, or has not exactly one
+    study, and if the database has a study of that name; StorageError if the database fails.
+    """
+    records = _read_exported(file)
+    study = records.study["name"]
+    target = name or study
+    _check_name(target)
+    writing_engine(url).dispose()
+    with reading(url) as session:
+        conflict = conflict_in(session, target, url)
+    if conflict:
+        raise MtdlabError(f"{conflict}; import it under another name with --name")
+    command = adapt_command(records.study["command"], "" if target == study else target, url)
+    _write(replace(records, study=records.study | {"command": command}), url, target)
+    return target
+
+
+def _read_exported(file: Path) -> Records:
+    """The study of an exported file. Raises MtdlabError."""
+    source = sqlite_url(file)
+    advice = "import a file of mtdlab export-study"
+    try:
+        found = study_names(source)
+        if len(found) != 1:
+            raise MtdlabError(f"{file} holds {len(found)} studies; {advice}")
+        if not is_study_name(found[0]):
+            raise StorageError(f"{found[0]!r} is not a name of a study")
+        refuse_damaged(source)
+        records = read_records(source, found[0])
+    except StorageError as error:
+        raise MtdlabError(str(error)) from None
+    try:
+        check_records(records)
+    except StorageError as error:
+        raise MtdlabError(f"{file} was changed or is damaged: {error}; {advice}") from None
+    return records
+
+
+def _write(records: Records, target: str, name: str) -> None:
+    """Write a study to a database that has none of this name, and may be new."""
+    writing_engine(target).dispose()
+    create_tables(target)
+    write_records(target, records, name)
+
+
+def _find(study: str, url: str) -> None:
+    """Raise NothingToReport where mtdlab has recorded no such study."""
+    known = study_names(url)
+    if study in known:
+        return
+    if study in names_in(url):
+        raise NothingToReport(
+            f"study {study} of {mask(url)} is in Optuna's tables alone; mtdlab did not record it "
+            "and does not change it"
+        )
+    raise NothingToReport(f"no study {study} in {mask(url)}; {nearest(study, known)}")
+
+
+def _check_name(name: str) -> None:
+    if not is_study_name(name):
+        raise MtdlabError(
+            f"{name!r}: not a name of a study; use letters, digits, dots and dashes, at most 100"
+        )
+
+
+def _refuse_live(study: str, url: str) -> Store | None:
+    """The store of a study, None where only its plan is recorded.
+
+    Raises MtdlabError while a process that may be alive runs a sweep or a trial of the study.
+    """
+    store = open_store(url, study)
+    if store is None:
+        return None
+    running = (row.owner or {} for row in store.owned() if not row.is_abandoned)
+    live = [*running, *store.live_sweeps()]
+    if live:
+        hosts = ", ".join(sorted({str(owner.get("host")) for owner in live}))
+        raise MtdlabError(f"study {study} is run by a sweep (on {hosts}); stop it first")
+    return store
+
+
+def adapt_command(command: str, new_name: str = "", storage: str = "") -> str:
+    """The command that resumes a study; empty for one that cannot do it.
+
+    `new_name` is the study's if it was renamed (only `mtdlab sweep` takes another one), `storage`
+    the URL of its database if it was copied to another one.
+    """
+    words = shlex.split(command)
+    if new_name:
+        if words[:2] != ["mtdlab", "sweep"]:
+            return ""
+        words = [*_without(words, "--set", "study="), "--set", f"study={new_name}"]
+    if storage and words:
+        words = _without(words, "--storage")
+        words += [] if storage == storage_url(None) else ["--storage", mask(storage)]
+    return shlex.join(words)
+
+
+def _without(words: list[str], option: str, value: str = "") -> list[str]:
+    """The words of a command without an option whose value begins with `value`."""
+    return [
+        word
+        for before, word, after in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True)
+        if not (word == option and after.startswith(value))
+        and not (before == option and word.startswith(value))
+        and not word.startswith(f"{option}={value}")
+    ]

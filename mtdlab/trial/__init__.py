@@ -1,0 +1,1 @@
+"""One trial in one process: claimed, run, recorded, and what is kept of it."""

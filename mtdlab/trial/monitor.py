@@ -1,0 +1,89 @@
+"""What a worker does after every step of a trial: stop, prune, save a checkpoint."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import optuna
+
+from mtdlab.config import TrainerSettings
+from mtdlab.errors import TrialError
+from mtdlab.settings.limits import too_far
+from mtdlab.settings.roles import SEARCH
+from mtdlab.trial.signals import Interrupted
+from mtdlab.trial.study import TrialRun
+
+if TYPE_CHECKING:
+    # they import transformers, which a program of the user does without
+    from mtdlab.evaluation.sts import Evaluation
+    from mtdlab.trial.checkpoints import TrialCheckpoints
+
+
+class Watch:
+    """What every trial does between its steps: keep its claim, report its scores, be pruned.
+
+    Attributes:
+        step: the last that was passed.
+        reported: scores by step; where a pruner watches, with those of earlier processes.
+    """
+
+    def __init__(self, run: TrialRun) -> None:
+        self.run, self.step = run, 0
+        self._is_pruned = run.study.spec.pruner != "none" and run.claim.role == SEARCH
+        self.reported = dict(run.claim.reports)
+
+    def passed(self, step: int, phase: str) -> None:
+        """After `step` steps; `phase` is what begins now. Raises ClaimLost."""
+        self.step, self.run.heartbeat.step, self.run.heartbeat.phase = step, step, phase
+        self.run.heartbeat.check()
+
+    def evaluated(self, step: int, score: float) -> None:
+        """Report a score after `step` steps, unless it is not finite.
+
+        Raises TrialError for one that cannot be recorded, and optuna.TrialPruned.
+        """
+        if not math.isfinite(score):
+            return
+        if problem := too_far(f"the score after step {step}", score):
+            raise TrialError(problem)
+        self.reported[step] = score
+        if self._is_pruned and self.run.study.optuna.report(self.run.claim, step, score):
+            raise optuna.TrialPruned
+
+    def arrays(self, *names: str) -> dict[str, Any]:
+        """The reports as arrays (P,) for P of them: the steps, and the scores by step."""
+        points = sorted(self.reported.items())
+        return {
+            name: np.asarray([point[column] for point in points], dtype=np.float32)
+            for column, name in enumerate(names)
+        }
+
+
+class TrialMonitor(Watch):
+    """Called after every step: stops and prunes the trial, reports its step, saves its state."""
+
+    def __init__(
+        self, run: TrialRun, settings: TrainerSettings, checkpoints: "TrialCheckpoints"
+    ) -> None:
+        super().__init__(run)
+        self.settings, self.checkpoints = settings, checkpoints
+
+    def __call__(self, step: int, evaluation: "Evaluation | None") -> None:
+        """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
+        and optuna.TrialPruned.
+        """
+        self.passed(step, self.settings.phase_after(step))
+        if self.run.stop.requested():
+            self._save()
+            raise Interrupted
+        if evaluation is not None:
+            self.evaluated(step, evaluation.score)
+        if self.checkpoints.due():
+            self._save()
+
+    def _save(self) -> None:
+        # not into the folder of another worker, which may have claimed the trial since
+        self.run.heartbeat.beat()
+        self.run.heartbeat.check()
+        if self.checkpoints.save() and self.run.claim.deaths:
+            self.run.study.store.forget_deaths(self.run.claim)

@@ -1,0 +1,234 @@
+"""A program of the user as the objective of a study: called, its reports and scores recorded."""
+
+import json
+import math
+import numbers
+import operator
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mtdlab.config.program_study import ProgramSpec
+from mtdlab.errors import StorageError, TrialError
+from mtdlab.evaluation.items import PER_ITEM, own_items
+from mtdlab.programs import RETURNS, ProgramSettings
+from mtdlab.settings import RunSettings
+from mtdlab.settings.limits import STEPS, too_far
+from mtdlab.store import Result
+from mtdlab.trial.checks import check_writable
+from mtdlab.trial.machine import describe_processor, describe_versions
+from mtdlab.trial.model_folders import folders_of_ended, remove_checkpoints_of
+from mtdlab.trial.monitor import Watch
+from mtdlab.trial.objective import Objective
+from mtdlab.trial.results import NOT_ENDING, ended_early
+from mtdlab.trial.signals import Interrupted
+from mtdlab.trial.spool import load_result, save_result
+from mtdlab.trial.study import Job, OpenStudy, TrialRun
+from mtdlab.user_code import ended_forks
+
+FOLDER = "program"
+"""The folder that a program receives, in that of its trial, where mtdlab keeps its own files."""
+_SECONDS = "seconds"
+"""File of the seconds that interrupted calls took."""
+_REPORTS = "reports"
+"""File of the scores that interrupted calls reported, a line each: step and score."""
+_PACKAGES = ("mtdlab", "optuna", "numpy")
+_FRAMEWORKS = {
+    "torch": "torch",
+    "jax": "jax",
+    "tensorflow": "tensorflow",
+    "sklearn": "scikit-learn",
+}
+"""Packages whose versions are recorded where the program imports them: module, package."""
+
+
+class ProgramObjective(Objective):
+    """Calls the program; what it writes to its folder is there again when it is called again."""
+
+    def check(self, job: Job) -> dict[str, str]:
+        """Check that checkpoints can be written; the program was checked when it was named.
+
+        Its file has a digest in the identity of the study; what it reads is not known.
+        """
+        check_writable(job.models)
+        return {}
+
+    def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
+        """Call the program for one trial."""
+        spec = run.study.spec
+        assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
+        assert isinstance(settings, ProgramSettings), "those of its study"
+        if "torch" in spec.program.uses():
+            # its slots import torch
+            from mtdlab.trial.slots import take_gpu
+
+            take_gpu()
+        identity = json.dumps([spec.metric, spec.select_by, spec.imports, settings.model_dump()])
+        if (kept := load_result(run.folder, identity)) is not None:
+            run.record(kept, ["its result was kept on the disk"])
+            return ()
+        reports = Reports(run)
+        notes = (f"called again after step {reports.furthest}",) if reports.furthest else ()
+        try:
+            result = _complete(spec, _call(spec, settings, run.folder / FOLDER, reports))
+        except (Interrupted, StorageError):
+            # a disk that fails is ignored
+            with suppress(OSError):
+                (run.folder / _SECONDS).write_text(f"{reports.seconds()}", encoding="utf-8")
+            raise
+        except NOT_ENDING:
+            raise
+        except BaseException as error:
+            run.record(ended_early(error, reports), notes)
+            return ()
+        whole = replace(
+            result,
+            values={**result.values, "wall_seconds": reports.seconds()},
+            arrays=reports.arrays("curve/step", "curve/score"),
+            environment=_environment(spec),
+        )
+        run.heartbeat.beat()
+        run.heartbeat.check()
+        save_result(run.folder, whole, identity)
+        run.record(whole, notes)
+        return ()
+
+    def restore(self, study: OpenStudy) -> None:
+        """Remove the folders of trials that have ended."""
+        for _, folder in folders_of_ended(study.store, study.job.checkpoints):
+            remove_checkpoints_of(folder)
+
+
+class Reports(Watch):
+    """`report(step, score)` of one trial: records the score, and ends the trial where asked to.
+
+    Attributes:
+        furthest: the last step that earlier calls had reported, 0 without one.
+    """
+
+    def __init__(self, run: TrialRun) -> None:
+        super().__init__(run)
+        self._file = run.folder / _REPORTS
+        with suppress(OSError, UnicodeDecodeError):
+            for line in self._file.read_text(encoding="utf-8").splitlines(keepends=True):
+                with suppress(ValueError):
+                    step, score = line.split()
+                    # one that was not written to its end is left out
+                    if line.endswith("\n"):
+                        self.reported[int(step)] = float(score)
+        self.furthest = max(self.reported, default=0)
+        self._has_deaths = bool(run.claim.deaths)
+        self._before, self._start = 0.0, time.perf_counter()
+        # missing, or not written to its end
+        with suppress(OSError, ValueError):
+            self._before = float((run.folder / _SECONDS).read_text(encoding="utf-8"))
+
+    def __call__(self, step: int, score: float) -> None:
+        """Record a score x 100 after `step` steps.
+
+        Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
+        optuna.TrialPruned end the trial.
+        """
+        number = _number(f"the score after step {step!r}", score)
+        if number is None:
+            kind = type(score).__name__
+            raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
+        step = _step(step)
+        self.passed(step, f"step {step:,}")
+        if math.isfinite(number):
+            # for the next call; a disk that fails is ignored
+            with suppress(OSError), self._file.open("a", encoding="utf-8") as lines:
+                lines.write(f"{self.step} {number!r}\n")
+        self.evaluated(self.step, number)
+        if self._has_deaths and self.step > self.furthest:
+            # it has come further than the processes that died
+            self.run.study.store.forget_deaths(self.run.claim)
+            self._has_deaths = False
+        if self.run.stop.requested():
+            raise Interrupted
+
+    def seconds(self) -> float:
+        """The time that the calls of the trial have taken so far, over its interruptions."""
+        return self._before + time.perf_counter() - self._start
+
+
+def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> object:
+    """What the program returns. Raises what it raises, and TrialError where it exits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    values = dict(settings.values)
+    try:
+        with ended_forks():
+            return spec.program.call(values, seed=settings.seed, checkpoints=folder, report=reports)
+    except SystemExit as error:
+        raise TrialError(f"{spec.program.reference} called sys.exit({error.code!r})") from error
+
+
+def _complete(spec: ProgramSpec, returned: object) -> Result:
+    """The result of what a program returned. Raises TrialError where these are no scores."""
+    name = spec.program.reference
+    if not isinstance(returned, Mapping):
+        raise TrialError(f"{name} returned {_kind(returned)}; expected {RETURNS}")
+    for score in dict.fromkeys((spec.metric, spec.select_by)):
+        if score not in returned:
+            listed = ", ".join(map(str, returned)) or "none"
+            raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
+    scores = {}
+    for key, value in returned.items():
+        if key == PER_ITEM:
+            continue
+        number = _number(f"{name} returned {key!r}, which", value)
+        if not isinstance(key, str) or number is None:
+            raise TrialError(f"{name} returned {key!r}: {_kind(value)}; expected {RETURNS}")
+        if not math.isfinite(number):
+            raise TrialError(
+                f"{name} returned {key} {number}; expected a finite number", "nan_loss"
+            )
+        scores[key] = number
+    try:
+        origin = spec.program.module.sha256
+        items = own_items(returned.get(PER_ITEM), scores, spec.metric, origin)
+    except ValueError as error:
+        raise TrialError(f"{name}: {error}") from None
+    # items of other scores are not needed
+    kept = {score: each for score, each in items.items() if score == spec.metric}
+    return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _number(what: str, value: object) -> float | None:
+    """A number of Python or NumPy as a float; None for anything else.
+
+    Raises TrialError for a whole number that no float holds.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        raise TrialError(too_far(what, value)) from None
+
+
+def _step(value: Any) -> int:
+    try:
+        step = operator.index(value)
+    except TypeError:
+        step = 0
+    if isinstance(value, bool) or not 1 <= step <= STEPS:
+        raise TrialError(f"report({value!r}, ...): a step is a whole number from 1 to {STEPS:,}")
+    return step
+
+
+def _environment(spec: ProgramSpec) -> dict[str, str]:
+    """The program, the processor and the versions of what it uses."""
+    used = [package for name, package in _FRAMEWORKS.items() if name in spec.program.uses()]
+    return {
+        "program": f"{spec.program.reference}, SHA-256 {spec.program.module.sha256}",
+        "processor": describe_processor(),
+        "versions": describe_versions((*_PACKAGES, *used)),
+    }

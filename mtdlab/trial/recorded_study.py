@@ -1,0 +1,213 @@
+"""A study file and the record of its study: what differs, and the study as it was begun."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mtdlab.config import StudySpec
+from mtdlab.config.program_study import ProgramSpec
+from mtdlab.config.reader import defined_study
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError
+from mtdlab.programs import Program
+from mtdlab.settings.roles import BASELINE
+from mtdlab.store.recorded import read_recorded
+from mtdlab.store.tables import StudyRow
+from mtdlab.user_code import UserModule
+
+Difference = tuple[str, object, object]
+"""The name of a setting, its recorded value and that of the file."""
+
+
+_ANY_COMMAND = "mtdlab sweep FILE"
+
+
+class OtherFile(MtdlabError):
+    """A study was begun with another file than the given one."""
+
+
+def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
+    """Raise OtherFile where a study was replaced by that of another file.
+
+    A worker calls it when it has claimed a trial: from then on the study can no longer be replaced.
+    Another sweep may have added a baseline. `recorded` is None for a study that is gone.
+    """
+    if recorded is not None and spec.baseline is None:
+        recorded.identity = {**recorded.identity, BASELINE: None}
+    if recorded is None or next(_differences_from(recorded, spec, spec.identity()), None):
+        raise OtherFile(
+            f"study {spec.name} was replaced by that of another file before a trial of this sweep "
+            "began; rerun the sweep to see what differs"
+        )
+
+
+def refuse_other_settings(
+    spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
+) -> None:
+    """Only trials may be added to a study: results of other settings are not comparable."""
+    before = recorded.objective
+    if before != (now := identity.get("objective", "")):
+        raise OtherFile(
+            f"{describe_objectives(spec.name, before, now)}\n"
+            f"  to run this file as another study: {as_another_study(spec, command)}"
+        )
+    differences = list(_differences_from(recorded, spec, identity))
+    if differences:
+        shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
+        raise OtherFile(
+            f"study {spec.name} was begun with another file ({shown})\n"
+            f"  to resume it: {_resumed(spec, differences, command)}\n"
+            f"  to run this file as another study: {as_another_study(spec, command)}"
+        )
+
+
+def _differences_from(
+    recorded: StudyRow, spec: StudySpec, identity: dict[str, Any]
+) -> Iterator[Difference]:
+    """What differs between the recorded identity of a study and that of its file."""
+    new = identity | {"imports": spec.imports}
+    old = recorded.identity | {"imports": recorded.imports}
+    old["trainer"] = _with_added_settings(old["trainer"], new["trainer"], spec)
+    before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
+    if before and not now:
+        yield BASELINE, recorded.definition.get(BASELINE), None
+    elif before and now:
+        if not isinstance(spec, ProgramSpec):
+            before = _with_defaults(before, now, now["method"], spec)
+        yield from _differences(before, now, BASELINE)
+    elif now:
+        # it may be added, with the module of its method
+        new["imports"] = {name: spec.imports.get(name) for name in old["imports"]}
+    yield from _differences(old, new)
+
+
+def refuse_other_objective(study: str, recorded: str, given: str) -> None:
+    """Raise MtdlabError where another program than the recorded one, or none, is given."""
+    if recorded != given:
+        raise MtdlabError(describe_objectives(study, recorded, given))
+
+
+def describe_objectives(study: str, recorded: str, given: str) -> str:
+    """That a study was begun with another objective; both empty for mtdlab's own trainer."""
+    before, now = (
+        f"--objective {name}" if name else "mtdlab's own trainer" for name in (recorded, given)
+    )
+    what = f"name it with --objective {recorded}" if recorded else "leave --objective out"
+    return f"study {study} was begun with {before}, not {now}; {what} to resume it"
+
+
+def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -> str:
+    """The command with the recorded values, where single settings of the trainer differ."""
+    given = {
+        name: _as_yaml(before)
+        for name, before, _ in differences
+        if name.startswith("trainer.") and name.count(".") == 1 and "method" not in spec.search
+    }
+    if len(given) < len(differences) or None in given.values():
+        return "put the former values back into the file"
+    values = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in given.items()]
+    return " ".join([command or _ANY_COMMAND, *values])
+
+
+def _as_yaml(value: object) -> str | None:
+    """A value as --set reads it; None where it might be read as another."""
+    if isinstance(value, str):
+        return value if re.fullmatch(r"[A-Za-z][\w./-]*", value) else None
+    return None if isinstance(value, dict | list) else json.dumps(value)
+
+
+def as_another_study(spec: StudySpec, command: str) -> str:
+    """The command with another name for the study: its own with a number, or with the next."""
+    numbered = re.fullmatch(r"(.+)-(\d+)", spec.name)
+    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
+    return f"{command or _ANY_COMMAND} --set study={stem}-{number}"
+
+
+def _with_added_settings(
+    recorded: dict[str, Any], new: dict[str, Any], spec: StudySpec
+) -> dict[str, Any]:
+    """A recorded trainer section with the defaults of settings that its method has gained since.
+
+    A study that searches the method has a section for each.
+    """
+    if isinstance(spec, ProgramSpec):
+        return recorded
+    if "method" in spec.search:
+        return recorded | {
+            name: _with_defaults(section, new[name], name, spec)
+            for name, section in recorded.items()
+            if name in spec.methods
+        }
+    return _with_defaults(recorded, new, spec.methods[0], spec)
+
+
+def _with_defaults(
+    recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
+) -> dict[str, Any]:
+    defaults = type(spec.fixed(method))().model_dump(mode="json")
+    return {name: defaults[name] for name in new} | recorded
+
+
+def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+    elif old != new:
+        yield path, old, new
+
+
+def read_defined(
+    study: str, url: str, modules: Sequence[UserModule] = (), program: Program | None = None
+) -> tuple[StudySpec, str]:
+    """A study with the profile and --set of its last sweep, and the command of that sweep.
+
+    Raises NothingToReport where the study is missing, MtdlabError where it needs other imported
+    modules or another program than the given ones, StorageError where the database fails.
+    """
+    recorded = read_recorded(url, study)
+    refuse_other_objective(study, recorded.objective, program.reference if program else "")
+    # it may have been renamed since
+    definition = {**recorded.definition, "study": study}
+    defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
+    spec = as_begun(defined, url)
+    refuse_other_modules(study, recorded, spec)
+    return spec, recorded.command
+
+
+def as_begun(spec: StudySpec, url: str) -> StudySpec:
+    """The study with the pooling that it was begun with, where its file leaves that to the encoder.
+
+    What the encoder's files declare may have become known since: fetched, or read by a later
+    version. A study that is not recorded, or was begun with other encoders, stays as it is.
+    """
+    try:
+        recorded = read_recorded(url, spec.name)
+    except (NothingToReport, StorageError):
+        return spec  # no study or no database yet
+    begun = recorded.identity
+    given = {*spec.trainer, *spec.search, *(recorded.definition.get("trainer") or {})}
+    if isinstance(spec, ProgramSpec) or "pooling" in given:
+        return spec
+    for method in spec.methods:
+        section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
+        if not section:
+            continue  # the file has added this method
+        now = spec.fixed(method)
+        plain = type(now).model_fields["pooling"].default
+        # a version without this setting read every encoder with the default
+        recorded = section.get("pooling", plain)
+        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
+            return replace(spec, encoder_pooling=None if recorded == plain else recorded)
+    return spec
+
+
+def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:
+    """Raise MtdlabError where other modules were imported than those of a recorded study."""
+    if recorded.imports != spec.imports:
+        listed = ", ".join(recorded.imports) or "none"
+        raise MtdlabError(
+            f"study {study} used other imported modules than these (recorded: {listed}); name "
+            "them with --import"
+        )

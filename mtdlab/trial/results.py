@@ -1,0 +1,80 @@
+"""How a trial ended, as it is recorded: complete with its scores, pruned, or failed."""
+
+import math
+import traceback
+from typing import TYPE_CHECKING
+
+import numpy as np
+import optuna
+
+from mtdlab.errors import StorageError, TrialError, describe, message_of
+from mtdlab.settings.tasks import needed
+from mtdlab.store import Result
+from mtdlab.store.optuna_copy import REPORTED_SCORE, REPORTED_STEP
+from mtdlab.trial.heartbeat import ClaimLost
+from mtdlab.trial.signals import Interrupted
+
+if TYPE_CHECKING:
+    # it imports transformers, which a program of the user does without
+    from mtdlab.training.loop import Outcome
+    from mtdlab.trial.monitor import Watch
+
+NOT_ENDING = (Interrupted, ClaimLost, StorageError, KeyboardInterrupt)
+"""Exceptions that end the work of this process on a trial, and not the trial. Every other one does,
+also SystemExit and others that are no `Exception`: code of the user can raise any."""
+_MOST_TRACEBACK = 20_000
+"""Characters of a traceback that are kept, its end."""
+
+
+def ended_early(error: BaseException, watch: "Watch") -> Result:
+    """The result of a trial that `error` ended, with what it had reported."""
+    arrays = watch.arrays(REPORTED_STEP, REPORTED_SCORE) if watch.reported else {}
+    if isinstance(error, optuna.TrialPruned):
+        return Result("PRUNED", f"pruned at step {watch.step}", arrays=arrays)
+    out_of_memory = (
+        isinstance(error, MemoryError)
+        or "out of memory" in message_of(error).lower()
+        or type(error).__name__ == "OutOfMemoryError"
+    )
+    reason = "oom: out of memory" if out_of_memory else describe(error)
+    code = "oom" if out_of_memory else error.code if isinstance(error, TrialError) else "error"
+    kept = "".join(traceback.format_exception(error))[-_MOST_TRACEBACK:]
+    return Result("FAIL", reason, arrays=arrays, traceback=kept, reason_code=code)
+
+
+def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, str]) -> Result:
+    """The result of a run that ended; failed where metric or select_by have no score."""
+    named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
+    for name, score in named.items():
+        if not math.isfinite(score):
+            reasons = (each.reason for each in outcome.after.tasks if each.task in needed(name))
+            reason = next(filter(None, reasons), "collapsed: every cosine is the same")
+            code = "error"
+            if reason.startswith("collapsed"):
+                code = "collapsed"
+            elif reason.endswith("are not finite"):
+                code = "nan_loss"
+            return Result("FAIL", f"no {name}: {reason}", reason_code=code)
+    pairs = outcome.after.dev if metric == "sts_dev" else outcome.after.test
+    return Result(
+        "COMPLETE",
+        values={
+            "score": named[metric],
+            "score_before": outcome.score_of(metric)[1],
+            "alignment": pairs.alignment,
+            "uniformity": pairs.uniformity,
+            "mean_cosine": pairs.mean_cosine,
+            "best_step": outcome.best_step,
+            "wall_seconds": outcome.wall_seconds,
+            "peak_memory": outcome.peak_memory,
+        },
+        scores=outcome.all_scores() | named,
+        arrays={
+            **{f"curve/{name}": column for name, column in outcome.curve.items()},
+            **{f"probe/{name}": column for name, column in outcome.probes.items()},
+            "spectrum/before": outcome.before.spectrum.astype(np.float32),
+            "spectrum/after": outcome.after.spectrum.astype(np.float32),
+        },
+        environment=facts,
+        items=outcome.items_of(metric),
+    )

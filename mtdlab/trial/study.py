@@ -1,0 +1,114 @@
+"""A study that a process has open, and a trial of it that the process runs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtdlab.config import StudySpec
+from mtdlab.errors import MtdlabError
+from mtdlab.store import Claim, Owner, Result, Store
+from mtdlab.store.owner import this_process
+from mtdlab.store.tables import StudyRow
+from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
+from mtdlab.trial.model_folders import CHECKPOINTS
+from mtdlab.trial.signals import StopRequest
+
+if TYPE_CHECKING:
+    # it imports optuna, which a complete study does without
+    from mtdlab.trial.samplers import OptunaStudy
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every process of a sweep is given.
+
+    Attributes:
+        url: of the storage; messages of dask show neither it nor the study.
+        models: the absolute folder of the studies' models and checkpoints.
+    """
+
+    spec: StudySpec = field(repr=False)
+    url: str = field(repr=False)
+    models: Path
+
+    @property
+    def model(self) -> Path:
+        """The folder of the best trial's model."""
+        return self.models / self.spec.name
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the trials' checkpoints."""
+        return self.models / CHECKPOINTS / self.spec.name
+
+
+@dataclass
+class OpenStudy:
+    """A study that is open in this process. What Optuna and the record say is read at first use.
+
+    Attributes:
+        version: of the record that was compared with the study file, None before.
+    """
+
+    job: Job
+    store: Store
+    owner: Owner = field(default_factory=this_process)
+    version: int | None = None
+    _row: StudyRow | None = None
+
+    @property
+    def spec(self) -> StudySpec:
+        """The study as its file has it."""
+        return self.job.spec
+
+    @cached_property
+    def optuna(self) -> "OptunaStudy":
+        """What draws parameters and prunes."""
+        from mtdlab.trial.samplers import OptunaStudy
+
+        return OptunaStudy(self.spec, self.store)
+
+    def reread(self) -> StudyRow | None:
+        """Read the record again; None where it is gone."""
+        self._row = self.store.study()
+        return self._row
+
+    @property
+    def row(self) -> StudyRow:
+        """The record, as it was when the last trial was claimed.
+
+        `precision` is what `precision: auto` means in this study, None where no trial uses it;
+        `select_by` the score that ranks the trials. Raises MtdlabError where it is gone.
+        """
+        if (row := self._row or self.reread()) is None:
+            raise deleted(self.spec)
+        return row
+
+
+def deleted(spec: StudySpec) -> MtdlabError:
+    """The error of a worker whose study is no longer in the database."""
+    return MtdlabError(f"study {spec.name} was deleted or renamed while this sweep ran")
+
+
+@dataclass(frozen=True)
+class TrialRun:
+    """A claimed trial that begins, or goes on, in this process."""
+
+    study: OpenStudy
+    claim: Claim
+    stop: StopRequest
+    heartbeat: Heartbeat
+
+    def record(self, result: Result, notes: Iterable[str] = ()) -> None:
+        """Record the trial's result, with notes that are known. Raises ClaimLost, StorageError."""
+        self.heartbeat.check()
+        noted = replace(result, note="; ".join(filter(None, notes)))
+        if not self.study.store.finish(self.claim, noted):
+            raise ClaimLost
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its checkpoints."""
+        return self.study.job.checkpoints / f"{self.claim.setting}-{self.claim.seed}"

@@ -1,0 +1,120 @@
+"""mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
+
+import json
+from collections.abc import Sequence
+
+from mtdlab.config import TrainerSettings
+from mtdlab.config.paths import resolve_paths
+from mtdlab.device import choose_device
+from mtdlab.settings import RunSettings
+from mtdlab.store import Result
+from mtdlab.training.inputs import load_inputs
+from mtdlab.training.loop import start, train
+from mtdlab.trial.artifacts import Artifacts
+from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
+from mtdlab.trial.checkpoints import SAME, TrialCheckpoints, describe_run
+from mtdlab.trial.checks import check_training
+from mtdlab.trial.environment import PACKAGES, environment
+from mtdlab.trial.machine import describe_versions
+from mtdlab.trial.monitor import TrialMonitor
+from mtdlab.trial.objective import VERSIONS, Objective
+from mtdlab.trial.results import NOT_ENDING, complete, ended_early
+from mtdlab.trial.shared_checkpoints import SharedCheckpoints
+from mtdlab.trial.slots import take_gpu
+from mtdlab.trial.spool import load_result, save_result
+from mtdlab.trial.study import Job, OpenStudy, TrialRun
+from mtdlab.trial.tracking import track
+
+
+class Trainer(Objective):
+    """Trains a method on a corpus, and keeps the best trial's model."""
+
+    def check(self, job: Job) -> dict[str, str]:
+        """Check encoder, texts, evaluation data, device, and the folder of models."""
+        return check_training(job) | {VERSIONS: describe_versions(PACKAGES)}
+
+    def prepare(self, study: OpenStudy) -> str:
+        """Fix what `precision: auto` means in all trials of the study."""
+        return fix_precision(study)
+
+    def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
+        """Train; resumes from the trial's last checkpoint. The best trial's model is published."""
+        assert isinstance(settings, TrainerSettings), "those of a method"
+        take_gpu()
+        study, claim = run.study, run.claim
+        place = study.row.artifacts
+        shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
+        checkpoints = TrialCheckpoints(run.folder, shared)
+        result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
+        notes = checkpoints.notes
+        if trained is not None:
+            ranking = result.scores[study.row.select_by]
+            notes += stage_model(run, ranking, trained, shared)
+            run.heartbeat.beat()
+            run.heartbeat.check()
+            save_result(run.folder, result, trained.identity)
+        run.record(result, notes)
+        notes = [publish_model(run.folder, study.job.model, study.store, claim)]
+        if trained is not None and study.spec.tracking == "tensorboard":
+            notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
+        # after the model, as those of this machine
+        return [*notes, *checkpoints.remove_shared()]
+
+    def restore(self, study: OpenStudy) -> None:
+        """Publish the best trial's model if a killed process left it staged."""
+        publish_left_models(study)
+
+
+def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
+    """The result of a trial, with what saving its model needs if it was trained to its end here."""
+    study, spec, settings = monitor.run.study, monitor.run.study.spec, monitor.settings
+    if settings.precision == "auto" and study.row.precision is not None:
+        # the same on whichever machine
+        settings = settings.model_copy(update={"precision": study.row.precision})
+    try:
+        inputs = load_inputs(resolve_paths(settings, spec.places))
+        run = describe_run(settings, inputs)
+        identity = json.dumps([spec.metric, study.row.select_by, *(run[name] for name in SAME)])
+        if (kept := load_result(monitor.checkpoints.folder, identity)) is not None:
+            monitor.checkpoints.notes.append("its result was kept on the disk")
+            return kept, None
+        state = start(settings, inputs)
+        with monitor.checkpoints.continued(state, run):
+            outcome = train(settings, inputs, monitor, state)
+            facts = environment(settings, inputs)
+        result = complete(spec.metric, study.row.select_by, outcome, facts)
+    except NOT_ENDING:
+        raise
+    except BaseException as error:
+        # any other one ends this trial, not the study
+        return ended_early(error, monitor), None
+    if result.state != "COMPLETE":
+        return result, None
+    origin = {
+        "study": spec.name,
+        "trial": monitor.run.claim.number,
+        "chosen": f"for the highest {study.row.select_by} of the study's trials",
+        "file": spec.text,
+    }
+    return result, Trained(settings, inputs, outcome, origin | facts, identity)
+
+
+def fix_precision(study: OpenStudy) -> str:
+    """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
+
+    Returns:
+        A sentence where the recorded one is not what `auto` would choose on this machine, else an
+        empty string.
+    """
+    spec = study.spec
+    if "auto" not in spec.possible_values("precision"):
+        return ""
+    device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
+    here = str(device.dtype).removeprefix("torch.")
+    recorded = study.store.record_first("precision", here)
+    if recorded == here:
+        return ""
+    return (
+        f"study {spec.name}: precision {recorded}, as in its earlier trials; "
+        f"auto would choose {here} on this machine"
+    )
