@@ -21,8 +21,8 @@ from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
-from mtdlab.sweep import trainer, worker
 from mtdlab.sweep.open_study import open_study
+from mtdlab.trial import trainer, worker
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.samplers import distributions
 from mtdlab.trial.signals import StopRequest

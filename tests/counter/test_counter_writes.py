@@ -9,8 +9,8 @@ import pytest
 from disk_recorder import KILLED, LOSSES
 
 from mtdlab import files
-from mtdlab.sweep import spool
 from mtdlab.training import checkpoint, export
+from mtdlab.trial import spool
 from tests.trial.test_full_disk import (
     CHECKPOINT,
     CHECKPOINT_SIZES,

@@ -20,7 +20,8 @@ from mtdlab.config import read_study
 from mtdlab.errors import NothingToReport
 from mtdlab.manage.confirm import plan_confirmation
 from mtdlab.store import Result
-from mtdlab.sweep import run, trainer, worker
+from mtdlab.sweep import run
+from mtdlab.trial import trainer, worker
 from tests.conftest import Written
 
 STUDY = """

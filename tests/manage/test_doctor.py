@@ -20,9 +20,9 @@ from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.manage.doctor import Examination, examine
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
-from mtdlab.sweep import trainer
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.run import sweep
+from mtdlab.trial import trainer
 from mtdlab.trial.worker import open_in_process
 
 STUDY = """\

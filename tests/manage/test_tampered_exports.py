@@ -21,8 +21,8 @@ from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
 from mtdlab.store.imported import COLUMNS
 from mtdlab.store.tables import Base, Schema, SweepRow
-from mtdlab.sweep import trainer
 from mtdlab.sweep.run import sweep
+from mtdlab.trial import trainer
 from mtdlab.trial.worker import open_in_process
 
 STUDY = """\

@@ -20,8 +20,8 @@ from mtdlab.methods.user_modules import ensure_imported, import_modules, list_mo
 from mtdlab.store import Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.urls import storage_url
-from mtdlab.sweep import worker
 from mtdlab.testing import check_method
+from mtdlab.trial import worker
 from mtdlab.user_code import UserModule
 
 METHOD = '''

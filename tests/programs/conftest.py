@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mtdlab import user_code
-from mtdlab.sweep import worker
+from mtdlab.trial import worker
 from tests.commands.conftest import Command, Printed, command
 from tests.commands.conftest import folder as working_folder
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mtdlab.sweep import trainer
+from mtdlab.trial import trainer
 from mtdlab.trial.worker import open_in_process
 from tests.postgresql import url
 from tests.store.make_database import replacement_of_training

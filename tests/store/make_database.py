@@ -19,7 +19,8 @@ from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
 from mtdlab.store.tables import SCHEMA_VERSION
-from mtdlab.sweep import run, trainer, worker
+from mtdlab.sweep import run
+from mtdlab.trial import trainer, worker
 from mtdlab.trial.signals import Interrupted
 
 SQL = Path(__file__).parent / "data" / f"schema-{SCHEMA_VERSION}.sql"

@@ -17,8 +17,8 @@ from mtdlab.cli import main
 from mtdlab.errors import StorageError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.database import refuse_damaged
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
+from mtdlab.trial import trainer
+from mtdlab.trial import worker as workers
 from tests.store import damaging
 from tests.store.make_database import GRID, replacement_of_training, restore
 

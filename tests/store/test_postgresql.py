@@ -22,9 +22,9 @@ from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import reading_engine, writing_engine
 from mtdlab.store.progress import Progress
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
+from mtdlab.trial import trainer
+from mtdlab.trial import worker as workers
 from tests.conftest import Written
 from tests.postgresql import cut_connections, optuna_storage, wait_until_ready
 from tests.store.claiming import claim_all

@@ -34,8 +34,8 @@ from mtdlab.files import new_folder
 from mtdlab.methods.simcse import SimCSE
 from mtdlab.store import Result, Store, owner
 from mtdlab.store.claims import Claims
-from mtdlab.sweep import best_model, checkpoints, trainer
 from mtdlab.training import checkpoint, inputs
+from mtdlab.trial import best_model, checkpoints, trainer
 from mtdlab.trial.best_model import Trained
 from mtdlab.trial.heartbeat import ClaimLost
 from mtdlab.trial.results import ended_early

@@ -17,9 +17,10 @@ from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, Store, owner
-from mtdlab.sweep import run, trainer, worker
+from mtdlab.sweep import run
 from mtdlab.sweep.engine import ThisProcess
 from mtdlab.sweep.open_study import open_study
+from mtdlab.trial import trainer, worker
 from mtdlab.trial.signals import Interrupted
 from tests.conftest import Written
 from tests.sweep.test_supervisor import NoWorkers, supervised

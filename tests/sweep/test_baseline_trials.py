@@ -18,8 +18,9 @@ from mtdlab.manage.reproduce import find_repeatable, run_again
 from mtdlab.store import Result, list_studies
 from mtdlab.store.exchange import read_records
 from mtdlab.store.store import open_store
-from mtdlab.sweep import run, trainer, worker
+from mtdlab.sweep import run
 from mtdlab.sweep.open_study import open_study
+from mtdlab.trial import trainer, worker
 from mtdlab.trial.model_folders import kept_trial
 from mtdlab.trial.results import ended_early
 from tests.conftest import Written

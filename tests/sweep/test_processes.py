@@ -16,10 +16,11 @@ import stub_calls
 from stub_sweep import children, wait_for_group
 
 from mtdlab.errors import TrialError
-from mtdlab.sweep import processes, signals
+from mtdlab.sweep import processes
 from mtdlab.sweep.engine import Death, Work
 from mtdlab.sweep.fork_server import THREAD_VARIABLES, ForkServer, call_in_forks
 from mtdlab.sweep.processes import Processes
+from mtdlab.trial import signals
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.slots import threads_each
 

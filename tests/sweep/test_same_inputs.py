@@ -7,8 +7,8 @@ import pytest
 from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep import trainer
 from mtdlab.sweep.run import sweep
+from mtdlab.trial import trainer
 from tests.tiny_studies import TinyStudy
 
 

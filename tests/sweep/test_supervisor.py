@@ -14,11 +14,12 @@ from mtdlab.store import Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.progress import ProgressReader
 from mtdlab.store.store import record_error
-from mtdlab.sweep import worker, worker_process
+from mtdlab.sweep import worker_process
 from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import following_phases
+from mtdlab.trial import worker
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import Job, OpenStudy
 from mtdlab.trial.worker import report_error

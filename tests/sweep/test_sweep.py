@@ -20,12 +20,12 @@ from mtdlab.evaluation.suite import TaskScore
 from mtdlab.store import Result, database
 from mtdlab.store import owner as owners
 from mtdlab.store.store import open_store
-from mtdlab.sweep import results, trainer
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import worker as workers
 from mtdlab.sweep.open_study import open_study
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
+from mtdlab.trial import results, trainer
+from mtdlab.trial import worker as workers
 from mtdlab.trial.signals import Interrupted
 from tests.conftest import Written
 

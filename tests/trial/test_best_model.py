@@ -19,9 +19,9 @@ from mtdlab.config import StudySpec, make_settings
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Claim, FinishedTrial, SavedModel, Store, list_studies
-from mtdlab.sweep import best_model, trainer
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import worker as workers
+from mtdlab.trial import best_model, trainer
+from mtdlab.trial import worker as workers
 from mtdlab.trial.model_folders import kept_trial
 from tests.tiny_studies import Killed, TinyStudy, finished
 

@@ -11,8 +11,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.store.recorded import read_recorded
-from mtdlab.sweep import worker
 from mtdlab.sweep.open_study import open_study
+from mtdlab.trial import worker
 from mtdlab.trial.recorded_study import as_begun, check_unchanged, read_defined
 from mtdlab.trial.signals import stop_on_signals
 from mtdlab.trial.study import Job

@@ -11,7 +11,7 @@ import pytest
 from mtdlab.config import make_settings
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.sweep import heartbeat as heartbeats
+from mtdlab.trial import heartbeat as heartbeats
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.signals import Interrupted, StopRequest

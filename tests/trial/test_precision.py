@@ -11,8 +11,8 @@ from mtdlab.config import TrainerSettings
 from mtdlab.errors import TrialError
 from mtdlab.store import Store
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
+from mtdlab.trial import trainer
+from mtdlab.trial import worker as workers
 from tests.conftest import Written
 
 STUDY = """

@@ -20,8 +20,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.manage.doctor import examine
 from mtdlab.store import Claim, Result, SavedModel, Store, list_studies
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
+from mtdlab.trial import trainer
+from mtdlab.trial import worker as workers
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.trial.monitor import TrialMonitor

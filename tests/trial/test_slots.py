@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mtdlab.sweep import slots
+from mtdlab.trial import slots
 
 PROCESSES = multiprocessing.get_context("forkserver")
 

@@ -17,8 +17,8 @@ from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
-from mtdlab.sweep import trainer
-from mtdlab.sweep import worker as workers
+from mtdlab.trial import trainer
+from mtdlab.trial import worker as workers
 from mtdlab.trial.model_folders import kept_trial
 from mtdlab.trial.spool import RESULT, load_result, save_result
 from tests.tiny_studies import TinyStudy

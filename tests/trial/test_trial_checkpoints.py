@@ -14,11 +14,11 @@ import pytest
 import torch
 
 from mtdlab.config import TrainerSettings
-from mtdlab.sweep import checkpoints as module
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, start, train
 from mtdlab.training.state import RunState
+from mtdlab.trial import checkpoints as module
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.checkpoints import TrialCheckpoints, describe_run
 from mtdlab.trial.model_folders import remove_checkpoints_of
