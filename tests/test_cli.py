@@ -356,7 +356,7 @@ LONG = (
         # Ctrl-C in a terminal reaches the group
         (signal.SIGINT, 130, 2, os.killpg),
         (signal.SIGTERM, 143, 1, os.kill),
-        (signal.SIGKILL, -9, 2, os.kill),
+        pytest.param(signal.SIGKILL, -9, 2, os.kill, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, 2, os.killpg, marks=pytest.mark.slow),
         pytest.param(signal.SIGUSR1, 138, 2, os.killpg, marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, 129, 2, os.kill, marks=pytest.mark.slow),

@@ -88,8 +88,9 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     names = []
     for name in (str(name) for name in trials if name in settings):
         values = trials[name]
-        # one comparison first, as this is asked of every setting of a study
-        if len(values) < 2 or not (values != values.iloc[0]).any():
+        # an array first: this is asked of every setting of a study, most of them the same in all
+        array = values.to_numpy()
+        if len(array) < 2 or not (array != array[0]).any():
             continue
         missing = is_missing(values)
         if "method" in trials and missing.any():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 
 from analysis.data.frames import Setting, Settings, StudyFrames
@@ -16,7 +17,7 @@ from analysis.data.items import ItemScores
 from analysis.measures import Floats
 from analysis.measures.trace import d_trace
 from analysis.notebook import Study
-from analysis.report import write_report
+from analysis.report import drawing, write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -160,9 +161,20 @@ def study_of() -> MakeStudy:
 
 @pytest.fixture(scope="module")
 def png_not_drawn() -> Iterator[None]:
-    """Write empty PNG files: each takes as long as the SVG of both widths."""
+    """Write empty PNG files and compute no layout: each takes as long as the SVG of both widths.
+
+    The layout of every figure is that of `tests/analysis/figures/test_figure_checks.py`.
+    """
+
+    def compose(*arguments: Any, **options: Any) -> Figure:
+        figure = composed(*arguments, **options)
+        figure.set_layout_engine("none")
+        return figure
+
+    composed = drawing._compose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+        patch.setattr(drawing, "_compose", compose)
         yield
 
 

@@ -10,6 +10,8 @@ import pytest
 import analysis
 from tests.analysis.conftest import SETTINGS, make_trials
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 
 def test_the_functions_of_a_notebook_take_arrays() -> None:
     from analysis import alignment, d_trace, singular_values, uniformity

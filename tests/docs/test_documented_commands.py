@@ -2,6 +2,7 @@
 
 A document is followed from top to bottom in a folder of its own. Training is cut down by options
 that are appended to the commands: three steps, one seed, an encoder and texts of next to no size.
+Of documents whose commands other tests run too, the quick tests parse the commands alone.
 """
 
 import os
@@ -31,6 +32,12 @@ OF_STUDIES = ("seeds=[0]", "until=null", "beyond_run=keep")
 """One seed, and none added; in three steps every level is beyond the run."""
 PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
 OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
+LONG = {
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("small-to-large", "use-the-results")),
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("reproduce-the-paper", "text-pairs")),
+    *(ROOT / "docs" / "methods" / f"{name}.md" for name in ("mocose", "esimcse")),
+}
+"""Documents with commands that other tests run, which are followed by the long tests."""
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
 STUDY_FILES = [b for b in ALL if b.language == "yaml" and not (b.not_run or b.not_parsed)]
@@ -50,7 +57,8 @@ def distinct() -> Iterator[Any]:
         if blocks := followed(document):
             groups.setdefault(tuple(block.text for block in blocks), []).append(document)
     for documents in groups.values():
-        yield pytest.param(documents[0], id="+".join(path.stem for path in documents))
+        marks = [pytest.mark.slow] if documents[0] in LONG else []
+        yield pytest.param(documents[0], id="+".join(path.stem for path in documents), marks=marks)
 
 
 @pytest.fixture
@@ -177,10 +185,14 @@ def test_a_study_file_is_valid(block: Block, tmp_path: Path) -> None:
     assert read_study(path).name
 
 
-@pytest.mark.parametrize("block", [b for b in ALL if b.not_run], ids=lambda block: block.place)
+PARSED = [block for block in ALL if block.not_run]
+PARSED += [block for document in sorted(LONG) for block in followed(document)]
+
+
+@pytest.mark.parametrize("block", PARSED, ids=lambda block: block.place)
 def test_what_is_not_run_is_parsed(block: Block) -> None:
     """The options of its commands exist, and so do the study files, which are valid."""
-    assert len(block.not_run) > 2, block.place
+    assert not block.not_run or len(block.not_run) > 2, block.place
     if block.language == "python":
         compile(block.text, block.place, "exec")
     for command in block.commands:

@@ -144,7 +144,14 @@ def test_seeds_draw_other_adapters(run_of: Settings) -> None:
     assert any(not torch.equal(drawn[0][name], drawn[2][name]) for name in drawn[0])
 
 
-@pytest.mark.parametrize("method", ["mocose", "simcse", "esimcse", "contriever"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "mocose",
+        "simcse",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("esimcse", "contriever")),
+    ],
+)
 def test_an_exported_model_has_the_layers_of_its_family(
     folder: Path, run_of: Settings, tmp_path: Path, method: str
 ) -> None:

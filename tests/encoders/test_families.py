@@ -62,7 +62,13 @@ def test_dropout_and_positions(folder: Path) -> None:
     assert encoder.model(input_ids=ids).last_hidden_state.shape == (1, POSITIONS, 16)
 
 
-@pytest.mark.parametrize("pooling", get_args(Pooling))
+POOLINGS = [
+    pytest.param(each, marks=[] if each == "mean" else [pytest.mark.slow])
+    for each in get_args(Pooling)
+]
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_short_run(folder: Path, settings_of: Settings, pooling: Pooling) -> None:
     prompt = "the {sentence} {mask}" if pooling == "mask" else ""
     settings = settings_of(

@@ -108,7 +108,11 @@ def test_positions_pass_and_padding(folder: Path) -> None:
 METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "pooling": "mean"})
 
 
-@pytest.mark.parametrize("changed", METHODS, ids=lambda each: str(each["method"]))
+@pytest.mark.parametrize(
+    "changed",
+    [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow)],
+    ids=lambda each: str(each["method"]),
+)
 def test_train_evaluate_export_and_open(
     folder: Path, run_of: Settings, tmp_path: Path, tiny_pairs: Path, changed: dict[str, Any]
 ) -> None:

@@ -54,6 +54,7 @@ class DaskCluster:
         return self.runs.mtdlab(*words)
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_on_a_cluster_whose_workers_are_killed_and_join(runs: Runs) -> None:
     runs.write(seconds=0.5)
     cluster = DaskCluster(runs)

@@ -36,10 +36,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "hicl-sncse": {"backbone": "sncse", "segment_length": 8, **SHORT_PROMPTS},
 }
 CASES = {name: {} for name in BUILTIN if name not in VARIANTS} | VARIANTS
+LONG = {"mocose-noise", "hicl-esimcse", "hicl-mocose", "hicl-sncse"}
+"""Cases that combine what other cases hold."""
 
 
 @pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.slow] if case in LONG else []) for case in CASES],
+)
 def test_our_methods_conform(check: Check, case: str, tiny_inputs: dict[str, Any]) -> None:
     run_check(check, find_method(case.split("-")[0]), **tiny_inputs, **CASES[case])
 

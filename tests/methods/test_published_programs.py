@@ -547,6 +547,7 @@ def contractions(tiny_sentences: list[str], tmp_path_factory: pytest.TempPathFac
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 @pytest.mark.parametrize(("method", "name"), CHANGES, ids=str)
 def test_each_setting_of_a_preset_matters(

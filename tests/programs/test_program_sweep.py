@@ -291,6 +291,7 @@ def test_an_interrupt_in_the_program_leaves_its_trial_waiting(folder: Path, run:
     assert query(folder, "SELECT state, owner FROM mtdlab_trials") == [("WAITING", None)] * 4
 
 
+@pytest.mark.slow
 def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
     (folder / "own.yaml").write_text(
         "study: own\nmetric: accuracy\ntrainer: {batch_size: 8, steps: 1, rate: 1}\n"

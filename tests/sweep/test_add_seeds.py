@@ -190,6 +190,7 @@ def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: 
     assert store.last_look() == last
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_take_the_same_looks(
     url: str, tmp_path: Path, tiny_study: TinyStudy
 ) -> None:

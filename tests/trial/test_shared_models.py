@@ -29,7 +29,9 @@ from mtdlab.trial.shared_models import share_model
 from tests.tiny_studies import Killed, TinyStudy, finished
 
 # memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three
-LOCAL_AND_REMOTE = pytest.mark.parametrize("shared_url", ["file", "s3"], indirect=True)
+LOCAL_AND_REMOTE = pytest.mark.parametrize(
+    "shared_url", [pytest.param("file", marks=pytest.mark.slow), "s3"], indirect=True
+)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def variance_of(found: Floats) -> Floats:
     return np.asarray((found**2).sum(axis=-1) / found.shape[-1] ** 2)
 
 
-@pytest.mark.parametrize("count", [200, 1500])
+@pytest.mark.parametrize("count", [200, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", SETS)
 def test_variances_of_scores_and_differences_are_those_of_the_bootstrap(
     count: int, kind: str

@@ -64,7 +64,7 @@ def test_a_table_that_states_its_steps_tells_of_levels_beyond_the_run(tmp_path: 
     assert kept.command.endswith("runs.csv --beyond-run keep")
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
     first, _ = report_of(build_study(make_trials()), tmp_path / "a")
     again = read_run_table(tmp_path / "a" / "tables" / "trials.csv")
@@ -74,7 +74,7 @@ def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
     assert "Scores are assumed to be x 100" in page
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 @pytest.mark.parametrize("column", ["mtd", "ema_decay"])
 def test_a_page_needs_no_more_than_the_required_columns(column: str, tmp_path: Path) -> None:
     rows = [(seed, level, 30 + seed + level) for seed in range(3) for level in (0.5, 0.6, 0.7)]

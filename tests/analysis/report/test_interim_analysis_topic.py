@@ -16,6 +16,8 @@ from analysis.report.findings import find_answer
 from analysis.report.topics import interim_analysis
 from tests.analysis.inference.test_interim_analysis import PEAK, trials_of
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 VALUES = {"study": "a", "metric": "sts_test", "margin": 0.5, "alpha": 0.05, "looks": [3, 4, 6]}
 VALUES["beyond_run"] = "leave-out"
 

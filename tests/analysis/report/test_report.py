@@ -159,6 +159,7 @@ def test_the_tables_have_what_their_readers_expect(report: Report) -> None:
     assert curve["mtd"].tolist() == [5, 6, 7.67, 8, 8.67, 10.7, 12, 14.7]
 
 
+@pytest.mark.slow
 def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_path: Path) -> None:
     again = write(full, tmp_path)
     for one, other in zip(

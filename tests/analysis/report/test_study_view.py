@@ -12,6 +12,8 @@ from analysis.data.frames import StudyFrames
 from analysis.report.context import StudyContext
 from tests.analysis.conftest import build_study, make_trials
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 
 @pytest.fixture
 def study() -> StudyFrames:

@@ -22,6 +22,8 @@ from analysis.report.topics.base import Axes, Drawing
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 
 def compute(context: StudyContext) -> pd.DataFrame | None:
     runs = context.traced

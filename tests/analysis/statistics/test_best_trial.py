@@ -20,6 +20,8 @@ from analysis.statistics.best_trial import (
 )
 from tests.analysis.conftest import build_study, make_trials, report_of
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 
 @pytest.fixture
 def study() -> StudyFrames:
@@ -111,6 +113,7 @@ def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
     assert by_dev.trial_sd == pytest.approx(0.2, abs=0.1)
 
 
+@pytest.mark.slow
 def test_the_optimism_covers_what_selection_adds() -> None:
     """24 runs of equal true mean: the excess of the best over it, averaged over 80 studies."""
     excess, estimates = [], []

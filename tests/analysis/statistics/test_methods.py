@@ -137,7 +137,7 @@ def test_a_wide_range_with_a_horizontal_line_has_margins(mixed: pd.DataFrame) ->
     assert 205 < high < 300
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_page_compares_methods_and_says_whose_the_curve_is(
     mixed: pd.DataFrame, tmp_path: Path
 ) -> None:
@@ -178,7 +178,7 @@ def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
     assert topic.describe(info)[1].endswith("statistically significant.")
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_without_any_mtd_methods_are_rows(mixed: pd.DataFrame, tmp_path: Path) -> None:
     trials = mixed[mixed["method"].isin(["plain", "bare"])]
     written, page = report_of(build_study(trials), tmp_path, topic.TOPIC)
@@ -214,7 +214,7 @@ def test_a_setting_varies_where_a_method_has_it() -> None:
     assert varied_settings(without, ["queue_size"]) == ["queue_size"]
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path: Path) -> None:
     queued = make_trials(times=(1, 8), noise=0).assign(method="mocose", fgsm_epsilon=0.0)
     plain = queued.head(3).assign(

@@ -15,6 +15,8 @@ from analysis.report.topics import robustness as topic
 from analysis.statistics.robustness import compute_conditions
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 
 def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
     """Five levels of MTD, 3 seeds; for each (learning rate, steps) the MTD of the best score."""
@@ -121,7 +123,7 @@ def test_a_measured_half_life_is_stated() -> None:
     assert "half-life of a key there, steps" in {column.label for column in table.columns}
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> None:
     study = build_study(conditioned(FOUR).assign(score_before=-99.0))
     _, text = report_of(study, tmp_path)

@@ -221,6 +221,7 @@ def load_evidence() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_false_rejections_are_few_and_effects_are_found() -> None:
     """150 data sets per cell detect large errors only; tests/evidence has the full simulation."""
     table = load_evidence().rows(150, 1)
