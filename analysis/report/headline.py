@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from analysis.data.defaults import CONFIRMATION_SEEDS, CONFIRMATION_SUFFIX
 from analysis.data.runs import (
     chosen_settings,
     completed_runs,
@@ -77,9 +78,6 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
-_CONFIRMED = "-confirm"
-_FRESH_SEEDS = 5
-"""The default number of new seeds of `mtdlab confirm`."""
 _OVER = ("complete", "failed")
 
 
@@ -213,13 +211,14 @@ def _describe_choice(context: StudyContext, number: int) -> str:
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
     """What to do next: finish the study, confirm its best level, or run more seeds."""
     study, command = context.study, context.study.command
-    new_seeds, time = f"{_FRESH_SEEDS} new seeds", describe_time(study, 2 * _FRESH_SEEDS)
+    new_seeds = f"{CONFIRMATION_SEEDS} new seeds"
+    time = describe_time(study, 2 * CONFIRMATION_SEEDS)
     if status.kind not in _OVER:
         return _continue(context, status)
     if status.failures:
         failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
-    if study.name.endswith(_CONFIRMED) and runs(command, "confirm"):
+    if study.name.endswith(CONFIRMATION_SUFFIX) and runs(command, "confirm"):
         return _step("Compare with the study that chose the two configurations")
     if finding.topic == "sufficiency":
         return _compare_divisions(context, f"with {new_seeds} ({time})")

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import MODELS_FOLDER
 from analysis.data.frames import Setting, StudyFrames
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
@@ -22,8 +23,6 @@ from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Status
 from analysis.statistics.best_trial import find_scores
-
-_MODELS = "models"
 
 
 def _words(command: str) -> list[str]:
@@ -93,7 +92,7 @@ def model_folder(study: StudyFrames) -> str:
     """Where the best trial's model was saved, from the folder in which the command ran."""
     if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
         return ""
-    return f"{option(study.command, '--models') or _MODELS}/{study.name}"
+    return f"{option(study.command, '--models') or MODELS_FOLDER}/{study.name}"
 
 
 _MOST_REASONS = 3

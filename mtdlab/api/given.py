@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
 
@@ -86,11 +87,11 @@ class Given:
         modules = import_modules(list_modules(self.import_ or []), folders)
         return modules, None if self.objective is None else find_program(self.objective, folders)
 
-    def command(self, models: str | Path = "models", artifacts: str | None = None) -> str:
+    def command(self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None) -> str:
         """The sweep command that resumes the study, to be recorded; empty for a study of values."""
         if isinstance(self.study, Mapping):
             return ""
-        kept = None if str(models) == "models" else str(models)
+        kept = None if str(models) == MODELS_FOLDER else str(models)
         given = {name: value for name, value in vars(self).items() if name != "study"}
         words = write_options(**given, models=kept, artifacts=artifacts)
         return shlex.join(["mtdlab", "sweep", str(self.study), *words])

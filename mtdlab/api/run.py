@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, Study, assign
 from mtdlab.api.plan import mtd_value
 from mtdlab.terminal import print_text, progress_bar
@@ -25,7 +26,7 @@ def run_study(
     imports: Sequence[str] = (),
     evaluator: str | None = None,
     objective: str | None = None,
-    models: str | Path = "models",
+    models: str | Path = MODELS_FOLDER,
     artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from analysis.data.defaults import CONFIRMATION_SEEDS, MODELS_FOLDER
 from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 
 def confirm(
     study: opt.StudyName,
-    seeds: Annotated[int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")] = 5,
+    seeds: Annotated[
+        int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")
+    ] = CONFIRMATION_SEEDS,
     storage: opt.Storage = None,
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,

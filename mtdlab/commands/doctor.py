@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json
 from mtdlab.terminal import print_text
@@ -28,7 +29,7 @@ def doctor(
         ),
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     as_json: opt.AsJson = False,
 ) -> None:
     """Check the database, a study's trials and its folders, and describe this machine.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
@@ -94,7 +95,7 @@ def show(
         int | None, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a study (state, finding, best trial), or a trial (configuration, scores, error).

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, write_options
 from mtdlab.api.plan import find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def slurm(
     file: opt.StudyFile,
     storage: opt.Storage = None,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     profile: opt.Profile = None,
     set_: opt.Overrides = None,
     import_: opt.Imports = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
@@ -22,7 +23,7 @@ def sweep(
         ),
     ] = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     artifacts: opt.Artifacts = None,
     profile: opt.Profile = None,
     set_: opt.Overrides = None,
@@ -86,7 +87,7 @@ def worker(
         int, typer.Option(min=1, help="Worker processes. With one, trials run in this process.")
     ] = 1,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path("models"),
+    models: opt.Models = Path(MODELS_FOLDER),
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,

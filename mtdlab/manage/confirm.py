@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from analysis.data.defaults import CONFIRMATION_SUFFIX
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd, traced_runs, varied_settings
 from analysis.inference.interim_analysis import judged_trials
@@ -53,7 +54,7 @@ def plan_confirmation(
     frames = load_study(study, url, curves=False)
     original = read_recorded(url, study)
     refuse_other_objective(study, original.objective, program.reference if program else "")
-    name = f"{study}-confirm"
+    name = f"{study}{CONFIRMATION_SUFFIX}"
     try:
         begun = read_recorded(url, name)
     except NothingToReport:
@@ -86,7 +87,7 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     largest = max(seed for _, seed in read_states(url, frames.name))
     start = 1000 * (largest // 1000 + 1)
     values = {
-        "study": f"{frames.name}-confirm",
+        "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
         "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "
         f"MTD {format_mtd(best.mtd)}, against its runner-up, MTD {format_mtd(other.mtd)}.",
         "metric": recorded.metric,

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import temporary_folders
@@ -27,8 +28,6 @@ from mtdlab.trial.recorded_study import as_begun
 from mtdlab.trial.shared_models import choose_artifacts, record_artifacts
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy
-
-MODELS = Path("models")
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ def sweep(
     spec: StudySpec,
     url: str,
     *,
-    models: Path = MODELS,
+    models: Path = Path(MODELS_FOLDER),
     artifacts: str | None = None,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,

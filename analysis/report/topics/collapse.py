@@ -38,11 +38,14 @@ def compute(context: StudyContext) -> Collapse | None:
 
 
 def _name_structure(table: pd.DataFrame) -> pd.Series:
-    """η and the predictor of each row, as text."""
-    names = [
-        f"η {decay:g}, " + (count(int(layers), "prediction layer") if layers else "no predictor")
-        for decay, layers in zip(table["ema_decay"], table["prediction_layers"], strict=True)
-    ]
+    """η of each row as text, and its predictor where that varies."""
+    names = [f"η {decay:g}" for decay in table["ema_decay"]]
+    if table["prediction_layers"].nunique() > 1:
+        predictors = [
+            count(int(layers), "prediction layer") if layers else "no predictor"
+            for layers in table["prediction_layers"]
+        ]
+        names = [", ".join(parts) for parts in zip(names, predictors, strict=True)]
     return pd.Series(names, index=table.index, dtype="str")
 
 
@@ -102,6 +105,8 @@ def draw(info: Collapse) -> Drawing | None:
 
 def show(info: Collapse) -> tuple[Table, ...]:
     shown = info.detected.rename(columns={"first": "first step", "last": "last step"})
+    if shown["prediction_layers"].nunique() == 1:
+        shown = shown.drop(columns="prediction_layers")
     caption, labels = f"Detected collapses. {_CRITERIA}", info.context.labels
     return (make_table(shown, caption=caption, csv="collapse_detected", labels=labels),)
 
