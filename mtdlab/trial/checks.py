@@ -69,7 +69,7 @@ def setting_warnings(spec: StudySpec) -> list[str]:
 
 
 def _pooling_warnings(spec: StudySpec) -> Iterator[str]:
-    """Of a pooling that is searched, or part of a method, the choice is clear."""
+    """Name poolings that are not their encoders'; one that is searched was chosen on purpose."""
     if "pooling" in spec.search:
         return
     found = {}
@@ -188,8 +188,8 @@ def _inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
 def _trials(spec: StudySpec) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
     """The settings of the trials by method and inputs, without values relative to others.
 
-    Of a sampled study those of all combinations of values that are no numbers: these decide whether
-    an encoder fits.
+    A sampled study has those of all combinations of values that are no numbers: these decide
+    whether an encoder fits.
     """
     found: dict[tuple[str, ...], list[TrainerSettings]] = {}
     for point in _points(spec):

@@ -33,7 +33,7 @@ class Watch:
         self.reported = dict(run.claim.reports)
 
     def passed(self, step: int, phase: str) -> None:
-        """After `step` steps; `phase` is what begins now. Raises ClaimLost."""
+        """Record that `step` steps have passed and that `phase` begins. Raises ClaimLost."""
         self.step, self.run.heartbeat.step, self.run.heartbeat.phase = step, step, phase
         self.run.heartbeat.check()
 
@@ -69,8 +69,9 @@ class TrialMonitor(Watch):
         self.settings, self.checkpoints = settings, checkpoints
 
     def __call__(self, step: int, evaluation: "Evaluation | None") -> None:
-        """After `step` steps, with the evaluation that followed. May raise Interrupted, ClaimLost
-        and optuna.TrialPruned.
+        """Check what is due after `step` steps, with the evaluation that followed.
+
+        May raise Interrupted, ClaimLost and optuna.TrialPruned.
         """
         self.passed(step, self.settings.phase_after(step))
         if self.run.stop.requested():
