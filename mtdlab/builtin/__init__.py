@@ -1,6 +1,6 @@
 """The built-in synthetic data set: an English corpus and graded sentence pairs, no download.
 
-The texts are files of this package, written by `mtdlab.builtin.generate`.
+The texts and the encoder are files of this package; `tests/builtin/generators/` wrote them.
 """
 
 import gzip
@@ -31,8 +31,8 @@ def builtin_sentences() -> list[str]:
 def builtin_pairs(split: Literal["dev", "test"]) -> list[Pair]:
     """1,500 sentence pairs with gold similarities from 0 to 5.
 
-    No sentence occurs twice in the two splits together. The gold similarity is `events.similarity`,
-    which depends on the events and not on their wording. Raises ValueError for another split.
+    No sentence occurs twice in the two splits together. The gold similarity is that of the events,
+    whatever their wording. Raises ValueError for another split.
     """
     if split not in ("dev", "test"):
         raise ValueError(f"split is {split!r}; the built-in pairs have 'dev' and 'test'")

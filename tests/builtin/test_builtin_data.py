@@ -12,12 +12,12 @@ import pytest
 from scipy.stats import spearmanr
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences, data_file
-from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, concepts_under
-from mtdlab.builtin.events import Event, draw_event, similarity
-from mtdlab.builtin.generate import generate_files
-from mtdlab.builtin.pretrain import defining_sentences
-from mtdlab.builtin.render import draw_wording, reword
 from mtdlab.settings import Representation
+from tests.builtin.generators.concepts import ACTIONS, DETAILS, NOUNS, concepts_under
+from tests.builtin.generators.events import Event, draw_event, similarity
+from tests.builtin.generators.generate import generate_files
+from tests.builtin.generators.pretrain import defining_sentences
+from tests.builtin.generators.render import draw_wording, reword
 
 SPLITS = ("dev", "test")
 # Change these only together with the built-in encoder, which was pre-trained on these sentences.

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer, BertModel
 
 from mtdlab.builtin import builtin_pairs, builtin_sentences
-from mtdlab.builtin.pretrain import (
+from tests.builtin.generators.pretrain import (
     PretrainSettings,
     build,
     defining_sentences,
@@ -113,7 +113,7 @@ def test_an_unknown_word_is_split_into_characters(tokenizer):
 def test_the_command_wants_one_folder(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["pretrain"])
     assert main() == 2
-    assert "usage: python -m mtdlab.builtin.pretrain OUT" in capsys.readouterr().err
+    assert "usage: python -m tests.builtin.generators.pretrain OUT" in capsys.readouterr().err
 
 
 def test_defining_sentences_relate_words():

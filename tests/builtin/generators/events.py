@@ -7,7 +7,14 @@ does not affect it.
 from dataclasses import dataclass, fields, replace
 from random import Random
 
-from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, Concept, concepts_under, nearness
+from tests.builtin.generators.concepts import (
+    ACTIONS,
+    DETAILS,
+    NOUNS,
+    Concept,
+    concepts_under,
+    nearness,
+)
 
 # "action: agents | patients | places", continued in indented lines; patients may be empty. Kinds
 # before `>` are usual, those after it rare.

@@ -1,6 +1,6 @@
 """Rebuild the built-in encoder: masked-language training of a small BERT on the built-in corpus.
 
-    python -m mtdlab.builtin.pretrain OUT
+    python -m tests.builtin.generators.pretrain OUT
 
 The encoder is trained on the training sentences and on sentences that define words, not on graded
 pairs. Words are masked as in BERT (Devlin et al. 2019, section 3.1: of the chosen words 80 % become
@@ -24,8 +24,8 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
 from mtdlab.builtin import builtin_sentences
-from mtdlab.builtin.concepts import ACTIONS, DETAILS, NOUNS, Concept, concepts_under
-from mtdlab.builtin.render import conjugate, function_words
+from tests.builtin.generators.concepts import ACTIONS, DETAILS, NOUNS, Concept, concepts_under
+from tests.builtin.generators.render import conjugate, function_words
 
 _SAME = (
     "another word for {x} is {y}.",
@@ -228,7 +228,7 @@ def build(out: Path, settings: PretrainSettings, report: Callable[[int, float], 
 def main() -> int:
     """Build into the folder named on the command line."""
     if len(sys.argv) != 2:
-        print("usage: python -m mtdlab.builtin.pretrain OUT", file=sys.stderr)
+        print("usage: python -m tests.builtin.generators.pretrain OUT", file=sys.stderr)
         return 2
     settings = PretrainSettings()
 

@@ -1,6 +1,6 @@
 """Generation of the texts of the built-in data set, which the package contains as files.
 
-    python -m mtdlab.builtin.generate
+    python -m tests.builtin.generators.generate
 
 The sentences are generated from events (people, animals and things acting at places and times),
 each of which can be worded in many ways. Seeds are fixed, so that the texts are the same on every
@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 from mtdlab.builtin import Pair, data_file
-from mtdlab.builtin.concepts import ACTIONS, NOUNS, Concept, concepts_under
-from mtdlab.builtin.events import SCENES, Event, draw_event, similarity
-from mtdlab.builtin.render import draw_wording, render, reword
+from tests.builtin.generators.concepts import ACTIONS, NOUNS, Concept, concepts_under
+from tests.builtin.generators.events import SCENES, Event, draw_event, similarity
+from tests.builtin.generators.render import draw_wording, render, reword
 
 _CORE = ("action", "agent", "patient")
 

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, replace
 from random import Random
 
-from mtdlab.builtin.concepts import Concept
-from mtdlab.builtin.events import Event
+from tests.builtin.generators.concepts import Concept
+from tests.builtin.generators.events import Event
 
 # {a} agent, {p} patient, {base} {past} {pp} {ing} forms of the verb. The active templates are also
 # used without a patient.
