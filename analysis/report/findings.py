@@ -33,9 +33,11 @@ from analysis.report.page import Effect
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
+from analysis.report.topics.sufficiency import name_cell
 from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
+from analysis.statistics.sufficiency import Sufficiency
 
 _OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
 _FAMILIES = {
@@ -124,6 +126,12 @@ def find_effect(verdict: Verdict) -> Effect | None:
 def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
     """A difference in points as a large number; `over` is written after its interval."""
     return Effect(f"{size.mean:+.2f}", describe_interval(size, level, over), text)
+
+
+def write_effect(effect: Effect) -> str:
+    """An effect as a sentence."""
+    interval = f" ({effect.interval})" if effect.interval else ""
+    return f"{effect.text}: {effect.value} points{interval}."
 
 
 def _describe_others(verdict: Verdict, default: float) -> str:
@@ -344,13 +352,15 @@ def _distance(context: StudyContext) -> Finding:
     verdict, sufficiency = context.verdict, context.sufficiency
     answer = answer_shape(verdict, _name_settings(context))
     certainty = describe_certainty(verdict, _default_level(context))
-    topic, kind = "score", str(verdict.verdict)
+    topic, kind, effect = "score", str(verdict.verdict), find_effect(verdict)
     if sufficiency is not None and sufficiency.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
+        of_levels = f"{write_effect(effect)} " if effect else ""
         certainty = (
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
-            f"({format_p(sufficiency.p_value)}). {certainty}"
+            f"({format_p(sufficiency.p_value)}). {of_levels}{certainty}"
         )
+        effect = _find_effect_at_equal_mtd(sufficiency) or effect
     elif sufficiency is not None and sufficiency.answer == "not rejected":
         p_value = format_p(sufficiency.p_value)
         certainty += f" That MTD alone determines the score is not rejected ({p_value})."
@@ -361,8 +371,17 @@ def _distance(context: StudyContext) -> Finding:
         topic,
         find_best_level(context),
         decided=verdict.verdict in ("peaked", "rising", "falling"),
-        effect=find_effect(verdict),
+        effect=effect,
     )
+
+
+def _find_effect_at_equal_mtd(info: Sufficiency) -> Effect | None:
+    """The largest difference of two configurations at nearly equal MTD; None without a pair."""
+    if (pair := info.pair) is None:
+        return None
+    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
+    size = Estimate(pair.difference, pair.low, pair.high)
+    return make_effect(size, LEVEL, f"{high} less {low}, the most different at nearly equal MTD")
 
 
 def _default_level(context: StudyContext) -> float:

@@ -18,8 +18,8 @@ from analysis.inference.power import MOST_SEEDS
 from analysis.inference.verdict import join_words
 from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
 from analysis.report.context import StudyContext
-from analysis.report.findings import Finding, make_effect
-from analysis.report.page import Effect, Headline, NextStep, Recommendation, Status
+from analysis.report.findings import Finding, make_effect, write_effect
+from analysis.report.page import Headline, NextStep, Recommendation, Status
 from analysis.report.study_facts import (
     compare_command,
     confirm_command,
@@ -87,7 +87,7 @@ def build_headline(context: StudyContext, finding: Finding, baseline: str = "") 
     shown, certainty = finding, finding.certainty
     no_gain = None if finding.best is None else find_no_gain(context, finding.best)
     if no_gain is not None:
-        lead = f"{_write_effect(finding.effect)} " if finding.effect else ""
+        lead = f"{write_effect(finding.effect)} " if finding.effect else ""
         shown, certainty = no_gain, f"{no_gain.certainty} {finding.answer}. {lead}{certainty}"
     rerun, rerun_where = describe_rerun(context.study)
     return Headline(
@@ -107,12 +107,6 @@ def build_headline(context: StudyContext, finding: Finding, baseline: str = "") 
         rerun=clean(rerun, most=_MOST_COMMAND),
         rerun_where=rerun_where,
     )
-
-
-def _write_effect(effect: Effect) -> str:
-    """The difference of the finding as a sentence, where the page prints another one large."""
-    interval = f" ({effect.interval})" if effect.interval else ""
-    return f"{effect.text}: {effect.value} points{interval}."
 
 
 def ask(context: StudyContext) -> str:

@@ -1,6 +1,7 @@
 """The first screen of a page: question, answer, certainty, recommendation, next step, status."""
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,13 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     trials["score"] += 3 * (trials["ema_decay"] == 0.75)
     shown = headline_of(build_study(trials))
     assert shown.answer == "MTD alone does not determine the score"
+    assert re.fullmatch(
+        r"η 0.75 with K/N \d \(MTD \d+\) less η 0.\d+ with K/N \d \(MTD \d+\), "
+        "the most different at nearly equal MTD",
+        shown.effect.text,
+    )
+    assert float(shown.effect.value) == pytest.approx(3, abs=1)
+    assert ", the runner-up: " in shown.certainty
     assert shown.next_step.text.startswith("Compare configurations of equal MTD that divide it")
     assert "Most different here: η" in shown.next_step.text
     assert "verdict" not in shown.next_step.text
