@@ -10,23 +10,14 @@ from typing import Any
 
 from mtdlab.config.study import is_study_name
 from mtdlab.files import free_bytes, temporary_folders
-from mtdlab.store import study_names
-from mtdlab.store.invariants import (
-    RERUN,
-    Problem,
-    Record,
-    check_database,
-    find_problems,
-    read_record,
-)
-from mtdlab.store.ranking import SavedModel
-from mtdlab.store.reading import reading
+from mtdlab.store import database
+from mtdlab.store.invariants import RERUN, Problem, Record, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
 from mtdlab.trial.model_folders import CHECKPOINTS, STAGED, read_kept_trial
 from mtdlab.trial.spool import RESULT
 
-PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", "pandas")
+PACKAGES = ("mtdlab", "torch", "transformers", *database.PACKAGES, "numpy", "pandas")
 
 
 @dataclass(frozen=True)
@@ -61,17 +52,14 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     path = sqlite_file(url)
     if study is None and path is not None and not path.exists():
         return Examination(mask(url), (), {}, {}, describe_machine(models, path))
-    names = study_names(url) if study is None else [study]
-    with reading(url) as session:
-        problems = tuple(check_database(session))
-        records = {name: read_record(session, name, url) for name in names}
-        studies = {name: tuple(find_problems(record)) for name, record in records.items()}
-        notes: dict[str, tuple[str, ...]] = dict.fromkeys(records, ())
+    problems, records = examine_database(url, study)
+    studies = {record.study.name: of_record for record, of_record in records}
+    notes: dict[str, tuple[str, ...]] = dict.fromkeys(studies, ())
+    for record, _ in records:
         # a changed database may hold any name, such as a path, or one too long for a folder
-        for name, record in records.items():
-            if is_study_name(name):
-                studies[name] += tuple(find_leftovers(record, models))
-                notes[name] = tuple(find_notes(record, models))
+        if is_study_name(name := record.study.name):
+            studies[name] += tuple(find_leftovers(record, models))
+            notes[name] = tuple(find_notes(record, models))
     return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
 
 
@@ -114,7 +102,7 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
             found = f"{folder} is there, but no trial is complete"
             yield Problem(name, found, f"move {folder} away")
         return
-    shared = SavedModel.of(record.study.model)
+    shared = record.model
     if shared is not None and shared.is_shared and shared.trial == best.number:
         return
     if not folder.exists():
@@ -162,7 +150,7 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
 
 def find_notes(record: Record, models: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
-    name, model = record.study.name, SavedModel.of(record.study.model)
+    name, model = record.study.name, record.model
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.store.claims import Claim, Result
+from mtdlab.store.names import study_names
 from mtdlab.store.owner import Owner
-from mtdlab.store.progress import ProgressReader, StudyOverview, list_studies, study_names
+from mtdlab.store.progress import ProgressReader, StudyOverview, list_studies
 from mtdlab.store.ranking import FinishedTrial, SavedModel
 from mtdlab.store.store import Look, Store
 from mtdlab.store.tables import FINISHED

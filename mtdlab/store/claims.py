@@ -20,11 +20,20 @@ from sqlalchemy.orm import Session
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.settings.roles import SEARCH
-from mtdlab.store.database import translate_errors, writing_engine
-from mtdlab.store.items import record_items
+from mtdlab.store.database import lock_writers, open_to_write
 from mtdlab.store.optuna_copy import write_trials
 from mtdlab.store.owner import Owner, describe_end, is_ahead, is_dead, is_visible
-from mtdlab.store.tables import Array, ArrayRow, Now, ScoreRow, StudyRow, SweepRow, TrialRow
+from mtdlab.store.tables import (
+    Array,
+    ArrayRow,
+    ItemsRow,
+    Now,
+    ScoreRow,
+    StudyRow,
+    SweepRow,
+    TrialRow,
+    items_array,
+)
 
 _LOG = logging.getLogger(__name__)
 MOST_DEATHS = 3
@@ -82,9 +91,8 @@ class Claims:
     """The trials of one study. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int) -> None:
-        self.url = url
         self.study_id = study_id
-        self._engine = writing_engine(url)
+        self.database = open_to_write(url)
 
     def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
         """Claim the next waiting trial for `owner`; None if none can be claimed now.
@@ -92,7 +100,7 @@ class Claims:
         None too where the sweep whose worker claims it was requested to stop, or too many trials
         of the study have failed for it.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             if sweep is not None and self._is_over(session, sweep):
                 return None
             row = session.scalars(
@@ -183,12 +191,12 @@ class Claims:
                 _reset(row)
             return row is not None
 
-    def release_unbegun(self, owner: Owner) -> None:
+    def release_without_steps(self, owner: Owner) -> None:
         """Reset the trials of `owner` in which no step has passed.
 
         After a connection that was lost during a claim, which may have been committed.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
             unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
             for row in session.scalars(unbegun).all():
@@ -215,7 +223,7 @@ class Claims:
                 self._copy(session, row)
             return row.state
 
-    def release_dead(self) -> int:
+    def release_abandoned(self) -> int:
         """Reset the trials of processes that have died to waiting; how many were still running.
 
         The death of a process on this machine counts against its trial, which may have caused it.
@@ -243,7 +251,7 @@ class Claims:
                 return self.record_death(claim, how) is not None
         return False
 
-    def forget_deaths(self, claim: Claim) -> None:
+    def reset_deaths(self, claim: Claim) -> None:
         """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
@@ -271,7 +279,7 @@ class Claims:
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
-            record_items(session, row, result.items)
+            _record_items(session, row, result.items)
             self._copy(session, row)
             return True
 
@@ -281,7 +289,7 @@ class Claims:
 
         SQLite has no row locks: there the transaction holds the lock of the database.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None and (row.state, row.owner or {}) != ("RUNNING", claim.owner):
                 row = None
@@ -289,7 +297,7 @@ class Claims:
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Add an error that occurred after the trial's result was recorded to its note."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None:
                 row.note = "; ".join(filter(None, (row.note, note)))
@@ -297,7 +305,7 @@ class Claims:
 
     def owned(self) -> Sequence[TrialRow]:
         """All trials with an owner."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             mine = TrialRow.study_id == self.study_id
             return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
 
@@ -305,6 +313,20 @@ class Claims:
 def _reset(row: TrialRow) -> None:
     row.state, row.owner, row.heartbeat = "WAITING", None, None
     row.step, row.phase, row.sweep = 0, "", None
+
+
+def _record_items(session: Session, trial: TrialRow, items: Mapping[str, Items]) -> None:
+    """Add the items of a trial's score, by task; what all trials share is recorded once."""
+    for task, each in items.items():
+        key = (trial.study_id, task, each.digest)
+        if session.get(ItemsRow, key) is None:
+            # another worker may be recording the same
+            lock_writers(session)
+            known = dict(zip(("study_id", "task", "digest"), key, strict=True))
+            known |= {"kind": each.kind, "count": len(each.values), "gold": each.gold}
+            session.merge(ItemsRow(**known))
+        name = items_array(task, each.digest)
+        session.merge(ArrayRow(trial_id=trial.id, name=name, values=each.values))
 
 
 def _problems(result: Result) -> Iterator[str]:

@@ -1,14 +1,18 @@
 """A study's rows: copied to another database, renamed, deleted."""
 
 from sqlalchemy import delete, update
-from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import lock_writers, translate_errors, writing_engine
-from mtdlab.store.imported import Records, Row, records_of
+from mtdlab.store.database import (
+    create_tables,
+    lock_writers,
+    read_at_one_moment,
+    reading,
+    writing,
+)
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_study, find_copy, has_tables, repair_copy
-from mtdlab.store.reading import read_at_one_moment, reading
+from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
 
@@ -30,9 +34,9 @@ def write_records(url: str, records: Records, name: str) -> None:
     copied from: each of the two would remove the other's. Raises StorageError, also where the name
     is taken.
     """
-    engine = writing_engine(url)
-    with translate_errors(url), Session(engine) as session, session.begin():
-        lock_writers(session.connection())
+    create_tables(url)
+    with writing(url) as session:
+        lock_writers(session)
         if conflict := conflict_in(session, name, url):
             raise StorageError(f"{conflict}; choose another name")
         study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
@@ -48,12 +52,11 @@ def write_records(url: str, records: Records, name: str) -> None:
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
         session.flush()
         repair_copy(session, study)
-    engine.dispose()
 
 
 def delete_records(url: str, name: str) -> None:
     """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         delete_study(session, name)
         session.execute(delete(StudyRow).where(StudyRow.name == name))
         session.execute(delete(PlanRow).where(PlanRow.study == name))
@@ -64,8 +67,8 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
     `command` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
-        lock_writers(session.connection())
+    with writing(url) as session:
+        lock_writers(session)
         if conflict := conflict_in(session, new, url, renamed=old):
             raise StorageError(f"{conflict}; choose another name")
         session.execute(

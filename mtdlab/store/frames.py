@@ -29,10 +29,8 @@ from analysis.data.items import ItemScores, digest_of_tasks, no_items
 from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, SEARCH
-from mtdlab.store.imported import as_record, check_row
-from mtdlab.store.items import RESTORE, name_of, problem_of
-from mtdlab.store.reading import reading
-from mtdlab.store.store import find_study
+from mtdlab.store.database import reading
+from mtdlab.store.records import as_record, check_row, find_study, items_problem
 from mtdlab.store.tables import (
     Array,
     ArrayRow,
@@ -41,6 +39,7 @@ from mtdlab.store.tables import (
     PlanRow,
     ScoreRow,
     TrialRow,
+    items_array,
     living_state,
 )
 from mtdlab.store.urls import mask, storage_url
@@ -302,7 +301,7 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
     """
     with reading(url) as session:
         mine = select(ItemsRow).where(ItemsRow.study_id == study_id).order_by(ItemsRow.task)
-        known = {name_of(row.task, row.digest): row for row in session.scalars(mine)}
+        known = {items_array(row.task, row.digest): row for row in session.scalars(mine)}
         arrays = select(TrialRow.number, ArrayRow.name).join(ArrayRow)
         arrays = arrays.where(TrialRow.study_id == study_id, ArrayRow.name.in_(known))
         of_trial: dict[Any, set[str]] = {}
@@ -314,9 +313,9 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
         [(most, _)] = Counter(recorded.values()).most_common(1)
         shared = {name: row for name, row in known.items() if name in most}
         for row in shared.values():
-            if row.gold is not None and (problem := problem_of(row.count, row.gold)):
+            if row.gold is not None and (problem := items_problem(row.count, row.gold)):
                 where = f"{mask(url)} is damaged: the gold scores of task {row.task}"
-                raise StorageError(f"{where}: {problem}; {RESTORE}")
+                raise StorageError(f"{where}: {problem}; restore it from a backup")
         numbers = [number for number, names in recorded.items() if names == most]
         values = _values(session, arrays.add_columns(ArrayRow.values), shared, numbers, url)
     rows = shared.values()
@@ -348,7 +347,9 @@ def _values(
     found = np.empty((len(numbers), ends[-1]), dtype=np.float32)
     for number, name, values in session.execute(arrays.execution_options(yield_per=_ITEMS_AT_ONCE)):
         if number in places and name in columns:
-            if problem := problem_of(shared[name].count, values):
-                raise StorageError(f"{mask(url)} is damaged: trial {number}: {problem}; {RESTORE}")
+            if problem := items_problem(shared[name].count, values):
+                raise StorageError(
+                    f"{mask(url)} is damaged: trial {number}: {problem}; restore it from a backup"
+                )
             found[places[number], columns[name]] = values
     return found

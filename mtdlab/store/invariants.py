@@ -14,16 +14,14 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from mtdlab.config.study import is_study_name
 from mtdlab.settings.roles import SEARCH
+from mtdlab.store.database import reading
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
 from mtdlab.store.owner import describe_end
-from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
-from mtdlab.store.store import find_study
-from mtdlab.store.tables import FINISHED, ArrayRow, StudyRow, TrialRow
-
-CURVES = ("curve/loss", "curve/step")
-"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
+from mtdlab.store.records import as_record, find_study, is_ended_unbegun
+from mtdlab.store.rules import NAME
+from mtdlab.store.tables import CURVES, FINISHED, STATE, ArrayRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class Record:
         ranking: the score that ranks each trial, by row.
         optuna: state and value of its trials there, by number; None where it is not there.
         foreign: whether another program's study has its name there.
+        model: where the model of the best trial was last saved, None where it is not recorded.
     """
 
     study: StudyRow
@@ -44,9 +43,10 @@ class Record:
     optuna: Mapping[int, tuple[str, float | None]] | None
     foreign: bool
     best: FinishedTrial | None
+    model: SavedModel | None
 
 
-def read_record(session: Session, study: str, url: str) -> Record:
+def _read_record(session: Session, study: str, url: str) -> Record:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
@@ -60,6 +60,7 @@ def read_record(session: Session, study: str, url: str) -> Record:
         _optuna_trials(session, row),
         has_foreign(session.connection(), study),
         find_best(session, row.id),
+        SavedModel.of(row.model),
     )
 
 
@@ -92,7 +93,7 @@ Found = Iterator[tuple[str, str]]
 
 def study_has_a_name(record: Record) -> Found:
     """Its name is one that study files allow."""
-    if not is_study_name(name := record.study.name):
+    if not NAME.holds(name := record.study.name):
         yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 
 
@@ -125,11 +126,9 @@ def running_trials_have_a_living_owner(record: Record) -> Found:
 def states_are_known(record: Record) -> Found:
     """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
     for row in record.trials:
-        if row.state not in ("WAITING", "RUNNING", *FINISHED):
+        if not STATE.holds(row.state):
             yield f"{_name(row)} is {row.state}", RESTORE
-        elif row.reason_code == "interrupted":
-            continue  # its process may have died three times before it began
-        elif row.state in FINISHED and (row.number is None or row.began is None):
+        elif is_ended_unbegun(as_record(row)):
             yield f"{_name(row)} is {row.state} and never began", RESTORE
 
 
@@ -198,13 +197,30 @@ INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
 }
 
 
-def find_problems(record: Record) -> list[Problem]:
-    """The problems of a study in its database, in the order of `INVARIANTS`."""
-    return [Problem(name, *each) for name, check in INVARIANTS.items() for each in check(record)]
+def examine_database(
+    url: str, study: str | None
+) -> tuple[tuple[Problem, ...], list[tuple[Record, tuple[Problem, ...]]]]:
+    """Find the problems of a database, and of each study in it, or of one.
+
+    Returns those of the database itself, and each record with its own, in the order of
+    `INVARIANTS`. Raises StorageError, and NothingToReport where there is no such study.
+    """
+    with reading(url) as session:
+        every = select(StudyRow.name).order_by(StudyRow.name)
+        names = session.scalars(every).all() if study is None else [study]
+        problems = tuple(_problems_of_file(session))
+        records = [_read_record(session, name, url) for name in names]
+        return problems, [(record, tuple(_find_problems(record))) for record in records]
 
 
-def check_database(session: Session) -> list[Problem]:
-    """The problems of the database itself: damaged pages, rows that belong to nothing."""
+def _find_problems(record: Record) -> Iterator[Problem]:
+    for name, check in INVARIANTS.items():
+        for found, repair in check(record):
+            yield Problem(name, found, repair)
+
+
+def _problems_of_file(session: Session) -> list[Problem]:
+    """Find damaged pages of a SQLite file, and rows that belong to nothing."""
     if session.get_bind().dialect.name != "sqlite":
         return []
     problems = [

@@ -10,9 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.data.study_state import State, find_state
-from mtdlab.store.database import reading_engine, translate_errors
+from mtdlab.store.database import open_to_read, read_at_one_moment, reading
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
-from mtdlab.store.reading import read_at_one_moment, reading
 from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
 
@@ -43,15 +42,15 @@ class ProgressReader:
     """Reads one study's progress for a sweep. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int, sweep: int | None = None) -> None:
-        self.url, self.study_id, self.sweep = url, study_id, sweep
-        self._engine = reading_engine(url)
+        self.study_id, self.sweep = study_id, sweep
+        self.database = open_to_read(url)
         self._known = set[int]()
 
     def read(self) -> Progress:
         """The progress now."""
         mine = TrialRow.study_id == self.study_id
         states = select(TrialRow.state, func.count()).where(mine).group_by(TrialRow.state)
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             read_at_one_moment(session)
             counts = {row[0]: row[1] for row in session.execute(states)}
             running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
@@ -106,20 +105,12 @@ class StudyOverview:
         return find_state(self.counts, self.begun)
 
 
-def study_names(storage: str | None = None) -> list[str]:
-    """The names of the studies of a database, as `load_study` takes it, sorted.
+def list_studies(storage: str | None = None) -> list[StudyOverview]:
+    """Read the studies of a database, as `load_study` takes it, in the order of their names.
 
     Raises StorageError where there is no such database.
     """
-    url = storage_url(storage)
-    with reading(url) as session:
-        return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
-
-
-def list_studies(storage: str | None = None) -> list[StudyOverview]:
-    """The studies of a database by name, as `study_names` takes it and raises."""
-    url = storage_url(storage)
-    with reading(url) as session:
+    with reading(storage_url(storage)) as session:
         return [
             StudyOverview(
                 row.name,

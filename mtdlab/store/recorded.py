@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import func, select
 
 from mtdlab.errors import NothingToReport
-from mtdlab.store.reading import reading
-from mtdlab.store.store import find_study
+from mtdlab.store.database import reading
+from mtdlab.store.records import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
 
 

@@ -4,8 +4,6 @@ A row of `mtdlab_trials` is one planned, running or finished trial (a configurat
 and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
 """
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
+    Boolean,
     Dialect,
     Double,
     ForeignKey,
@@ -27,8 +26,10 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
-from mtdlab.settings.roles import SEARCH
+from mtdlab.settings.roles import ROLES, SEARCH
+from mtdlab.store import rules
 from mtdlab.store.owner import is_dead
+from mtdlab.store.rules import Rule
 
 
 class Now(FunctionElement[float]):
@@ -53,9 +54,14 @@ def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
 SCHEMA_VERSION = 1
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 """States of a trial that has ended."""
+STATE = rules.one_of("WAITING", "RUNNING", *FINISHED)
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
+CURVES = {"curve/loss", "curve/step"}
+"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
+ITEMS = "items/"
+"""What the name of a trial's array of values of items begins with."""
 Array = NDArray[np.float32]
 
 
@@ -95,40 +101,35 @@ class Text(TypeDecorator[str]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """The text. Raises ValueError for anything else, which SQLite keeps in any column."""
-        if value is None or isinstance(value, str):
-            return value
-        raise ValueError(f"{value!r:.60} is no text")
+        return value if value is None else _of_kind(value, rules.IS_TEXT)
 
 
-def _checked(stored: Any, what: str, holds: Callable[[Any], bool]) -> type[TypeDecorator[Any]]:
-    """A column type that raises ValueError where a value that is read is not `what`."""
+def _of_kind(value: Any, kind: Rule) -> Any:
+    """Return a value that was read. Raises ValueError where it is of another kind."""
+    if kind.holds(value):
+        return value
+    raise ValueError(f"{value!r:.60} is no {kind.what}")
+
+
+def _checked(stored: Any, kind: Rule) -> type[TypeDecorator[Any]]:
+    """Return a column type that raises ValueError where a value that is read is not of a kind."""
 
     class Checked(TypeDecorator[Any]):
         impl = stored
         cache_ok = True
 
         def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
-            if value is None or holds(value):
-                return value
-            raise ValueError(f"{value!r:.60} is no {what}")
+            return value if value is None else _of_kind(value, kind)
 
     return Checked
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float | int) and math.isfinite(value)
-
-
-def _is_of_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-Number = _checked(Double, "finite number", _is_finite)
-Whole = _checked(Integer, "whole number", lambda value: isinstance(value, int))
-JsonList = _checked(JSON, "JSON list", lambda value: isinstance(value, list))
+Number = _checked(Double, rules.IS_FINITE)
+Whole = _checked(Integer, rules.IS_WHOLE)
+JsonList = _checked(JSON, rules.IS_LIST)
 _OBJECT = JSON(none_as_null=True)
-JsonObject = _checked(_OBJECT, "JSON object", lambda value: isinstance(value, dict))
-JsonTexts = _checked(_OBJECT, "JSON object of texts", _is_of_texts)
+JsonObject = _checked(_OBJECT, rules.IS_OBJECT)
+JsonTexts = _checked(_OBJECT, rules.ARE_TEXTS)
 
 
 class Base(DeclarativeBase):
@@ -144,6 +145,28 @@ class Base(DeclarativeBase):
         list[list[Any]]: JsonList,
         Array: FloatArray,
     }
+
+
+_RULES: dict[type[Any], Rule] = {
+    Text: rules.TEXT,
+    Whole: rules.WHOLE,
+    Number: rules.NUMBER,
+    Boolean: rules.FLAG,
+    JsonTexts: rules.named(rules.TEXT),
+    FloatArray: rules.ARRAY,
+}
+"""The rules of columns that state none; one of JSON lists or objects has to state its own."""
+
+
+def _held_to(rule: Rule, *types: Any, **options: Any) -> MappedColumn[Any]:
+    """Return a column whose values obey a rule that is narrower than that of its type."""
+    return mapped_column(*types, info={"rule": rule}, **options)
+
+
+def rule_of(column: Any) -> Rule:
+    """Return the rule of a column. Raises KeyError for one that has to state it, and does not."""
+    rule = column.info["rule"] if "rule" in column.info else _RULES[type(column.type)]
+    return rule.or_empty() if column.nullable else rule
 
 
 def _refers_to(column: str, **options: Any) -> MappedColumn[int]:
@@ -167,27 +190,27 @@ class StudyRow(Base):
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str] = _held_to(rules.NAME, unique=True)
     metric: Mapped[str]
-    identity: Mapped[dict[str, Any]]
+    identity: Mapped[dict[str, Any]] = _held_to(rules.IDENTITY)
     file_text: Mapped[str]
-    command: Mapped[str]
+    command: Mapped[str] = _held_to(rules.COMMAND)
     description: Mapped[str] = mapped_column(default="")
     imports: Mapped[dict[str, str]] = mapped_column(default=dict)
     """SHA-256 of each module or file that the study's methods were imported from."""
-    methods: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    methods: Mapped[dict[str, Any]] = _held_to(rules.named(rules.METHOD), default=dict)
     """Title and settings of each method, so that reports do not need the method installed."""
-    precision: Mapped[str | None]
+    precision: Mapped[str | None] = _held_to(rules.one_of("float32", "bfloat16"))
     """The precision that `auto` was resolved to, the same for all trials of the study."""
-    model: Mapped[dict[str, Any] | None]
+    model: Mapped[dict[str, Any] | None] = _held_to(rules.MODEL)
     """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
-    definition: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    definition: Mapped[dict[str, Any]] = _held_to(rules.named(rules.JSON), default=dict)
     """What the study file says with its profile and --set, for workers that have no file."""
     folder: Mapped[str | None]
     """The folder of the study file, in which its relative paths are looked up."""
-    distributions: Mapped[dict[str, str]] = mapped_column(default=dict)
+    distributions: Mapped[dict[str, str]] = _held_to(rules.named(rules.DISTRIBUTION), default=dict)
     """Optuna's distribution of each searched parameter, as JSON."""
-    inputs: Mapped[dict[str, Any] | None]
+    inputs: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.TEXT))
     """Digests of texts and encoders by setting and name, and versions, of the first process."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
@@ -240,21 +263,21 @@ class TrialRow(Owned, Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     position: Mapped[int]
-    role: Mapped[str] = mapped_column(default=SEARCH)
-    """One of `ROLES`; only those of the search have a copy in Optuna's tables."""
+    role: Mapped[str] = _held_to(rules.one_of(*ROLES), default=SEARCH)
+    """Only trials of the search have a copy in Optuna's tables."""
     setting: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
     """Whether this is the first seed of its configuration, for which parameters are sampled."""
-    parameters: Mapped[dict[str, Any] | None]
-    state: Mapped[str] = mapped_column(default="WAITING", index=True)
+    parameters: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
+    state: Mapped[str] = _held_to(STATE, default="WAITING", index=True)
 
     number: Mapped[int | None]
     """In the order of the first claims, from 0; that of its copy in Optuna's tables."""
-    began: Mapped[float | None]
+    began: Mapped[float | None] = _held_to(rules.TIME)
     """When its settings were recorded, in seconds since the epoch, by the clock of the database."""
-    ended: Mapped[float | None]
-    owner: Mapped[dict[str, Any] | None]
+    ended: Mapped[float | None] = _held_to(rules.TIME)
+    owner: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
     heartbeat: Mapped[float | None] = mapped_column()
     """In seconds since the epoch, by the clock of the database."""
     silent: Mapped[float | None] = column_property(Now() - heartbeat)
@@ -264,21 +287,21 @@ class TrialRow(Owned, Base):
     step: Mapped[int] = mapped_column(default=0)
     phase: Mapped[str] = mapped_column(default="")
     """What its process does at this step, such as "training", in words for a reader."""
-    settings: Mapped[dict[str, Any] | None]
+    settings: Mapped[dict[str, Any] | None] = _held_to(rules.SETTINGS)
 
     reason: Mapped[str] = mapped_column(default="")
     """Why the trial failed or was pruned."""
-    reason_code: Mapped[str] = mapped_column(default="")
-    """One of `REASON_CODES` for a failed trial, else empty."""
+    reason_code: Mapped[str] = _held_to(rules.one_of("", *REASON_CODES), default="")
+    """It is empty but for a failed trial."""
     deaths: Mapped[int] = mapped_column(default=0)
     """How many processes died while they ran the trial, since its last checkpoint."""
     note: Mapped[str] = mapped_column(default="")
     """An error that did not prevent a result, such as a failure to save the model."""
     traceback: Mapped[str] = mapped_column(default="")
     """Python's traceback of the error that a trial failed with."""
-    reports: Mapped[dict[str, Any] | None]
+    reports: Mapped[dict[str, Any] | None] = _held_to(rules.REPORTS)
     """The scores that a pruner has seen, by step."""
-    attributes: Mapped[dict[str, Any] | None]
+    attributes: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
     """What Optuna's pruner and sampler keep with a trial that a pruner watches."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
@@ -367,7 +390,7 @@ class ArrayRow(Base):
     __tablename__ = "mtdlab_arrays"
 
     trial_id: Mapped[int] = _refers_to("mtdlab_trials.id", primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = _held_to(rules.ARRAY_NAME, primary_key=True)
     values: Mapped[Array]
 
 
@@ -381,13 +404,18 @@ class ItemsRow(Base):
 
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", primary_key=True)
     task: Mapped[str] = mapped_column(primary_key=True)
-    digest: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the items."""
-    kind: Mapped[str]
+    digest: Mapped[str] = _held_to(rules.SHA256, primary_key=True)
+    """It is of the items."""
+    kind: Mapped[str] = _held_to(rules.one_of("spearman", "mean"))
     """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
     count: Mapped[int]
     gold: Mapped[NDArray[np.float64] | None] = mapped_column(FloatArray("<f8"))
     """What the similarities are compared with."""
+
+
+def items_array(task: str, digest: str) -> str:
+    """Return the name of a trial's array of the values of items."""
+    return f"{ITEMS}{task}/{digest}"
 
 
 class LookRow(Base):
@@ -400,17 +428,17 @@ class LookRow(Base):
     """Number of the look, from 1."""
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
-    trials: Mapped[list[int]]
+    trials: Mapped[list[int]] = _held_to(rules.listed(rules.WHOLE))
     """Numbers of the completed trials that it was computed from."""
-    alpha: Mapped[float]
+    alpha: Mapped[float] = _held_to(rules.LEVEL)
     """The nominal significance level that the p value is compared with."""
-    spent: Mapped[float]
+    spent: Mapped[float] = _held_to(rules.FRACTION)
     """Error probability spent up to this look."""
-    p_value: Mapped[float | None]
+    p_value: Mapped[float | None] = _held_to(rules.FRACTION)
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
-    added: Mapped[list[list[Any]]]
+    added: Mapped[list[list[Any]]] = _held_to(rules.listed(rules.UNIT))
     """Configuration and seed of each trial that it added."""
 
 
@@ -419,10 +447,10 @@ class PlanRow(Base):
 
     __tablename__ = "mtdlab_plans"
 
-    study: Mapped[str] = mapped_column(primary_key=True)
+    study: Mapped[str] = _held_to(rules.NAME, primary_key=True)
     """By name, since `plan` records it before the study exists."""
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     trials: Mapped[int]
     """How many trials had started when it was recorded."""
-    plan: Mapped[dict[str, Any]]
-    sha256: Mapped[str]
+    plan: Mapped[dict[str, Any]] = _held_to(rules.PLAN)
+    sha256: Mapped[str] = _held_to(rules.SHA256)

@@ -24,9 +24,8 @@ from mtdlab.config import Unit
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
-from mtdlab.store.database import translate_errors
 from mtdlab.store.owner import this_process
-from mtdlab.store.plans import record_plan
+from mtdlab.store.store import record_plan
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -236,11 +235,13 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         load_study("small", str(path))
 
 
-def test_an_error_of_the_driver_is_one_sentence_with_the_storage() -> None:
+def test_an_error_of_the_driver_is_one_sentence_with_the_storage(tmp_path: Path) -> None:
     """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
-    expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
-    with expected, translate_errors("sqlite:///studies.db"):
-        raise sqlite3.OperationalError("disk I/O error")
+    database = new_store(f"sqlite:///{tmp_path}/studies.db").database
+    for block in (database.reading, database.writing):
+        expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
+        with expected, block():
+            raise sqlite3.OperationalError("disk I/O error")
 
 
 def test_the_storage_is_given_or_comes_from_the_environment(
