@@ -1,4 +1,4 @@
-"""The study database: mtdlab's tables in an Optuna database. All SQL is in this package."""
+"""This package is the study database, mtdlab's tables in an Optuna database; all SQL is in it."""
 
 from typing import TYPE_CHECKING, Any
 

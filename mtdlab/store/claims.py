@@ -1,4 +1,4 @@
-"""The life of a trial: claimed, begun, released or ended by workers.
+"""Workers claim, begin, release and end trials by the methods of `Claims`.
 
 Any number of workers may write, each only to the trial that it owns. Every method is one
 transaction, so that a crash leaves no trial in an intermediate state; the one that ends a trial
@@ -42,7 +42,7 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that `owner` owns, in a role. `parameters` is None if they are not sampled yet.
+    """A claim is a trial that `owner` owns. `parameters` is None if they are not sampled yet.
 
     `deaths` processes died while they ran it, since its last checkpoint. `reports` are the scores
     by step that a pruner has seen. `version` is that of the study's record when the trial was
@@ -62,14 +62,14 @@ class Claim:
 
     @classmethod
     def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
-        """The claim that is recorded of a trial."""
+        """Return the claim that is recorded of a trial."""
         known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
         return cls(row.id, *known, row.deaths, row.role, row.reported, version)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial, as in `TrialRow`. Scores that are not finite are stored as NULL.
+    """A result has the columns of `TrialRow`. Scores that are not finite are stored as NULL.
 
     `items` are those that the score was computed from, by task; none where they are not known.
     `note` is what a reader of the result should know.
@@ -88,17 +88,17 @@ class Result:
 
 
 class Claims:
-    """The trials of one study. Every method may raise StorageError."""
+    """This class changes the trials of one study. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int) -> None:
         self.study_id = study_id
         self.database = open_to_write(url)
 
     def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
-        """Claim the next waiting trial for `owner`; None if none can be claimed now.
+        """Claim the next waiting trial for `owner`; return None if none can be claimed now.
 
-        None too where the sweep whose worker claims it was requested to stop, or too many trials
-        of the study have failed for it.
+        None can be claimed where the sweep whose worker claims it was requested to stop, or too
+        many trials of the study have failed for it.
         """
         with self.database.writing() as session:
             if sweep is not None and self._is_over(session, sweep):
@@ -146,7 +146,7 @@ class Claims:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
 
         `settings` are without the seed; None where sampled parameters break a rule of the method.
-        False if the claim's owner no longer owns the trial.
+        Returns False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
@@ -168,9 +168,9 @@ class Claims:
         write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
     def heartbeat(self, claim: Claim, step: int, phase: str = "") -> bool:
-        """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial.
+        """Record a heartbeat at `step`; without a phase the recorded one stays.
 
-        Without a phase the recorded one stays.
+        Returns False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim) as (_, row):
             if row is not None:
@@ -185,37 +185,37 @@ class Claims:
                 row.attributes = dict(attributes)
 
     def release(self, claim: Claim) -> bool:
-        """Reset a trial to waiting; False if the claim's owner does not own it."""
+        """Let a trial wait again; return False if the claim's owner does not own it."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
-                _reset(row)
+                _release(row)
             return row is not None
 
     def release_without_steps(self, owner: Owner) -> None:
-        """Reset the trials of `owner` in which no step has passed.
+        """Let the trials of `owner` in which no step has passed wait again.
 
-        After a connection that was lost during a claim, which may have been committed.
+        It undoes a claim that may have been committed when its connection was lost.
         """
         with self.database.writing() as session:
             mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
             unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
             for row in session.scalars(unbegun).all():
                 if row.owner == dict(owner):
-                    _reset(row)
+                    _release(row)
 
     def record_death(self, claim: Claim, how: str) -> str | None:
-        """Count the death of the process of a trial; the trial's state then.
+        """Count the death of the process of a trial, and return the trial's state then.
 
         It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
-        None if the claim's owner does not own the trial. `how` the process ended is for example
-        "signal 9: Killed".
+        Returns None if the claim's owner does not own the trial. `how` the process ended is for
+        example "signal 9: Killed".
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
                 return None
             sweep = row.sweep
             row.deaths += 1
-            _reset(row)
+            _release(row)
             if row.deaths >= MOST_DEATHS:
                 row.sweep = sweep
                 row.state, row.reason_code, row.ended = "FAIL", "interrupted", Now()
@@ -224,7 +224,7 @@ class Claims:
             return row.state
 
     def release_abandoned(self) -> int:
-        """Reset the trials of processes that have died to waiting; how many were still running.
+        """Let the trials of processes that have died wait again; return how many still run.
 
         The death of a process on this machine counts against its trial, which may have caused it.
         One that ended with its machine or container, or is silent on another machine, does not.
@@ -242,9 +242,9 @@ class Claims:
         return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
-        """Release the trial of a worker, a process of this machine that died; whether it had one.
+        """Count the death of a worker, a process of this machine, against the trial that it had.
 
-        At the third death it fails, as in `record_death`.
+        Returns whether it had one.
         """
         for claim in map(Claim.of, self.owned()):
             if claim.owner.get("pid") == process and is_dead(claim.owner, 0.0):
@@ -258,7 +258,7 @@ class Claims:
                 row.deaths = 0
 
     def finish(self, claim: Claim, result: Result) -> bool:
-        """Record a trial's result; False if the claim's owner no longer owns the trial.
+        """Record a trial's result; return False if the claim's owner no longer owns the trial.
 
         A result with a number that `import-study` refuses is recorded as a failure that names it.
         """
@@ -285,7 +285,7 @@ class Claims:
 
     @contextmanager
     def _owned_row(self, claim: Claim) -> Iterator[tuple[Session, TrialRow | None]]:
-        """A trial's row, locked until the block ends; None if the claim's owner does not own it.
+        """Give a block a trial's row, locked; None if the claim's owner does not own the trial.
 
         SQLite has no row locks: there the transaction holds the lock of the database.
         """
@@ -304,13 +304,13 @@ class Claims:
                 self._copy(session, row)
 
     def owned(self) -> Sequence[TrialRow]:
-        """All trials with an owner."""
+        """Read all trials with an owner."""
         with self.database.reading() as session:
             mine = TrialRow.study_id == self.study_id
             return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
 
 
-def _reset(row: TrialRow) -> None:
+def _release(row: TrialRow) -> None:
     row.state, row.owner, row.heartbeat = "WAITING", None, None
     row.step, row.phase, row.sweep = 0, "", None
 
@@ -330,7 +330,7 @@ def _record_items(session: Session, trial: TrialRow, items: Mapping[str, Items])
 
 
 def _problems(result: Result) -> Iterator[str]:
-    """What `import-study` would refuse of a result's numbers, as sentences."""
+    """Yield what `import-study` would refuse of a result's numbers, as sentences."""
     for name, value in {**result.scores, **result.values}.items():
         if problem := too_far(name, value):
             yield problem
@@ -349,5 +349,5 @@ def _problems(result: Result) -> Iterator[str]:
 
 
 def finite(value: float | None) -> float | None:
-    """A number as it is recorded: None where it is not known or not finite."""
+    """Return a number as it is recorded: None where it is not known or not finite."""
     return None if value is None or not math.isfinite(value) else value

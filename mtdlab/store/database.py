@@ -67,7 +67,7 @@ _UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErr
 
 
 class Database:
-    """A database that is open, with its URL and the engine of its transactions."""
+    """An open database is its URL and the engine of its transactions."""
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url, self.engine = url, engine
@@ -119,7 +119,7 @@ def writing(url: str) -> Iterator[Session]:
 
 
 def read_at_one_moment(session: Session) -> None:
-    """Let what a session reads from here on be of one moment."""
+    """Let what a session of `open_to_read` reads from here on be of one moment."""
     if session.get_bind().dialect.name == "sqlite":
         # the driver begins no transaction for a query
         session.connection().exec_driver_sql("BEGIN")
@@ -158,7 +158,7 @@ def _immediate(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """Arguments of the engines on `url`: mtdlab's, and that which creates Optuna's tables."""
+    """Return the arguments of mtdlab's engine, and of that which creates Optuna's tables."""
     parsed = parse_url(url)
     backend = parsed.get_backend_name()
     if backend == "sqlite":
@@ -173,7 +173,7 @@ def engine_arguments(url: str) -> dict[str, Any]:
 
 
 def _waiting_engine(url: str, target: URL | str) -> Engine:
-    """An engine on `target`, the database of `url`, that waits for a server that restarts."""
+    """Return an engine on `target`, the database of `url`, that waits while a server restarts."""
     engine = create_engine(target, **engine_arguments(url))
     outlast_restarts(engine, url)
     return engine
@@ -300,14 +300,14 @@ def _refuse_other_schema(version: int, url: str) -> None:
 
 
 def schema_version(connection: Connection) -> int | None:
-    """The schema version of mtdlab's tables in a database; None if it has none."""
+    """Read the schema version of mtdlab's tables in a database; None if it has none."""
     if not inspect(connection).has_table(Schema.__tablename__):
         return None
     return connection.scalar(select(Schema.version))
 
 
 def _read_only(path: Path) -> URL:
-    """The URL of read-only connections to a SQLite file.
+    """Return the URL of read-only connections to a SQLite file.
 
     The transaction that a killed process left in its journal is undone: a read-only connection
     cannot do it, and would fail.
@@ -377,7 +377,7 @@ def _translate_errors(url: str) -> Iterator[None]:
 
 
 def _is_of_decoding(error: Exception) -> bool:
-    """Whether an error was raised while a column's value was converted: JSON, dates, arrays.
+    """Return whether an error was raised while a column's value was converted.
 
     Text that is not UTF-8 may also be SQLite's own message on a damaged schema, in any statement.
     """
@@ -389,7 +389,7 @@ def _is_of_decoding(error: Exception) -> bool:
 
 
 def _driver_hint(error: Exception) -> str:
-    """How a URL names the driver for PostgreSQL, and how it is installed."""
+    """Say how a URL names the driver for PostgreSQL, and how it is installed."""
     missing = getattr(error, "name", None) or str(error)
     if "psycopg2" in missing or "dialects:postgres" in missing:
         return "; write postgresql+psycopg://..., the URL of the driver that mtdlab uses, psycopg 3"
@@ -398,9 +398,9 @@ def _driver_hint(error: Exception) -> str:
 
 @contextmanager
 def inspecting(url: str) -> Iterator[Connection | None]:
-    """A connection that cannot write, to a database of any tables; None for a missing file.
+    """Give a block a connection that cannot write, to a database of any tables.
 
-    Raises StorageError.
+    It is None for a missing file. Raises StorageError.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -419,7 +419,7 @@ def inspecting(url: str) -> Iterator[Connection | None]:
 
 
 def refuse_damaged(url: str) -> None:
-    """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
+    """Raise StorageError for a database in which tables or pages are damaged; write nothing.
 
     A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
     """
@@ -432,6 +432,7 @@ def refuse_damaged(url: str) -> None:
 
 
 def _problem(connection: Connection) -> str:
+    """Describe the first damage, as a part of a sentence; empty without any."""
     if connection.dialect.name == "sqlite":
         found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
         if found != "ok":

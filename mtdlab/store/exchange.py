@@ -1,4 +1,4 @@
-"""A study's rows: copied to another database, renamed, deleted."""
+"""This module copies a study's rows to another database, renames and deletes them."""
 
 from sqlalchemy import delete, update
 
@@ -19,7 +19,7 @@ from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, 
 def read_records(url: str, name: str) -> Records:
     """Read a study as it is at one moment, without a lock that would keep others from writing.
 
-    On SQLite they wait with their commits until it is read. Raises StorageError, and
+    On SQLite writers wait with their commits until it is read. Raises StorageError, and
     NothingToReport if there is no such study.
     """
     with reading(url) as session:
@@ -81,7 +81,7 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
 
 def _moved(record: Row, study_id: int) -> Row:
-    """A trial's record for another database, which assigns its id."""
+    """Return a trial's record for another database, which assigns its id."""
     moved = record | {"id": None, "study_id": study_id, "sweep": None}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}

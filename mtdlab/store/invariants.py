@@ -1,4 +1,4 @@
-"""The invariants of every study in a database, one function each, in `INVARIANTS`.
+"""This module checks the invariants of studies in a database, one function each.
 
 Each takes a `Record` of the study and yields its problems. A new invariant is one function and its
 name in `INVARIANTS`. Nothing is written: the database is opened read-only.
@@ -26,7 +26,7 @@ from mtdlab.store.tables import CURVES, FINISHED, STATE, ArrayRow, StudyRow, Tri
 
 @dataclass(frozen=True)
 class Record:
-    """What is recorded of a study, its planned trials, and the best one, whose model is kept.
+    """A record is what the database has of a study, its planned trials, and its best one.
 
     Attributes:
         with_curve: the rows of the trials that have a training curve.
@@ -80,7 +80,7 @@ RESTORE = "stop every sweep and restore the database from a backup"
 
 @dataclass(frozen=True)
 class Problem:
-    """An invariant that does not hold: its name, what was found, and how to repair it."""
+    """A problem is an invariant that does not hold, with what was found, and how to repair it."""
 
     invariant: str
     found: str
@@ -92,7 +92,7 @@ Found = Iterator[tuple[str, str]]
 
 
 def study_has_a_name(record: Record) -> Found:
-    """Its name is one that study files allow."""
+    """A study's name is one that study files allow."""
     if not NAME.holds(name := record.study.name):
         yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 

@@ -1,4 +1,4 @@
-"""The names of studies: which are taken, and which would share their folders with another study."""
+"""This module knows which names of studies are taken, or differ from a taken one in case only."""
 
 from collections.abc import Set
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The progress of a study, read while workers write: it never writes and never blocks them."""
+"""This module reads the progress of studies while workers write, and never blocks them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from mtdlab.store.urls import storage_url
 
 @dataclass(frozen=True)
 class Progress:
-    """A study at one moment, as one of its sweeps sees it.
+    """Progress is a study at one moment, as one of its sweeps sees it.
 
     Attributes:
         counts: the number of trials by state.
@@ -34,12 +34,12 @@ class Progress:
 
     @property
     def finished(self) -> int:
-        """How many trials have ended."""
+        """Return how many trials have ended."""
         return sum(self.counts.get(state, 0) for state in FINISHED)
 
 
 class ProgressReader:
-    """Reads one study's progress for a sweep. Every method may raise StorageError."""
+    """This class reads one study's progress for a sweep. It may raise StorageError."""
 
     def __init__(self, url: str, study_id: int, sweep: int | None = None) -> None:
         self.study_id, self.sweep = study_id, sweep
@@ -47,7 +47,7 @@ class ProgressReader:
         self._known = set[int]()
 
     def read(self) -> Progress:
-        """The progress now."""
+        """Read the progress now."""
         mine = TrialRow.study_id == self.study_id
         states = select(TrialRow.state, func.count()).where(mine).group_by(TrialRow.state)
         with self.database.reading() as session:
@@ -61,7 +61,7 @@ class ProgressReader:
         return progress
 
     def _ended(self, session: Session) -> list[FinishedTrial]:
-        """The trials that have ended and were not read before."""
+        """Read the trials that have ended and were not read before."""
         ended = (TrialRow.sweep == self.sweep) & TrialRow.state.in_(FINISHED)
         new = set(session.scalars(select(TrialRow.id).where(ended))) - self._known
         if not new:
@@ -73,7 +73,7 @@ class ProgressReader:
 
 @dataclass(frozen=True)
 class StudyOverview:
-    """One study in a line.
+    """An overview is one study in a line.
 
     Attributes:
         counts: trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
@@ -96,12 +96,12 @@ class StudyOverview:
 
     @property
     def planned(self) -> int:
-        """The number of trials, of all states."""
+        """Return the number of trials, of all states."""
         return sum(self.counts.values())
 
     @property
     def state(self) -> State:
-        """planned, running, paused, complete or failed, as on the study's page."""
+        """Return planned, running, paused, complete or failed, as on the study's page."""
         return find_state(self.counts, self.begun)
 
 
@@ -127,7 +127,7 @@ def list_studies(storage: str | None = None) -> list[StudyOverview]:
 
 
 def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
-    """The trials by state, and how many have begun."""
+    """Count the trials by state, and those that have begun."""
     mine = TrialRow.study_id == study.id
     count = select(TrialRow.state, func.count(), func.count(TrialRow.began))
     found = session.execute(count.where(mine).group_by(TrialRow.state)).all()

@@ -1,4 +1,4 @@
-"""The record of a study and of its trials, for running more trials."""
+"""This module reads the record of a study and of its trials, for running more trials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,8 +13,9 @@ from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, Tr
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
-    """The state of each planned trial by configuration and seed; none for a study that is not
-    there. Raises StorageError where there is no such database.
+    """Read the state of each planned trial by configuration and seed.
+
+    A study that is not there has none. Raises StorageError where there is no such database.
     """
     with reading(url) as session:
         columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
@@ -23,21 +24,21 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
 
 
 def read_last_decision(url: str, study: str) -> str:
-    """The decision of a study's last look; empty before the first. Raises as `read_states`."""
+    """Read the decision of a study's last look; empty before the first. Raises StorageError."""
     with reading(url) as session:
         looks = select(LookRow.decision).join(StudyRow).where(StudyRow.name == study)
         return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
 
 
 def read_recorded(url: str, study: str) -> StudyRow:
-    """A study's record. Raises StorageError, and NothingToReport if there is no such study."""
+    """Read a study's record. Raises StorageError, and NothingToReport if there is no such study."""
     with reading(url) as session:
         return find_study(session, study, url)
 
 
 @dataclass(frozen=True)
 class RecordedTrial:
-    """One trial as it is recorded, every score (x 100) by name, and its loss (steps,), if any."""
+    """A recorded trial is its row, each score (x 100) by name, and its loss (steps,), if any."""
 
     row: TrialRow
     scores: Mapping[str, float]
@@ -45,17 +46,17 @@ class RecordedTrial:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The values of the searched settings."""
+        """Return the values of the searched settings."""
         return self.row.parameters or {}
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings but the seed; none before it began."""
+        """Return all settings but the seed; none before it began."""
         return self.row.settings or {}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What it ran with; nothing before it ended."""
+        """Return what it ran with; nothing before it ended."""
         return self.row.environment or {}
 
 

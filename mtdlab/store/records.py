@@ -53,7 +53,7 @@ COLUMNS: Mapping[str, Mapping[str, Rule]] = {
 
 @dataclass(frozen=True)
 class Records:
-    """All rows of a study as dictionaries by column."""
+    """Records are all rows of a study as dictionaries by column."""
 
     study: Row
     trials: list[Row]
@@ -74,7 +74,7 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
 
 
 def records_of(session: Session, name: str, url: str) -> Records:
-    """The rows of a study. Raises NothingToReport if there is no such study."""
+    """Read the rows of a study. Raises NothingToReport if there is no such study."""
     row = find_study(session, name, url)
     mine = TrialRow.study_id == row.id
     of_study = select(TrialRow.id).where(mine)
@@ -95,7 +95,7 @@ def _records(session: Session, kind: type[Base], condition: Any) -> list[Row]:
 
 
 def check_records(records: Records) -> None:
-    """Raise StorageError, with table, column and value, for the first row that may not be so."""
+    """Raise StorageError, with table, column and value, for the first row that breaks a rule."""
     for table, rows in zip(COLUMNS, vars(records).values(), strict=True):
         for row in rows if isinstance(rows, list) else [rows]:
             check_row(table, row)
@@ -105,7 +105,7 @@ def check_records(records: Records) -> None:
 
 
 def check_row(table: str, row: Row) -> None:
-    """Raise StorageError for a row that its table may not hold."""
+    """Raise StorageError for a row that breaks the rule of a column of its table."""
     for column, rule in COLUMNS[table].items():
         if not rule.holds(row[column]):
             value = _shortened(row[column])
@@ -113,7 +113,7 @@ def check_row(table: str, row: Row) -> None:
 
 
 def as_record(row: Base) -> Row:
-    """A row as a dictionary by column."""
+    """Return a row as a dictionary by column."""
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
 
@@ -123,7 +123,7 @@ def _shortened(value: Any) -> str:
 
 
 def is_ended_unbegun(trial: Row) -> bool:
-    """Return whether a trial has ended and never began, which a process that died may cause."""
+    """Return whether a trial has ended and never began; one whose process died may have."""
     has_begun = trial["number"] is not None and trial["began"] is not None
     is_ended = trial["state"] in FINISHED and trial["reason_code"] != "interrupted"
     return is_ended and not has_begun

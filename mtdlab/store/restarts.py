@@ -1,4 +1,4 @@
-"""A database server that is started again, or ends connections, while a study runs."""
+"""This module outlasts a server that is started again, or ends connections, during a study."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +67,7 @@ def outlast_restarts(engine: Engine, url: str) -> None:
 
 
 def retry_lost(function: Callable[[], T]) -> T:
-    """Call a function again when its connection is lost; for what may be done twice.
+    """Call a function, which may be done twice, again when its connection is lost.
 
     Raises StorageError, and no ConnectionLost, after `MOST_ATTEMPTS` calls.
     """

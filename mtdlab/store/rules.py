@@ -17,11 +17,11 @@ from analysis.data.defaults import BeyondRun
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
 
 LARGEST = 2**31 - 1
-"""Of PostgreSQL's integers, as which whole numbers are stored."""
+"""The largest of PostgreSQL's integers, as which whole numbers are stored."""
 LONGEST = 10_000_000
-"""Characters of a text."""
+"""The most characters of a text."""
 DEEPEST = 40
-"""Levels of a JSON value."""
+"""The most levels of a JSON value."""
 _ARRAY_NAME = re.compile(
     r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
 )

@@ -1,4 +1,4 @@
-"""A study in its database: its record, planned trials, looks, sweeps, and where its model is."""
+"""This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded look: the columns of `LookRow`, all of them about trials of the search.
+    """A look has the columns of `LookRow`, all of them about trials of the search.
 
     The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
     """
@@ -43,10 +43,7 @@ class Look:
 
 @dataclass(frozen=True)
 class SearchedTrial:
-    """A trial of the search as Optuna is told of it: the columns of `TrialRow`, and its rank.
-
-    `ranking` is the score that ranks it.
-    """
+    """A trial of the search is told to Optuna by columns of its row and the score that ranks it."""
 
     number: int
     state: str
@@ -57,16 +54,16 @@ class SearchedTrial:
 
     @property
     def values(self) -> list[float] | None:
-        """What Optuna ranks it by, a list of one score; None where it is not complete."""
+        """Return what Optuna ranks it by, a list of one score; None where it is not complete."""
         is_complete = self.state == "COMPLETE"
         return [self.ranking] if is_complete and self.ranking is not None else None
 
 
 class Store(Claims):
-    """One study: its record, planned trials and results. Every method may raise StorageError."""
+    """A store is one study in its database. Every method may raise StorageError."""
 
     def delete_if_unbegun(self) -> bool:
-        """Delete the study if no trial has begun; returns whether none had."""
+        """Delete the study if no trial has begun; return whether none had."""
         mine = TrialRow.study_id == self.study_id
         with self.database.writing() as session:
             # locked, so that no worker claims one meanwhile
@@ -80,7 +77,7 @@ class Store(Claims):
             return True
 
     def study(self) -> StudyRow | None:
-        """The study's record; None before it is created."""
+        """Read the study's record; None before it is created."""
         with self.database.reading() as session:
             return session.get(StudyRow, self.study_id)
 
@@ -97,7 +94,7 @@ class Store(Claims):
             merged.version = (merged.version or 0) + 1
 
     def record_once(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
-        """Write a column of the study, of a mapping each key, unless it has a value already.
+        """Record a column of the study, or each key of a mapping, unless it has a value already.
 
         Returns the recorded value.
         """
@@ -114,10 +111,11 @@ class Store(Claims):
     def add_units(
         self, units: "Sequence[Unit]", begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
-        """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
+        """Add the trials of `units` that are not planned yet; return planned ones not in `units`.
 
         If any planned trial is not in `units`, nothing is added, else those of the seeds
-        `begin_with`; None for all. Those of the baseline also of the seeds that the search has.
+        `begin_with`, or of all seeds if it is None. Trials of the baseline are added also of the
+        seeds that the search has.
         """
         with self.database.writing() as session:
             lock_writers(session)
@@ -141,30 +139,27 @@ class Store(Claims):
         return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(unit))
 
     def counts(self) -> dict[str, int]:
-        """The number of trials in each state."""
+        """Count the trials in each state."""
         with self.database.reading() as session:
             mine = select(TrialRow.state, func.count()).where(TrialRow.study_id == self.study_id)
             return {row[0]: row[1] for row in session.execute(mine.group_by(TrialRow.state))}
 
     def select_by(self, metric: str) -> str:
-        """The name of the score that ranks the trials; `metric` before the study is recorded."""
+        """Read the name of the score that ranks trials; `metric` before the study is recorded."""
         recorded = self.study()
         return recorded.select_by if recorded else metric
 
     def best_trial(self) -> FinishedTrial | None:
-        """The complete trial of the search with the highest ranking score, of equal ones the first.
-
-        None without one.
-        """
+        """Read the best trial of the search (`ranking.find_best`); None without one."""
         with self.database.reading() as session:
             return find_best(session, self.study_id)
 
     def failures(self) -> list[FinishedTrial]:
-        """The failed trials, by number."""
+        """Read the failed trials, by number."""
         return self._finished(TrialRow.state == "FAIL")
 
     def noted_by(self, sweep: int) -> list[FinishedTrial]:
-        """The trials with a note that workers of a sweep have ended, by number."""
+        """Read the trials with a note that workers of a sweep have ended, by number."""
         return self._finished((TrialRow.sweep == sweep) & (TrialRow.note != ""))
 
     def _finished(self, condition: ColumnElement[bool]) -> list[FinishedTrial]:
@@ -187,7 +182,7 @@ class Store(Claims):
             return [SearchedTrial(*row) for row in rows]
 
     def ended(self) -> list[Claim]:
-        """The trials that have ended and cannot be resumed, without an owner."""
+        """Read the trials that have ended and cannot be resumed, as claims without an owner."""
         ended = select(TrialRow).where(
             TrialRow.study_id == self.study_id,
             TrialRow.state.in_(FINISHED),
@@ -207,13 +202,13 @@ class Store(Claims):
         self.failures()
 
     def repair_copy(self) -> int:
-        """Write the study's copy in Optuna's tables as it is here; how many trials differed."""
+        """Write the study's copy in Optuna's tables as it is here; return how many differed."""
         with self.database.writing() as session:
             lock_writers(session)
             return repair_copy(session, session.get_one(StudyRow, self.study_id))
 
     def retry_failed(self) -> int:
-        """Reset failed trials to waiting, to run under new numbers; returns their number."""
+        """Let failed trials wait again, to run under new numbers; return how many."""
         with self.database.writing() as session:
             failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
             count = session.scalar(select(func.count()).select_from(TrialRow).where(failed)) or 0
@@ -228,7 +223,7 @@ class Store(Claims):
             return count
 
     def last_look(self) -> Look | None:
-        """The latest look, None before the first; the trials that it added have no parameters."""
+        """Read the latest look, None before the first; what it added has no parameters."""
         with self.database.reading() as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
@@ -244,7 +239,7 @@ class Store(Claims):
     def record_look(self, look: Look, added: "Mapping[int, Unit]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
 
-        They are those of the look and those of the baseline with their seeds. One transaction.
+        They are those of the look and those of the baseline with their seeds.
         Returns False, without a change, if another sweep has recorded this look, a trial is not
         finished, or the completed trials are not those of the look: then the look has to be
         computed again.
@@ -263,7 +258,7 @@ class Store(Claims):
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
-        """Whether every trial of the search has ended and the complete ones are those of a look."""
+        """Return whether all trials of the search have ended, the complete ones those of a look."""
         mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
         unfinished = mine & TrialRow.state.in_(("WAITING", "RUNNING"))
         if session.scalar(select(func.count()).select_from(TrialRow).where(unfinished)):
@@ -272,14 +267,14 @@ class Store(Claims):
         return tuple(session.scalars(complete.order_by(TrialRow.number))) == look.trials
 
     def planned(self) -> set[tuple[str, int]]:
-        """Configuration and seed of every planned trial."""
+        """Read configuration and seed of every planned trial."""
         with self.database.reading() as session:
             planned = select(TrialRow.setting, TrialRow.seed)
             rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
             return {(setting, seed) for setting, seed in rows}
 
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
-        """Record a sweep that `owner` begins, and remove those that have died; returns its row.
+        """Record a sweep that `owner` begins, and remove those that have died; return its row.
 
         Its workers claim no trial when `max_failed` of the study have failed.
 
@@ -305,14 +300,14 @@ class Store(Claims):
             return row.id
 
     def continue_sweep(self, row: int) -> bool:
-        """Record a heartbeat of a sweep; returns whether it was requested to stop."""
+        """Record a heartbeat of a sweep; return whether it was requested to stop."""
         with self.database.writing() as session:
             beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
             session.execute(beat)
             return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
 
     def request_stop(self, row: int | None = None) -> list[Owner]:
-        """Request that a sweep stops, or that all of the study do; returns the owners."""
+        """Request that a sweep stops, or that all of the study do; return the owners."""
         with self.database.writing() as session:
             rows = [
                 each
@@ -329,7 +324,7 @@ class Store(Claims):
             session.execute(update(SweepRow).where(SweepRow.id == row).values(is_over=True))
 
     def has_ended(self, row: int) -> bool:
-        """Whether a sweep has ended, or its workers were requested to."""
+        """Return whether a sweep has ended, or its workers were requested to."""
         with self.database.reading() as session:
             found = session.get(SweepRow, row)
             return found is None or found.has_to_end
@@ -340,7 +335,7 @@ class Store(Claims):
             session.execute(delete(SweepRow).where(SweepRow.id == row))
 
     def live_sweeps(self) -> list[Owner]:
-        """The owners of the sweeps that run, as far as this machine can know."""
+        """Read the owners of the sweeps that run, as far as this machine can know."""
         with self.database.reading() as session:
             rows = session.scalars(self._sweeps()).all()
             return [row.owner for row in rows if not row.is_abandoned]
@@ -349,7 +344,7 @@ class Store(Claims):
         return select(SweepRow).where(SweepRow.study_id == self.study_id)
 
     def artifacts(self) -> str | None:
-        """The URL where all machines keep checkpoints and models; None: each its own."""
+        """Read the URL where all machines keep checkpoints and models; None if each its own."""
         row = self.study()
         return None if row is None else row.artifacts
 
@@ -372,22 +367,22 @@ class Store(Claims):
             return former
 
     def saved_model(self) -> SavedModel | None:
-        """Where the model of the best trial was last saved; None where it is not recorded."""
+        """Read where the best trial's model was last saved; None where it is not recorded."""
         row = self.study()
         return None if row is None else SavedModel.of(row.model)
 
 
 def open_store(url: str, name: str) -> Store | None:
-    """The store of a study; None where there is none of this name. May raise StorageError."""
+    """Open the store of a study; None where there is none of this name. Raises StorageError."""
     with writing(url) as session:
         found = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
     return None if found is None else Store(url, found)
 
 
 def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
-    """The store of a new study; None where another process has created one of this name.
+    """Create the store of a study; None where another process has created one of this name.
 
-    May raise StorageError.
+    Raises StorageError.
     """
     row = StudyRow(name=name, metric=metric, identity=identity, file_text="", command="")
     with writing(url) as session:
@@ -409,7 +404,7 @@ def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:
 
 
 def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> int:
-    """Record a study's plan; returns how many trials had started when it was first recorded.
+    """Record a study's plan; return how many trials had started when it was first recorded.
 
     Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
     the latest is added, with the number of trials that had started. Raises StorageError, also where

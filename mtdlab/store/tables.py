@@ -1,4 +1,7 @@
-"""The tables of mtdlab, in the same database as Optuna's.
+"""This module declares the tables of mtdlab, in the same database as Optuna's.
+
+A column has a type, and a rule of what it may hold: that of its type, or a narrower one
+(`_held_to`).
 
 A row of `mtdlab_trials` is one planned, running or finished trial (a configuration with a seed),
 and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
@@ -33,7 +36,7 @@ from mtdlab.store.rules import Rule
 
 
 class Now(FunctionElement[float]):
-    """Seconds since the epoch while a statement runs, as an expression of SQL."""
+    """This expression of SQL is the seconds since the epoch while a statement runs."""
 
     type = Double()
     inherit_cache = True
@@ -66,7 +69,7 @@ Array = NDArray[np.float32]
 
 
 class FloatArray(TypeDecorator[NDArray[Any]]):
-    """A vector, such as a curve or a spectrum, as little-endian bytes: <f4 float32, <f8 float64."""
+    """This type stores a vector as little-endian bytes: <f4 is float32, <f8 float64."""
 
     impl = LargeBinary
     cache_ok = True
@@ -76,16 +79,16 @@ class FloatArray(TypeDecorator[NDArray[Any]]):
         self.kind = kind
 
     def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """To bytes."""
+        """Return the bytes of a vector."""
         return None if value is None else np.ascontiguousarray(value, dtype=self.kind).tobytes()
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> NDArray[Any] | None:  # noqa: ARG002
-        """From bytes."""
+        """Return the vector of bytes."""
         return None if value is None else np.frombuffer(value, dtype=self.kind)
 
 
 class Text(TypeDecorator[str]):
-    """Text without what a database refuses: PostgreSQL no NUL, neither any lone surrogate.
+    """This type stores text without what databases refuse: lone surrogates, NUL on PostgreSQL.
 
     Reasons and notes quote errors, which may hold both. NUL becomes U+FFFD.
     """
@@ -94,13 +97,13 @@ class Text(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """To text that can be stored."""
+        """Return text that can be stored."""
         if value is None:
             return None
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """The text. Raises ValueError for anything else, which SQLite keeps in any column."""
+        """Return the text. Raises ValueError for another value: SQLite keeps any in each column."""
         return value if value is None else _of_kind(value, rules.IS_TEXT)
 
 
@@ -133,7 +136,7 @@ JsonTexts = _checked(_OBJECT, rules.ARE_TEXTS)
 
 
 class Base(DeclarativeBase):
-    """Base class of the tables."""
+    """This is the base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
         str: Text,
@@ -174,7 +177,7 @@ def _refers_to(column: str, **options: Any) -> MappedColumn[int]:
 
 
 class Schema(Base):
-    """The schema version of these tables: one row."""
+    """This table has one row, the version of the schema."""
 
     __tablename__ = "mtdlab_schema"
 
@@ -183,7 +186,7 @@ class Schema(Base):
 
 
 class StudyRow(Base):
-    """A study: its file, and the command that ran it."""
+    """A row is a study, with its file and the command that ran it."""
 
     __tablename__ = "mtdlab_studies"
     # the number of a study that was replaced is not that of another one
@@ -221,34 +224,34 @@ class StudyRow(Base):
 
     @property
     def select_by(self) -> str:
-        """The name of the score that ranks the trials."""
+        """Return the name of the score that ranks the trials."""
         return str(self.identity.get("select_by", self.metric))
 
     @property
     def file_folder(self) -> Path | None:
-        """The folder of the study file."""
+        """Return the folder of the study file."""
         return None if self.folder is None else Path(self.folder)
 
     @property
     def objective(self) -> str:
-        """The program of the user that trains it, MODULE:FUNCTION; empty for mtdlab's trainer."""
+        """Return the program that trains it, MODULE:FUNCTION; empty for mtdlab's trainer."""
         return str(self.identity.get("objective", ""))
 
 
 class Owned:
-    """What a process owns: a trial that it runs, or its sweep."""
+    """An owned row is of a process: a trial that it runs, or its sweep."""
 
     owner: Any
     silent: Any
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process has died (`is_dead`)."""
+        """Return whether the process has died (`is_dead`)."""
         return is_dead(self.owner or {}, self.silent)
 
 
 class TrialRow(Owned, Base):
-    """One configuration with one seed."""
+    """A row is one configuration with one seed."""
 
     __tablename__ = "mtdlab_trials"
     __table_args__ = (
@@ -317,22 +320,22 @@ class TrialRow(Owned, Base):
 
     @property
     def reported(self) -> dict[int, float]:
-        """The scores by step that a pruner has seen."""
+        """Return the scores by step that a pruner has seen."""
         return {int(step): score for step, score in (self.reports or {}).items()}
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a program of the user, MODULE:FUNCTION, trained it."""
+        """Return whether a program of the user, MODULE:FUNCTION, trained it."""
         return ":" in str((self.settings or {}).get("method", ""))
 
     @property
     def steps(self) -> int | None:
-        """Its training steps; None where a program of the user has no such setting."""
+        """Return its training steps; None where a program of the user has no such setting."""
         return (self.settings or {}).get("steps")
 
 
 def living_state(row: Any) -> str:
-    """The state of a trial; WAITING for a running one whose process has died.
+    """Return the state of a trial; WAITING for a running one whose process has died.
 
     Until the next sweep it is recorded as running. `row` is a `TrialRow`, or what was selected of
     one: state, owner and silent.
@@ -342,7 +345,7 @@ def living_state(row: Any) -> str:
 
 
 class SweepRow(Owned, Base):
-    """A sweep that runs a study, also while none of its trials is running."""
+    """A row is a sweep that runs a study, also while none of its trials is running."""
 
     __tablename__ = "mtdlab_sweeps"
     # trials name the sweep that ended them, also after its row was removed
@@ -352,7 +355,7 @@ class SweepRow(Owned, Base):
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     owner: Mapped[dict[str, Any]]
     heartbeat: Mapped[float] = mapped_column()
-    """As that of a trial."""
+    """In seconds since the epoch, by the clock of the database."""
     silent: Mapped[float] = column_property(Now() - heartbeat)
     stop: Mapped[bool] = mapped_column(default=False)
     """Whether it was requested to stop after the current step."""
@@ -365,12 +368,12 @@ class SweepRow(Owned, Base):
 
     @property
     def has_to_end(self) -> bool:
-        """Whether its workers were requested to end."""
+        """Return whether its workers were requested to end."""
         return self.stop or self.is_over
 
 
 class ScoreRow(Base):
-    """A trial's score on one task, x 100."""
+    """A row is a trial's score on one task, x 100."""
 
     __tablename__ = "mtdlab_scores"
 
@@ -380,11 +383,12 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """An array of a trial.
+    """A row is an array of a trial.
 
-    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
-    keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per probe), and what
-    its score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
+    It is a training curve (`curve/loss`, one value per step), a spectrum (`spectrum/after`), of the
+    probes of its keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per
+    probe), or what its score was computed from (`items/TASK/DIGEST`, one value per item of
+    `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"
@@ -395,7 +399,7 @@ class ArrayRow(Base):
 
 
 class ItemsRow(Base):
-    """The items that scores on a task were computed from, once for all trials of a study.
+    """A row has the items that scores on a task are computed from, once for all trials.
 
     A trial's values are its array `items/TASK/DIGEST`.
     """
@@ -419,7 +423,7 @@ def items_array(task: str, digest: str) -> str:
 
 
 class LookRow(Base):
-    """A look at the verdict of a study that adds seeds until it is decided."""
+    """A row is a look at the verdict of a study that adds seeds until it is decided."""
 
     __tablename__ = "mtdlab_looks"
 
@@ -443,7 +447,7 @@ class LookRow(Base):
 
 
 class PlanRow(Base):
-    """A specification of a study's verdict."""
+    """A row is a specification of a study's verdict."""
 
     __tablename__ = "mtdlab_plans"
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scale
+from sqlalchemy import update
 from stub_store import begin_trial, claim_trial, end_trial, new_store
 
 from analysis.data.frames import (
@@ -26,6 +27,7 @@ from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import record_plan
+from mtdlab.store.tables import LookRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -242,6 +244,17 @@ def test_an_error_of_the_driver_is_one_sentence_with_the_storage(tmp_path: Path)
         expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
         with expected, block():
             raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_a_record_of_another_shape_is_named_by_what_reads_it(store: Store) -> None:
+    for _ in range(3):
+        finish(store, Result("FAIL", "nan"))
+    assert store.record_look(Look(1, 1, (), 0.05, 0.05, None, "", "max_seeds", ()), {})
+    with store.database.writing() as session:
+        session.execute(update(LookRow).values(added=[["a"]]))
+    message = r"is damaged: mtdlab_looks\.added is \[\['a'\]\]; expected a list, each a configurati"
+    with pytest.raises(StorageError, match=message):
+        store.last_look()
 
 
 def test_the_storage_is_given_or_comes_from_the_environment(
