@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scale
 from sqlalchemy import update
-from stub_store import begin_trial, claim_trial, end_trial, new_store
+from stub_store import begin_trial, claim_trial, end_trial, new_store, study_row
 
 from analysis.data.frames import (
     CURVE_COLUMNS,
@@ -247,6 +247,7 @@ def test_an_error_of_the_driver_is_one_sentence_with_the_storage(tmp_path: Path)
 
 
 def test_a_record_of_another_shape_is_named_by_what_reads_it(store: Store) -> None:
+    store.write_study(study_row("small", identity={"sampler": "", "trainer": {}, "search": {}}))
     for _ in range(3):
         finish(store, Result("FAIL", "nan"))
     assert store.record_look(Look(1, 1, (), 0.05, 0.05, None, "", "max_seeds", ()), {})
