@@ -11,7 +11,7 @@ from typing import Any
 from mtdlab.config.study import is_study_name
 from mtdlab.files import free_bytes, temporary_folders
 from mtdlab.store import database
-from mtdlab.store.invariants import RERUN, Problem, Record, examine_database
+from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
 from mtdlab.trial.model_folders import CHECKPOINTS, STAGED, read_kept_trial
@@ -84,14 +84,14 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
     }
 
 
-def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
+def find_leftovers(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """The problems of a study in the folder of models."""
     yield from model_is_that_of_the_best_trial(record, models)
     yield from checkpoints_belong_to_unfinished_trials(record, models)
     yield from nothing_temporary_is_left(record, models)
 
 
-def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
+def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
 
     Where all machines share models, another one may have shared it.
@@ -120,7 +120,9 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 
 
-def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
+def checkpoints_belong_to_unfinished_trials(
+    record: ExaminedStudy, models: Path
+) -> Iterator[Problem]:
     """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
         f"{row.setting}-{row.seed}"
@@ -133,7 +135,7 @@ def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Ite
             yield Problem("checkpoints are those of unfinished trials", found, RERUN)
 
 
-def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
+def nothing_temporary_is_left(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """Without a running trial there are no temporary folders of models, checkpoints or claims."""
     if any(living_state(row) == "RUNNING" for row in record.trials):
         return
@@ -148,7 +150,7 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
 
 
-def find_notes(record: Record, models: Path) -> Iterator[str]:
+def find_notes(record: ExaminedStudy, models: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
     name, model = record.study.name, record.model
     if model is not None and (model.is_shared or not (models / name).exists()):

@@ -13,7 +13,7 @@ from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
 from mtdlab.store.database import refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
-from mtdlab.store.names import find_conflict, has_plan, names_in
+from mtdlab.store.names import find_conflict, names_in, planned_names
 from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import open_store
 from mtdlab.store.urls import mask, sqlite_url, storage_url
@@ -28,7 +28,7 @@ def delete_study(study: str, url: str, models: Path) -> None:
     fails.
     """
     refuse_damaged(url)
-    if not has_plan(url, study):
+    if study not in planned_names(url):
         _find(study, url)
     _refuse_live(study, url)
     delete_records(url, study)

@@ -1,6 +1,6 @@
 """This module checks the invariants of studies in a database, one function each.
 
-Each takes a `Record` of the study and yields its problems. A new invariant is one function and its
+Each takes an `ExaminedStudy` and yields its problems. A new invariant is one function and its
 name in `INVARIANTS`. Nothing is written: the database is opened read-only.
 """
 
@@ -25,8 +25,8 @@ from mtdlab.store.tables import CURVES, FINISHED, STATE, ArrayRow, StudyRow, Tri
 
 
 @dataclass(frozen=True)
-class Record:
-    """A record is what the database has of a study, its planned trials, and its best one.
+class ExaminedStudy:
+    """An examined study is what the database has of it, its planned trials and its best one.
 
     Attributes:
         with_curve: the rows of the trials that have a training curve.
@@ -46,13 +46,13 @@ class Record:
     model: SavedModel | None
 
 
-def _read_record(session: Session, study: str, url: str) -> Record:
+def _read_study(session: Session, study: str, url: str) -> ExaminedStudy:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
     curved = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name.in_(CURVES))
     ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
-    return Record(
+    return ExaminedStudy(
         row,
         session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
         set(session.scalars(curved)),
@@ -91,13 +91,13 @@ Found = Iterator[tuple[str, str]]
 """What was found against an invariant, and how to repair it."""
 
 
-def study_has_a_name(record: Record) -> Found:
+def study_has_a_name(record: ExaminedStudy) -> Found:
     """A study's name is one that study files allow."""
     if not NAME.holds(name := record.study.name):
         yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 
 
-def each_configuration_and_seed_once(record: Record) -> Found:
+def each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
     """Planned trials are unique pairs of a configuration and a seed."""
     pairs = Counter((row.setting, row.seed) for row in record.trials)
     if record.study.identity.get("sampler") == "grid":
@@ -111,7 +111,7 @@ def each_configuration_and_seed_once(record: Record) -> Found:
             yield f"{setting} with seed {seed} is planned {count} times", RESTORE
 
 
-def running_trials_have_a_living_owner(record: Record) -> Found:
+def running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
     """A trial is RUNNING if and only if a process that lives owns it."""
     for row in record.trials:
         owner = row.owner or {}
@@ -123,7 +123,7 @@ def running_trials_have_a_living_owner(record: Record) -> Found:
             yield f"{_name(row)} is {row.state} and has an owner", RERUN
 
 
-def states_are_known(record: Record) -> Found:
+def states_are_known(record: ExaminedStudy) -> Found:
     """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
     for row in record.trials:
         if not STATE.holds(row.state):
@@ -132,7 +132,7 @@ def states_are_known(record: Record) -> Found:
             yield f"{_name(row)} is {row.state} and never began", RESTORE
 
 
-def complete_trials_have_results(record: Record) -> Found:
+def complete_trials_have_results(record: ExaminedStudy) -> Found:
     """A complete trial has its score, the score that ranks it, and its training curve."""
     retry = "run its study again under another name"
     for row in record.trials:
@@ -149,7 +149,7 @@ def complete_trials_have_results(record: Record) -> Found:
             yield f"{_name(row)} is complete without {', '.join(lacking)}", retry
 
 
-def optuna_agrees(record: Record) -> Found:
+def optuna_agrees(record: ExaminedStudy) -> Found:
     """Every trial of the search that has ended has a copy in Optuna's tables, with its value."""
     if record.foreign:
         found = "Optuna's tables have a study of this name that mtdlab did not write"
@@ -177,7 +177,7 @@ def optuna_agrees(record: Record) -> Found:
             yield f"{_name(row)} has the value {values}", OVERWRITE
 
 
-def optuna_has_no_other_trials(record: Record) -> Found:
+def optuna_has_no_other_trials(record: ExaminedStudy) -> Found:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
     known = {row.number for row in record.trials if row.role == SEARCH}
     for number, (state, _) in (record.optuna or {}).items():
@@ -186,7 +186,7 @@ def optuna_has_no_other_trials(record: Record) -> Found:
             yield found, f"{RERUN}, which fails it"
 
 
-INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
+INVARIANTS: Mapping[str, Callable[[ExaminedStudy], Found]] = {
     "a study has a name that study files allow": study_has_a_name,
     "each configuration and seed is planned once": each_configuration_and_seed_once,
     "every trial has a known state": states_are_known,
@@ -199,7 +199,7 @@ INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
 
 def examine_database(
     url: str, study: str | None
-) -> tuple[tuple[Problem, ...], list[tuple[Record, tuple[Problem, ...]]]]:
+) -> tuple[tuple[Problem, ...], list[tuple[ExaminedStudy, tuple[Problem, ...]]]]:
     """Find the problems of a database, and of each study in it, or of one.
 
     Returns those of the database itself, and each record with its own, in the order of
@@ -209,11 +209,11 @@ def examine_database(
         every = select(StudyRow.name).order_by(StudyRow.name)
         names = session.scalars(every).all() if study is None else [study]
         problems = tuple(_problems_of_file(session))
-        records = [_read_record(session, name, url) for name in names]
+        records = [_read_study(session, name, url) for name in names]
         return problems, [(record, tuple(_find_problems(record))) for record in records]
 
 
-def _find_problems(record: Record) -> Iterator[Problem]:
+def _find_problems(record: ExaminedStudy) -> Iterator[Problem]:
     for name, check in INVARIANTS.items():
         for found, repair in check(record):
             yield Problem(name, found, repair)

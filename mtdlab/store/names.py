@@ -58,16 +58,6 @@ def refuse_foreign(url: str, name: str) -> None:
         )
 
 
-def has_plan(url: str, name: str) -> bool:
-    """Return whether a plan of this name is recorded, also without a study. Raises StorageError."""
-    with reading(url) as session:
-        return _has_plan(session, name)
-
-
-def _has_plan(session: Session, name: str) -> bool:
-    return session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None
-
-
 def find_conflict(url: str, name: str) -> str:
     """Say why a new study cannot have this name (`conflict_in`); a missing database is created.
 
@@ -86,7 +76,7 @@ def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str
     names = _find_names(session)
     if name in names:
         return f"{mask(url)} has a study {name} already"
-    if _has_plan(session, name):
+    if session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None:
         return (
             f"{mask(url)} has a plan of study {name}, which would be lost "
             f"(mtdlab delete {name} deletes it)"

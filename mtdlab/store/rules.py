@@ -122,6 +122,7 @@ def _have_numbers(value: dict[str, Any]) -> bool:
     )
 
 
+# the kinds of values, which the types of columns check
 IS_TEXT = Rule("text", lambda value: isinstance(value, str))
 IS_WHOLE = Rule(
     "whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
@@ -135,8 +136,8 @@ IS_FINITE = Rule(
 IS_LIST = Rule("JSON list", lambda value: isinstance(value, list))
 IS_OBJECT = Rule("JSON object", lambda value: isinstance(value, dict))
 ARE_TEXTS = Rule("JSON object of texts", named(IS_TEXT).holds)
-"""The kinds of values, which the types of columns check."""
 
+# what columns hold, which their kinds are narrowed to
 WHOLE = IS_WHOLE.narrowed(
     f"a whole number from 0 to {LARGEST}", lambda value: 0 <= value <= LARGEST
 )
