@@ -262,7 +262,7 @@ def test_a_grid_asks_optuna_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -
     text = "study: g\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
     spec = parse_study("g", text, [])
     store = open_study(spec, url, "")
-    monkeypatch.setattr(Store, "tried", None)
+    monkeypatch.setattr(Store, "searched", None)
     commits = []
 
     def note(connection: Connection) -> None:
