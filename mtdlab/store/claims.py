@@ -63,8 +63,8 @@ class Claim:
     @classmethod
     def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
         """Return the claim that is recorded of a trial."""
-        known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
-        return cls(row.id, *known, row.deaths, row.role, row.reported, version)
+        claimed = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
+        return cls(row.id, *claimed, row.deaths, row.role, row.reported, version)
 
 
 @dataclass(frozen=True)
@@ -317,16 +317,15 @@ def _release(row: TrialRow) -> None:
 
 def _record_items(session: Session, trial: TrialRow, items: Mapping[str, Items]) -> None:
     """Add the items of a trial's score, by task; what all trials share is recorded once."""
-    for task, each in items.items():
-        key = (trial.study_id, task, each.digest)
+    for task, scored in items.items():
+        key = {"study_id": trial.study_id, "task": task, "digest": scored.digest}
         if session.get(ItemsRow, key) is None:
             # another worker may be recording the same
             lock_writers(session)
-            known = dict(zip(("study_id", "task", "digest"), key, strict=True))
-            known |= {"kind": each.kind, "count": len(each.values), "gold": each.gold}
-            session.merge(ItemsRow(**known))
-        name = items_array(task, each.digest)
-        session.merge(ArrayRow(trial_id=trial.id, name=name, values=each.values))
+            count = len(scored.values)
+            session.merge(ItemsRow(**key, kind=scored.kind, count=count, gold=scored.gold))
+        name = items_array(task, scored.digest)
+        session.merge(ArrayRow(trial_id=trial.id, name=name, values=scored.values))
 
 
 def _problems(result: Result) -> Iterator[str]:

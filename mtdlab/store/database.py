@@ -434,9 +434,9 @@ def refuse_damaged(url: str) -> None:
 def _problem(connection: Connection) -> str:
     """Describe the first damage, as a part of a sentence; empty without any."""
     if connection.dialect.name == "sqlite":
-        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-        if found != "ok":
-            return " ".join(str(found).split())
+        damage = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if damage != "ok":
+            return " ".join(str(damage).split())
     present = set(inspect(connection).get_table_names())
     ours = set(Base.metadata.tables)
     if not present & ours:
@@ -447,6 +447,6 @@ def _problem(connection: Connection) -> str:
     if StudyRow.__tablename__ in present and connection.scalar(
         select(func.count()).select_from(StudyRow)
     ):
-        needed |= {each.name for each in OPTUNA_TABLES}
+        needed |= {table.name for table in OPTUNA_TABLES}
     missing = sorted(needed - present)
     return f"table {missing[0]} is missing" if missing else ""

@@ -45,8 +45,8 @@ def write_records(url: str, records: Records, name: str) -> None:
         trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
         session.add_all(trials.values())
         session.flush()
-        for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
-            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
+        for kind, rows in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
+            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in rows)
         session.add_all(ItemsRow(**row | {"study_id": study.id}) for row in records.items)
         session.add_all(LookRow(**row | {"study_id": study.id}) for row in records.looks)
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)

@@ -130,12 +130,12 @@ def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
     """Count the trials by state, and those that have begun."""
     mine = TrialRow.study_id == study.id
     count = select(TrialRow.state, func.count(), func.count(TrialRow.began))
-    found = session.execute(count.where(mine).group_by(TrialRow.state)).all()
-    counts = Counter({state: trials for state, trials, _ in found})
+    of_state = session.execute(count.where(mine).group_by(TrialRow.state)).all()
+    counts = Counter({state: trials for state, trials, _ in of_state})
     running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
     counts.update(map(living_state, running))
-    counts["RUNNING"] -= sum(trials for state, trials, _ in found if state == "RUNNING")
-    return dict(+counts), sum(begun for _, _, begun in found)
+    counts["RUNNING"] -= sum(trials for state, trials, _ in of_state if state == "RUNNING")
+    return dict(+counts), sum(begun for _, _, begun in of_state)
 
 
 def _last_time(session: Session, study: StudyRow) -> datetime | None:

@@ -67,9 +67,9 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()
         if row is None:
             last = session.scalar(select(func.max(TrialRow.number)).where(mine))
-            known = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
-            raise NothingToReport(f"study {study} has no trial {number}; {known}")
-        scores = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
-        found = {each.task: each.score for each in scores if each.score is not None}
+            begun = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
+            raise NothingToReport(f"study {study} has no trial {number}; {begun}")
+        rows = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
+        scores = {score.task: score.score for score in rows if score.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
-        return RecordedTrial(row, found, None if loss is None else loss.values)
+        return RecordedTrial(row, scores, None if loss is None else loss.values)

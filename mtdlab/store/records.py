@@ -143,7 +143,7 @@ def _trials_are_numbered(records: Records) -> Iterator[str]:
         if is_ended_unbegun(row):
             yield f"a trial of configuration {row['setting']} is {row['state']} and never began"
     counts = Counter(row["number"] for row in records.trials if row["number"] is not None)
-    if twice := [each for each, count in counts.items() if count > 1]:
+    if twice := [number for number, count in counts.items() if count > 1]:
         yield f"number {twice[0]} stands for several planned trials"
 
 
@@ -161,8 +161,8 @@ def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
             try:
                 create_trial(state=TrialState.RUNNING, params={name: value}, distributions=kind)
             except (ValueError, TypeError):
-                found = f"parameter {name} of a trial is {_shortened(value)}"
-                yield f"{found}, which is not of its distribution"
+                drawn = f"parameter {name} of a trial is {_shortened(value)}"
+                yield f"{drawn}, which is not of its distribution"
 
 
 def _settings_are_of_one_kind(records: Records) -> Iterator[str]:
@@ -209,8 +209,8 @@ def items_problem(count: int, values: NDArray[Any]) -> str:
 
 
 def _items_are_those_of_the_study(records: Records) -> Iterator[str]:
-    known = {items_array(row["task"], row["digest"]): row for row in records.items}
-    for name, row in known.items():
+    items = {items_array(row["task"], row["digest"]): row for row in records.items}
+    for name, row in items.items():
         if (row["gold"] is not None) != (row["kind"] == "spearman"):
             yield f"{name} has gold scores, or none, unlike its kind {row['kind']}"
         elif row["gold"] is not None and (problem := items_problem(row["count"], row["gold"])):
@@ -218,8 +218,8 @@ def _items_are_those_of_the_study(records: Records) -> Iterator[str]:
     for array in records.arrays:
         if (name := array["name"]).startswith(ITEMS):
             problem = "nothing is recorded of these items"
-            if name in known:
-                problem = items_problem(known[name]["count"], array["values"])
+            if name in items:
+                problem = items_problem(items[name]["count"], array["values"])
             if problem:
                 yield f"the array {name} of a trial: {problem}"
 

@@ -121,16 +121,16 @@ class Store(Claims):
             lock_writers(session)
             mine = TrialRow.study_id == self.study_id
             trials = select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
-            known = dict.fromkeys((each.setting, each.seed) for each in session.execute(trials))
+            planned = dict.fromkeys((row.setting, row.seed) for row in session.execute(trials))
             wanted = {unit.key for unit in units}
-            if missing := [key for key in known if key not in wanted]:
+            if missing := [key for key in planned if key not in wanted]:
                 return missing
             first_seed = {unit.setting: unit.seed for unit in reversed(units)}
-            known_seeds = {seed for _, seed in known}
+            seeds = {seed for _, seed in planned}
             for position, unit in enumerate(units):
                 begins = begin_with is None or unit.seed in begin_with
-                begins |= unit.role == BASELINE and unit.seed in known_seeds
-                if begins and unit.key not in known:
+                begins |= unit.role == BASELINE and unit.seed in seeds
+                if begins and unit.key not in planned:
                     leads = first_seed[unit.setting] == unit.seed
                     session.add(self._row_of(unit, position, leads=leads))
         return []
@@ -309,14 +309,14 @@ class Store(Claims):
     def request_stop(self, row: int | None = None) -> list[Owner]:
         """Request that a sweep stops, or that all of the study do; return the owners."""
         with self.database.writing() as session:
-            rows = [
-                each
-                for each in session.scalars(self._sweeps())
-                if row in (None, each.id) and not each.is_abandoned
+            sweeps = [
+                sweep
+                for sweep in session.scalars(self._sweeps())
+                if row in (None, sweep.id) and not sweep.is_abandoned
             ]
-            for each in rows:
-                each.stop = True
-            return [each.owner for each in rows]
+            for sweep in sweeps:
+                sweep.stop = True
+            return [sweep.owner for sweep in sweeps]
 
     def end_workers(self, row: int) -> None:
         """Request that the workers of a sweep end, on whichever machine."""
@@ -326,8 +326,8 @@ class Store(Claims):
     def has_ended(self, row: int) -> bool:
         """Return whether a sweep has ended, or its workers were requested to."""
         with self.database.reading() as session:
-            found = session.get(SweepRow, row)
-            return found is None or found.has_to_end
+            sweep = session.get(SweepRow, row)
+            return sweep is None or sweep.has_to_end
 
     def end_sweep(self, row: int) -> None:
         """Remove the record of a sweep."""
@@ -375,8 +375,8 @@ class Store(Claims):
 def open_store(url: str, name: str) -> Store | None:
     """Open the store of a study; None where there is none of this name. Raises StorageError."""
     with writing(url) as session:
-        found = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-    return None if found is None else Store(url, found)
+        study_id = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+    return None if study_id is None else Store(url, study_id)
 
 
 def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
