@@ -22,8 +22,7 @@ from pytest_postgresql.janitor import DatabaseJanitor
 from sqlalchemy import URL, create_engine, make_url
 from sqlalchemy.exc import OperationalError
 
-from mtdlab.store.database import engine_arguments, writing_engine
-from mtdlab.store.optuna_tables import create_tables
+from mtdlab.store.database import create_tables, engine_arguments
 
 USER, PASSWORD = "postgres", "pass-w0rd"
 TEMPLATE = "with_tables"
@@ -131,7 +130,6 @@ def postgresql_template(postgresql_server: PostgreSQLExecutor) -> Iterator[str]:
     """The name of a database with all tables and no study, which is copied for each test."""
     with janitor(postgresql_server, TEMPLATE):
         url = url_of(postgresql_server, TEMPLATE)
-        writing_engine(url).dispose()
         create_tables(url)
         yield TEMPLATE
 

@@ -86,6 +86,13 @@ def test_free_modules_import_no_package() -> None:
         assert imported(ROOT / "mtdlab" / f"{name}.py") <= modules, name
 
 
+def test_all_sql_is_in_the_store() -> None:
+    files = [*(ROOT / "analysis").rglob("*.py"), *(ROOT / "mtdlab").rglob("*.py")]
+    naming = {path for path in files if "sqlalchemy" in path.read_text(encoding="utf-8")}
+    assert naming
+    assert {path.parent for path in naming} == {ROOT / "mtdlab" / "store"}
+
+
 def test_packages_of_analysis_import_only_those_before_them() -> None:
     order = order_of_packages("measures")
     modules = {name: found for name, found in imports_in("analysis").items() if name != "analysis"}

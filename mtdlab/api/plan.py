@@ -182,7 +182,7 @@ def find_design(
     """
     from analysis.inference.interim_analysis import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
-    from mtdlab.store.plans import record_plan
+    from mtdlab.store.store import record_plan
     from mtdlab.store.urls import storage_url
 
     url, plan = storage_url(storage), plan_of(spec)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
     """List the studies of a database: state, trials, best score, date of the last trial."""
     from mtdlab.store import list_studies
-    from mtdlab.store.plans import planned_names
+    from mtdlab.store.names import planned_names
     from mtdlab.store.urls import storage_url
 
     overviews, planned = list_studies(storage), planned_names(storage_url(storage))

@@ -10,23 +10,14 @@ from typing import Any
 
 from mtdlab.config.study import is_study_name
 from mtdlab.files import free_bytes, temporary_folders
-from mtdlab.store import study_names
-from mtdlab.store.invariants import (
-    RERUN,
-    Problem,
-    Record,
-    check_database,
-    find_problems,
-    read_record,
-)
-from mtdlab.store.ranking import SavedModel
-from mtdlab.store.reading import reading
+from mtdlab.store import database
+from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
 from mtdlab.trial.model_folders import CHECKPOINTS, STAGED, read_kept_trial
 from mtdlab.trial.spool import RESULT
 
-PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "sqlalchemy", "numpy", "pandas")
+PACKAGES = ("mtdlab", "torch", "transformers", *database.PACKAGES, "numpy", "pandas")
 
 
 @dataclass(frozen=True)
@@ -61,17 +52,14 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     path = sqlite_file(url)
     if study is None and path is not None and not path.exists():
         return Examination(mask(url), (), {}, {}, describe_machine(models, path))
-    names = study_names(url) if study is None else [study]
-    with reading(url) as session:
-        problems = tuple(check_database(session))
-        records = {name: read_record(session, name, url) for name in names}
-        studies = {name: tuple(find_problems(record)) for name, record in records.items()}
-        notes: dict[str, tuple[str, ...]] = dict.fromkeys(records, ())
+    problems, records = examine_database(url, study)
+    studies = {record.study.name: of_record for record, of_record in records}
+    notes: dict[str, tuple[str, ...]] = dict.fromkeys(studies, ())
+    for record, _ in records:
         # a changed database may hold any name, such as a path, or one too long for a folder
-        for name, record in records.items():
-            if is_study_name(name):
-                studies[name] += tuple(find_leftovers(record, models))
-                notes[name] = tuple(find_notes(record, models))
+        if is_study_name(name := record.study.name):
+            studies[name] += tuple(find_leftovers(record, models))
+            notes[name] = tuple(find_notes(record, models))
     return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
 
 
@@ -96,14 +84,14 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
     }
 
 
-def find_leftovers(record: Record, models: Path) -> Iterator[Problem]:
+def find_leftovers(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """The problems of a study in the folder of models."""
     yield from model_is_that_of_the_best_trial(record, models)
     yield from checkpoints_belong_to_unfinished_trials(record, models)
     yield from nothing_temporary_is_left(record, models)
 
 
-def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Problem]:
+def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
 
     Where all machines share models, another one may have shared it.
@@ -114,7 +102,7 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
             found = f"{folder} is there, but no trial is complete"
             yield Problem(name, found, f"move {folder} away")
         return
-    shared = SavedModel.of(record.study.model)
+    shared = record.model
     if shared is not None and shared.is_shared and shared.trial == best.number:
         return
     if not folder.exists():
@@ -132,7 +120,9 @@ def model_is_that_of_the_best_trial(record: Record, models: Path) -> Iterator[Pr
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 
 
-def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Iterator[Problem]:
+def checkpoints_belong_to_unfinished_trials(
+    record: ExaminedStudy, models: Path
+) -> Iterator[Problem]:
     """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
         f"{row.setting}-{row.seed}"
@@ -145,7 +135,7 @@ def checkpoints_belong_to_unfinished_trials(record: Record, models: Path) -> Ite
             yield Problem("checkpoints are those of unfinished trials", found, RERUN)
 
 
-def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]:
+def nothing_temporary_is_left(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """Without a running trial there are no temporary folders of models, checkpoints or claims."""
     if any(living_state(row) == "RUNNING" for row in record.trials):
         return
@@ -160,9 +150,9 @@ def nothing_temporary_is_left(record: Record, models: Path) -> Iterator[Problem]
         yield Problem("no temporary folder is left", text, f"rm -r {path}")
 
 
-def find_notes(record: Record, models: Path) -> Iterator[str]:
+def find_notes(record: ExaminedStudy, models: Path) -> Iterator[str]:
     """What is no problem: a model on another machine, results that are still to be recorded."""
-    name, model = record.study.name, SavedModel.of(record.study.model)
+    name, model = record.study.name, record.model
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:

@@ -11,12 +11,10 @@ from pathlib import Path
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import refuse_damaged, writing_engine
+from mtdlab.store.database import refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
-from mtdlab.store.imported import Records, check_records
-from mtdlab.store.names import conflict_in, has_plan, names_in
-from mtdlab.store.optuna_tables import create_tables
-from mtdlab.store.reading import reading
+from mtdlab.store.names import find_conflict, names_in, planned_names
+from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import open_store
 from mtdlab.store.urls import mask, sqlite_url, storage_url
 from mtdlab.trial.model_folders import CHECKPOINTS
@@ -30,9 +28,7 @@ def delete_study(study: str, url: str, models: Path) -> None:
     fails.
     """
     refuse_damaged(url)
-    with reading(url) as session:
-        planned = has_plan(session, study)
-    if not planned:
+    if study not in planned_names(url):
         _find(study, url)
     _refuse_live(study, url)
     delete_records(url, study)
@@ -100,7 +96,7 @@ def export_study(study: str, url: str, out: Path) -> None:
         records = read_records(url, study)
         # what could not be imported is not exported
         check_records(records)
-        _write(records, sqlite_url(building), study)
+        write_records(sqlite_url(building), records, study)
         building.rename(out)
     finally:
         building.unlink(missing_ok=True)
@@ -109,7 +105,7 @@ def export_study(study: str, url: str, out: Path) -> None:
 def import_study(file: Path, url: str, name: str | None = None) -> str:
     """Add the study of an exported file to a database, as `name`; returns its name.
 
-    Every row is checked before the first is written (`store.imported`), and all are written in one
+    Every row is checked before the first is written (`store.records`), and all are written in one
     transaction. Raises MtdlabError if the file is damaged, was changed, or has not exactly one
     study, and if the database has a study of that name; StorageError if the database fails.
     """
@@ -117,13 +113,10 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     study = records.study["name"]
     target = name or study
     _check_name(target)
-    writing_engine(url).dispose()
-    with reading(url) as session:
-        conflict = conflict_in(session, target, url)
-    if conflict:
+    if conflict := find_conflict(url, target):
         raise MtdlabError(f"{conflict}; import it under another name with --name")
     command = adapt_command(records.study["command"], "" if target == study else target, url)
-    _write(replace(records, study=records.study | {"command": command}), url, target)
+    write_records(url, replace(records, study=records.study | {"command": command}), target)
     return target
 
 
@@ -146,13 +139,6 @@ def _read_exported(file: Path) -> Records:
     except StorageError as error:
         raise MtdlabError(f"{file} was changed or is damaged: {error}; {advice}") from None
     return records
-
-
-def _write(records: Records, target: str, name: str) -> None:
-    """Write a study to a database that has none of this name, and may be new."""
-    writing_engine(target).dispose()
-    create_tables(target)
-    write_records(target, records, name)
 
 
 def _find(study: str, url: str) -> None:

@@ -1,4 +1,4 @@
-"""The life of a trial: claimed, begun, released or ended by workers.
+"""Workers claim, begin, release and end trials by the methods of `Claims`.
 
 Any number of workers may write, each only to the trial that it owns. Every method is one
 transaction, so that a crash leaves no trial in an intermediate state; the one that ends a trial
@@ -20,11 +20,20 @@ from sqlalchemy.orm import Session
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.settings.roles import SEARCH
-from mtdlab.store.database import translate_errors, writing_engine
-from mtdlab.store.items import record_items
+from mtdlab.store.database import lock_writers, open_to_write
 from mtdlab.store.optuna_copy import write_trials
 from mtdlab.store.owner import Owner, describe_end, is_ahead, is_dead, is_visible
-from mtdlab.store.tables import Array, ArrayRow, Now, ScoreRow, StudyRow, SweepRow, TrialRow
+from mtdlab.store.tables import (
+    Array,
+    ArrayRow,
+    ItemsRow,
+    Now,
+    ScoreRow,
+    StudyRow,
+    SweepRow,
+    TrialRow,
+    items_array,
+)
 
 _LOG = logging.getLogger(__name__)
 MOST_DEATHS = 3
@@ -33,7 +42,7 @@ MOST_DEATHS = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """A trial that `owner` owns, in a role. `parameters` is None if they are not sampled yet.
+    """A claim is a trial that `owner` owns. `parameters` is None if they are not sampled yet.
 
     `deaths` processes died while they ran it, since its last checkpoint. `reports` are the scores
     by step that a pruner has seen. `version` is that of the study's record when the trial was
@@ -53,14 +62,14 @@ class Claim:
 
     @classmethod
     def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
-        """The claim that is recorded of a trial."""
-        known = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
-        return cls(row.id, *known, row.deaths, row.role, row.reported, version)
+        """Return the claim that is recorded of a trial."""
+        claimed = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
+        return cls(row.id, *claimed, row.deaths, row.role, row.reported, version)
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a trial, as in `TrialRow`. Scores that are not finite are stored as NULL.
+    """A result has the columns of `TrialRow`. Scores that are not finite are stored as NULL.
 
     `items` are those that the score was computed from, by task; none where they are not known.
     `note` is what a reader of the result should know.
@@ -79,20 +88,19 @@ class Result:
 
 
 class Claims:
-    """The trials of one study. Every method may raise StorageError."""
+    """This class changes the trials of one study. Every method may raise StorageError."""
 
     def __init__(self, url: str, study_id: int) -> None:
-        self.url = url
         self.study_id = study_id
-        self._engine = writing_engine(url)
+        self.database = open_to_write(url)
 
     def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
-        """Claim the next waiting trial for `owner`; None if none can be claimed now.
+        """Claim the next waiting trial for `owner`; return None if none can be claimed now.
 
-        None too where the sweep whose worker claims it was requested to stop, or too many trials
-        of the study have failed for it.
+        None can be claimed where the sweep whose worker claims it was requested to stop, or too
+        many trials of the study have failed for it.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             if sweep is not None and self._is_over(session, sweep):
                 return None
             row = session.scalars(
@@ -138,7 +146,7 @@ class Claims:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
 
         `settings` are without the seed; None where sampled parameters break a rule of the method.
-        False if the claim's owner no longer owns the trial.
+        Returns False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
@@ -160,9 +168,9 @@ class Claims:
         write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
     def heartbeat(self, claim: Claim, step: int, phase: str = "") -> bool:
-        """Record a heartbeat at `step`; False if the claim's owner no longer owns the trial.
+        """Record a heartbeat at `step`; without a phase the recorded one stays.
 
-        Without a phase the recorded one stays.
+        Returns False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim) as (_, row):
             if row is not None:
@@ -177,37 +185,37 @@ class Claims:
                 row.attributes = dict(attributes)
 
     def release(self, claim: Claim) -> bool:
-        """Reset a trial to waiting; False if the claim's owner does not own it."""
+        """Let a trial wait again; return False if the claim's owner does not own it."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
-                _reset(row)
+                _release(row)
             return row is not None
 
-    def release_unbegun(self, owner: Owner) -> None:
-        """Reset the trials of `owner` in which no step has passed.
+    def release_without_steps(self, owner: Owner) -> None:
+        """Let the trials of `owner` in which no step has passed wait again.
 
-        After a connection that was lost during a claim, which may have been committed.
+        It undoes a claim that may have been committed when its connection was lost.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
             unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
             for row in session.scalars(unbegun).all():
                 if row.owner == dict(owner):
-                    _reset(row)
+                    _release(row)
 
     def record_death(self, claim: Claim, how: str) -> str | None:
-        """Count the death of the process of a trial; the trial's state then.
+        """Count the death of the process of a trial, and return the trial's state then.
 
         It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
-        None if the claim's owner does not own the trial. `how` the process ended is for example
-        "signal 9: Killed".
+        Returns None if the claim's owner does not own the trial. `how` the process ended is for
+        example "signal 9: Killed".
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
                 return None
             sweep = row.sweep
             row.deaths += 1
-            _reset(row)
+            _release(row)
             if row.deaths >= MOST_DEATHS:
                 row.sweep = sweep
                 row.state, row.reason_code, row.ended = "FAIL", "interrupted", Now()
@@ -215,8 +223,8 @@ class Claims:
                 self._copy(session, row)
             return row.state
 
-    def release_dead(self) -> int:
-        """Reset the trials of processes that have died to waiting; how many were still running.
+    def release_abandoned(self) -> int:
+        """Let the trials of processes that have died wait again; return how many still run.
 
         The death of a process on this machine counts against its trial, which may have caused it.
         One that ended with its machine or container, or is silent on another machine, does not.
@@ -234,23 +242,23 @@ class Claims:
         return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
-        """Release the trial of a worker, a process of this machine that died; whether it had one.
+        """Count the death of a worker, a process of this machine, against the trial that it had.
 
-        At the third death it fails, as in `record_death`.
+        Returns whether it had one.
         """
         for claim in map(Claim.of, self.owned()):
             if claim.owner.get("pid") == process and is_dead(claim.owner, 0.0):
                 return self.record_death(claim, how) is not None
         return False
 
-    def forget_deaths(self, claim: Claim) -> None:
+    def reset_deaths(self, claim: Claim) -> None:
         """Count a trial's deaths anew: it has a later checkpoint, from which it continues."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
                 row.deaths = 0
 
     def finish(self, claim: Claim, result: Result) -> bool:
-        """Record a trial's result; False if the claim's owner no longer owns the trial.
+        """Record a trial's result; return False if the claim's owner no longer owns the trial.
 
         A result with a number that `import-study` refuses is recorded as a failure that names it.
         """
@@ -271,17 +279,17 @@ class Claims:
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():
                 session.merge(ArrayRow(trial_id=row.id, name=name, values=values))
-            record_items(session, row, result.items)
+            _record_items(session, row, result.items)
             self._copy(session, row)
             return True
 
     @contextmanager
     def _owned_row(self, claim: Claim) -> Iterator[tuple[Session, TrialRow | None]]:
-        """A trial's row, locked until the block ends; None if the claim's owner does not own it.
+        """Give a block a trial's row, locked; None if the claim's owner does not own the trial.
 
         SQLite has no row locks: there the transaction holds the lock of the database.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None and (row.state, row.owner or {}) != ("RUNNING", claim.owner):
                 row = None
@@ -289,26 +297,39 @@ class Claims:
 
     def add_note(self, claim: Claim, note: str) -> None:
         """Add an error that occurred after the trial's result was recorded to its note."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get(TrialRow, claim.row, with_for_update=True)
             if row is not None:
                 row.note = "; ".join(filter(None, (row.note, note)))
                 self._copy(session, row)
 
     def owned(self) -> Sequence[TrialRow]:
-        """All trials with an owner."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read all trials with an owner."""
+        with self.database.reading() as session:
             mine = TrialRow.study_id == self.study_id
             return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
 
 
-def _reset(row: TrialRow) -> None:
+def _release(row: TrialRow) -> None:
     row.state, row.owner, row.heartbeat = "WAITING", None, None
     row.step, row.phase, row.sweep = 0, "", None
 
 
+def _record_items(session: Session, trial: TrialRow, items: Mapping[str, Items]) -> None:
+    """Add the items of a trial's score, by task; what all trials share is recorded once."""
+    for task, scored in items.items():
+        key = {"study_id": trial.study_id, "task": task, "digest": scored.digest}
+        if session.get(ItemsRow, key) is None:
+            # another worker may be recording the same
+            lock_writers(session)
+            count = len(scored.values)
+            session.merge(ItemsRow(**key, kind=scored.kind, count=count, gold=scored.gold))
+        name = items_array(task, scored.digest)
+        session.merge(ArrayRow(trial_id=trial.id, name=name, values=scored.values))
+
+
 def _problems(result: Result) -> Iterator[str]:
-    """What `import-study` would refuse of a result's numbers, as sentences."""
+    """Yield what `import-study` would refuse of a result's numbers, as sentences."""
     for name, value in {**result.scores, **result.values}.items():
         if problem := too_far(name, value):
             yield problem
@@ -327,5 +348,5 @@ def _problems(result: Result) -> Iterator[str]:
 
 
 def finite(value: float | None) -> float | None:
-    """A number as it is recorded: None where it is not known or not finite."""
+    """Return a number as it is recorded: None where it is not known or not finite."""
     return None if value is None or not math.isfinite(value) else value

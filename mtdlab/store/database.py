@@ -1,14 +1,14 @@
-"""Opening of the study database: engines, locks, errors.
+"""This module opens study databases; every query of mtdlab runs in a block of its `Database`.
 
-SQLite: rollback journal, synchronous=FULL, and every writing transaction begins with BEGIN
-IMMEDIATE, since a deferred transaction reads before it has the lock and two workers could claim the
-same trial. A crash loses at most the transaction that it interrupts. Commands that only read open
-the file read-only and never create one; they read the last committed state, after the transaction
-of a killed process is rolled back.
+SQLite has a rollback journal and synchronous=FULL, and every transaction of a database that was
+opened for writing begins with BEGIN IMMEDIATE, since a deferred transaction reads before it has the
+lock and two workers could claim the same trial. A crash loses at most the transaction that it
+interrupts. Commands that only read open the file read-only and never create one; they read the last
+committed state, after the transaction of a killed process is rolled back.
 
-PostgreSQL: every transaction has a connection of its own, so that a connection that is cut between
-two transactions is not noticed, and idle workers hold none. Tables are created under an advisory
-lock. It waits for a lock as long as SQLite does.
+On PostgreSQL every transaction has a connection of its own, so that a connection that is cut
+between two transactions is not noticed, and idle workers hold none. Tables are created under an
+advisory lock. It waits for a lock as long as SQLite does.
 """
 
 import os
@@ -16,7 +16,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,19 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    DBAPIError,
+    IntegrityError,
+    NoSuchModuleError,
+    OperationalError,
+    ProgrammingError,
+)
+from sqlalchemy.orm import Session
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
 from mtdlab.store.optuna_copy import TABLES as OPTUNA_TABLES
+from mtdlab.store.optuna_copy import find_copy, has_tables
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
@@ -49,6 +57,90 @@ CREATION_SECONDS = 2.0
 """Time to wait for content in an empty file, which another process may be creating."""
 CREATION_LOCK = 0x6D74646C6162
 """Key of PostgreSQL's advisory lock for `lock_writers` ("mtdlab" in ASCII)."""
+PACKAGES = ("optuna", "sqlalchemy")
+"""The packages that create tables and write rows."""
+_CREATIONS = 20
+"""Attempts to create Optuna's tables, which another process may create at the same time."""
+_INDEX = "CREATE INDEX IF NOT EXISTS ix_mtdlab_copies ON trials (study_id, number)"
+_UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What reading a record of another shape than ours may raise."""
+
+
+class Database:
+    """An open database is its URL and the engine of its transactions."""
+
+    def __init__(self, url: str, engine: Engine) -> None:
+        self.url, self.engine = url, engine
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Give a block a session that reads.
+
+        Raises StorageError for an error of the database, and for an error of the block where a
+        record has another shape than mtdlab's.
+        """
+        with _translate_errors(self.url), Session(self.engine) as session:
+            try:
+                yield session
+            except _UNEXPECTED:
+                if problem := _find_damage(session, self.url):
+                    raise StorageError(
+                        f"{mask(self.url)} was changed or is damaged: {problem}; restore it from a "
+                        "backup, or name another storage"
+                    ) from None
+                raise
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Give a block a session that is one transaction, rolled back where the block raises.
+
+        Raises StorageError for an error of the database.
+        """
+        with _translate_errors(self.url), Session(self.engine) as session, session.begin():
+            yield session
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Session]:
+    """Give a block a session that cannot write (`open_to_read`, `Database.reading`)."""
+    with closing(open_to_read(url)) as database, database.reading() as session:
+        yield session
+
+
+@contextmanager
+def writing(url: str) -> Iterator[Session]:
+    """Give a block a session that is one transaction (`open_to_write`, `Database.writing`)."""
+    with closing(open_to_write(url)) as database, database.writing() as session:
+        yield session
+
+
+def read_at_one_moment(session: Session) -> None:
+    """Let what a session of `open_to_read` reads from here on be of one moment."""
+    if session.get_bind().dialect.name == "sqlite":
+        # the driver begins no transaction for a query
+        session.connection().exec_driver_sql("BEGIN")
+    else:
+        options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+        session.connection(execution_options=options)
+
+
+def _find_damage(session: Session, url: str) -> str:
+    """Describe the first record of another shape; empty without one."""
+    # imported here: an error that is none of the database does without it
+    from mtdlab.store.records import check_records, records_of
+
+    # what cannot be decoded at all is explained by the error itself
+    with suppress(*_UNEXPECTED):
+        for name in session.scalars(select(StudyRow.name)).all():
+            try:
+                check_records(records_of(session, name, url))
+            except StorageError as error:
+                return str(error)
+    return ""
 
 
 def _immediate(engine: Engine) -> None:
@@ -66,7 +158,7 @@ def _immediate(engine: Engine) -> None:
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
-    """Arguments of the engines on `url`: mtdlab's, and that which creates Optuna's tables."""
+    """Return the arguments of mtdlab's engine, and of that which creates Optuna's tables."""
     parsed = parse_url(url)
     backend = parsed.get_backend_name()
     if backend == "sqlite":
@@ -81,61 +173,48 @@ def engine_arguments(url: str) -> dict[str, Any]:
 
 
 def _waiting_engine(url: str, target: URL | str) -> Engine:
-    """An engine on `target`, the database of `url`, that waits for a server that restarts."""
+    """Return an engine on `target`, the database of `url`, that waits while a server restarts."""
     engine = create_engine(target, **engine_arguments(url))
     outlast_restarts(engine, url)
     return engine
 
 
-@contextmanager
-def creation_lock(url: str) -> Iterator[None]:
-    """Hold the lock for the creation of tables, on a database that has advisory locks."""
-    if parse_url(url).get_backend_name() != "postgresql":
-        yield
-        return
-    # it waits before Optuna's first connection, which would not
-    with _waiting_engine(url, parse_url(url)).begin() as connection:
-        lock_writers(connection)
-        yield
-
-
-def lock_writers(connection: Connection) -> None:
+def lock_writers(session: Session) -> None:
     """Let one transaction at a time create tables or add rows, from here to its end.
 
-    For transactions that read which rows exist before they add others. SQLite has one writing
+    It is for transactions that read which rows exist before they add others. SQLite has one writing
     transaction at a time anyway.
     """
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})"))
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})"))
 
 
-def writing_engine(url: str) -> Engine:
-    """An engine with write access to a database of this schema.
+def open_to_write(url: str) -> Database:
+    """Open a database of this schema; it and mtdlab's tables are created where they are missing.
 
-    Creates the database and tables if missing. Raises StorageError for a file that is empty or not
-    a database, and for another schema.
+    Raises StorageError for a file that is empty or not a database, and for another schema.
     """
     path = sqlite_file(url)
     if path is not None:
         check_file(path)
-    with translate_errors(url):
+    with _translate_errors(url):
         engine = _waiting_engine(url, parse_url(url))
         _immediate(engine)
         if engine.dialect.name == "sqlite":
             event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
-        with engine.begin() as connection:
-            lock_writers(connection)
-            version = schema_version(connection)
+        with Session(engine) as session, session.begin():
+            lock_writers(session)
+            version = schema_version(session.connection())
             if version is None:
-                Base.metadata.create_all(connection)
-                connection.execute(insert(Schema).values(id=1, version=SCHEMA_VERSION))
+                Base.metadata.create_all(session.connection())
+                session.execute(insert(Schema).values(id=1, version=SCHEMA_VERSION))
             else:
                 _refuse_other_schema(version, url)
-    return engine
+    return Database(url, engine)
 
 
-def reading_engine(url: str) -> Engine:
-    """A read-only engine on an existing database with mtdlab's tables.
+def open_to_read(url: str) -> Database:
+    """Open an existing database with mtdlab's tables, so that it cannot be written.
 
     Raises StorageError if the database does not exist, and for another schema.
     """
@@ -146,7 +225,7 @@ def reading_engine(url: str) -> Engine:
                 f"no database at {path}; run mtdlab sweep first, or name another with --storage"
             )
         check_file(path)
-    with translate_errors(url):
+    with _translate_errors(url):
         target = parse_url(url) if path is None else _read_only(path)
         engine = _waiting_engine(url, target)
         with engine.connect() as connection:
@@ -156,7 +235,60 @@ def reading_engine(url: str) -> Engine:
                 f"{mask(url)} contains no mtdlab study; name another database with --storage"
             )
         _refuse_other_schema(version, url)
-        return engine
+        return Database(url, engine)
+
+
+def create_tables(url: str, study: str = "") -> None:
+    """Create the tables of mtdlab and of Optuna where they are missing. Raises StorageError.
+
+    mtdlab's come first, so that a file that is no database is refused before Optuna opens it. Where
+    Optuna's tables have a copy of `study`, they are there, and Optuna is not imported.
+    """
+    with closing(open_to_write(url)) as database:
+        with database.reading() as session:
+            if study and has_tables(session.connection()) and find_copy(session, study) is not None:
+                return
+        with _translate_errors(url):
+            _create_optuna_tables(database)
+        with database.writing() as session:
+            lock_writers(session)
+            # by it the copy of a trial is found among 100,000
+            session.execute(text(_INDEX))
+
+
+def _create_optuna_tables(database: Database) -> None:
+    """Let Optuna create its tables, again where two processes do so at once."""
+    # imported here: a study that has its copy does without
+    import optuna
+    from optuna.storages import RDBStorage
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    url = database.url
+    # a template for Optuna, which replaces {SCHEMA_VERSION}
+    template = url.replace("{", "{{").replace("}", "}}")
+    for attempt in range(1, _CREATIONS + 1):
+        try:
+            # on a server the lock is waited for before Optuna's first connection, which would not
+            # wait; on a file Optuna's own transactions would wait for it
+            with _locked_creation(database):
+                RDBStorage(template, engine_kwargs=engine_arguments(url)).engine.dispose()
+            return
+        except (IntegrityError, OperationalError, ProgrammingError) as error:
+            created = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not created or attempt == _CREATIONS:
+                raise
+            time.sleep(0.1)
+
+
+@contextmanager
+def _locked_creation(database: Database) -> Iterator[None]:
+    """Hold the lock for the creation of tables, on a database that has advisory locks."""
+    if database.engine.dialect.name != "postgresql":
+        yield
+        return
+    with Session(database.engine) as session, session.begin():
+        lock_writers(session)
+        yield
 
 
 def _refuse_other_schema(version: int, url: str) -> None:
@@ -168,14 +300,14 @@ def _refuse_other_schema(version: int, url: str) -> None:
 
 
 def schema_version(connection: Connection) -> int | None:
-    """The schema version of mtdlab's tables in a database; None if it has none."""
+    """Read the schema version of mtdlab's tables in a database; None if it has none."""
     if not inspect(connection).has_table(Schema.__tablename__):
         return None
     return connection.scalar(select(Schema.version))
 
 
 def _read_only(path: Path) -> URL:
-    """The URL of read-only connections to a SQLite file.
+    """Return the URL of read-only connections to a SQLite file.
 
     The transaction that a killed process left in its journal is undone: a read-only connection
     cannot do it, and would fail.
@@ -214,7 +346,7 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def translate_errors(url: str) -> Iterator[None]:
+def _translate_errors(url: str) -> Iterator[None]:
     """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
@@ -245,7 +377,7 @@ def translate_errors(url: str) -> Iterator[None]:
 
 
 def _is_of_decoding(error: Exception) -> bool:
-    """Whether an error was raised while a column's value was converted: JSON, dates, arrays.
+    """Return whether an error was raised while a column's value was converted.
 
     Text that is not UTF-8 may also be SQLite's own message on a damaged schema, in any statement.
     """
@@ -257,7 +389,7 @@ def _is_of_decoding(error: Exception) -> bool:
 
 
 def _driver_hint(error: Exception) -> str:
-    """How a URL names the driver for PostgreSQL, and how it is installed."""
+    """Say how a URL names the driver for PostgreSQL, and how it is installed."""
     missing = getattr(error, "name", None) or str(error)
     if "psycopg2" in missing or "dialects:postgres" in missing:
         return "; write postgresql+psycopg://..., the URL of the driver that mtdlab uses, psycopg 3"
@@ -266,9 +398,9 @@ def _driver_hint(error: Exception) -> str:
 
 @contextmanager
 def inspecting(url: str) -> Iterator[Connection | None]:
-    """A connection that cannot write, to a database of any tables; None for a missing file.
+    """Give a block a connection that cannot write, to a database of any tables.
 
-    Raises StorageError.
+    It is None for a missing file. Raises StorageError.
     """
     path = sqlite_file(url)
     if path is not None:
@@ -276,7 +408,7 @@ def inspecting(url: str) -> Iterator[Connection | None]:
             yield None
             return
         check_file(path)
-    with translate_errors(url):
+    with _translate_errors(url):
         target = url if path is None else _read_only(path)
         engine = create_engine(target, **engine_arguments(url))
         try:
@@ -287,7 +419,7 @@ def inspecting(url: str) -> Iterator[Connection | None]:
 
 
 def refuse_damaged(url: str) -> None:
-    """Raise StorageError for a database in which tables or pages are damaged; writes nothing.
+    """Raise StorageError for a database in which tables or pages are damaged; write nothing.
 
     A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
     """
@@ -300,10 +432,11 @@ def refuse_damaged(url: str) -> None:
 
 
 def _problem(connection: Connection) -> str:
+    """Describe the first damage, as a part of a sentence; empty without any."""
     if connection.dialect.name == "sqlite":
-        found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-        if found != "ok":
-            return " ".join(str(found).split())
+        damage = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if damage != "ok":
+            return " ".join(str(damage).split())
     present = set(inspect(connection).get_table_names())
     ours = set(Base.metadata.tables)
     if not present & ours:
@@ -314,6 +447,6 @@ def _problem(connection: Connection) -> str:
     if StudyRow.__tablename__ in present and connection.scalar(
         select(func.count()).select_from(StudyRow)
     ):
-        needed |= {each.name for each in OPTUNA_TABLES}
+        needed |= {table.name for table in OPTUNA_TABLES}
     missing = sorted(needed - present)
     return f"table {missing[0]} is missing" if missing else ""

@@ -1,21 +1,25 @@
-"""A study's rows: copied to another database, renamed, deleted."""
+"""This module copies a study's rows to another database, renames and deletes them."""
 
 from sqlalchemy import delete, update
-from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import lock_writers, translate_errors, writing_engine
-from mtdlab.store.imported import Records, Row, records_of
+from mtdlab.store.database import (
+    create_tables,
+    lock_writers,
+    read_at_one_moment,
+    reading,
+    writing,
+)
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_study, find_copy, has_tables, repair_copy
-from mtdlab.store.reading import read_at_one_moment, reading
+from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
 
 def read_records(url: str, name: str) -> Records:
     """Read a study as it is at one moment, without a lock that would keep others from writing.
 
-    On SQLite they wait with their commits until it is read. Raises StorageError, and
+    On SQLite writers wait with their commits until it is read. Raises StorageError, and
     NothingToReport if there is no such study.
     """
     with reading(url) as session:
@@ -30,9 +34,9 @@ def write_records(url: str, records: Records, name: str) -> None:
     copied from: each of the two would remove the other's. Raises StorageError, also where the name
     is taken.
     """
-    engine = writing_engine(url)
-    with translate_errors(url), Session(engine) as session, session.begin():
-        lock_writers(session.connection())
+    create_tables(url)
+    with writing(url) as session:
+        lock_writers(session)
         if conflict := conflict_in(session, name, url):
             raise StorageError(f"{conflict}; choose another name")
         study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
@@ -41,19 +45,18 @@ def write_records(url: str, records: Records, name: str) -> None:
         trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
         session.add_all(trials.values())
         session.flush()
-        for kind, each in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
-            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in each)
+        for kind, rows in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
+            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in rows)
         session.add_all(ItemsRow(**row | {"study_id": study.id}) for row in records.items)
         session.add_all(LookRow(**row | {"study_id": study.id}) for row in records.looks)
         session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
         session.flush()
         repair_copy(session, study)
-    engine.dispose()
 
 
 def delete_records(url: str, name: str) -> None:
     """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         delete_study(session, name)
         session.execute(delete(StudyRow).where(StudyRow.name == name))
         session.execute(delete(PlanRow).where(PlanRow.study == name))
@@ -64,8 +67,8 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
     `command` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
-        lock_writers(session.connection())
+    with writing(url) as session:
+        lock_writers(session)
         if conflict := conflict_in(session, new, url, renamed=old):
             raise StorageError(f"{conflict}; choose another name")
         session.execute(
@@ -78,7 +81,7 @@ def rename_records(url: str, old: str, new: str, command: str) -> None:
 
 
 def _moved(record: Row, study_id: int) -> Row:
-    """A trial's record for another database, which assigns its id."""
+    """Return a trial's record for another database, which assigns its id."""
     moved = record | {"id": None, "study_id": study_id, "sweep": None}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}

@@ -1,4 +1,4 @@
-"""Reads a study from its database as pandas frames."""
+"""This module reads a study from its database as pandas frames."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,10 +29,8 @@ from analysis.data.items import ItemScores, digest_of_tasks, no_items
 from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, SEARCH
-from mtdlab.store.imported import as_record, check_row
-from mtdlab.store.items import RESTORE, name_of, problem_of
-from mtdlab.store.reading import reading
-from mtdlab.store.store import find_study
+from mtdlab.store.database import reading
+from mtdlab.store.records import as_record, check_row, find_study, items_problem
 from mtdlab.store.tables import (
     Array,
     ArrayRow,
@@ -41,6 +39,7 @@ from mtdlab.store.tables import (
     PlanRow,
     ScoreRow,
     TrialRow,
+    items_array,
     living_state,
 )
 from mtdlab.store.urls import mask, storage_url
@@ -56,7 +55,7 @@ _MISSING = float("nan")
 
 
 class RecordedTrials:
-    """The trials of which `begun` holds, by number.
+    """These are the trials of which `begun` holds, by number.
 
     Attributes:
         columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
@@ -87,7 +86,7 @@ class RecordedTrials:
             values += [each.get(name, _MISSING) for each in recorded]
 
     def trials(self) -> pd.DataFrame:
-        """`TRIAL_COLUMNS`, then the other settings, then `note` if any trial has one."""
+        """Return `TRIAL_COLUMNS`, the other settings, and `note` if any trial has one."""
         if not self._notes:
             return empty(TRIAL_COLUMNS)
         frame = pd.DataFrame(self.settings | self.columns)
@@ -137,7 +136,7 @@ ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 def load_study(
     study: str, storage: str | None = None, *, curves: bool | ChooseCurves = True
 ) -> Study:
-    """A study's trials, curves, spectra and scores as frames, complete or still running.
+    """Read a study's trials, curves, spectra and scores as frames, complete or still running.
 
     Args:
         storage: a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE,
@@ -199,7 +198,7 @@ def load_study(
 
 
 def _baseline(session: Session, study_id: int) -> Baseline | None:
-    """The baseline of a study, None where none is planned."""
+    """Read the baseline of a study; None where none is planned."""
     mine = (TrialRow.study_id == study_id) & (TrialRow.role == BASELINE)
     values = session.scalars(select(TrialRow.parameters).where(mine)).all()
     if not values:
@@ -237,7 +236,7 @@ def _probes(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 
 
 def _compared(number: int, lag: int, probed: Mapping[str, Array], cosine: Array) -> Any:
-    """The rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5) for steps with both probes."""
+    """Return the rows of one trial and lag, as `PROBE_COLUMNS`: (P, 5), steps with both probes."""
     step = probed["step"].astype(np.float64)
     every = np.broadcast_arrays(number, step, lag, cosine, probed["cosine_different"])
     rows = np.stack(every, axis=1)
@@ -259,7 +258,7 @@ def _spectra(session: Session, of_study: Select[Any]) -> pd.DataFrame:
 
 
 def _arrays(session: Session, of_study: Select[Any], prefix: str) -> dict[int, dict[str, Array]]:
-    """The arrays whose names begin with `prefix`, by number of the trial and rest of the name."""
+    """Read the arrays whose names begin with `prefix`, by trial number and rest of the name."""
     arrays = of_study.add_columns(ArrayRow.name, ArrayRow.values).join(ArrayRow)
     found: dict[int, dict[str, Array]] = {}
     for number, name, values in session.execute(arrays.where(ArrayRow.name.startswith(prefix))):
@@ -284,7 +283,7 @@ def _looks(rows: Iterable[LookRow]) -> pd.DataFrame:
 
 
 def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:
-    """The settings of the methods, and further settings that trials recorded."""
+    """Return the settings of the methods, and further settings that trials recorded."""
     known: dict[str, Setting] = {}
     for method in methods.values():
         for name, setting in method["settings"].items():
@@ -295,14 +294,14 @@ def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, 
 
 
 def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores | None:
-    """The items of those of the trials, by number, that were scored on the same ones.
+    """Read the items of those of the trials, by number, that were scored on the same ones.
 
-    Where trials were scored on different items, on those of most trials; None without any.
-    Raises StorageError.
+    Where trials were scored on different items, they are those of most trials. Returns None without
+    any. Raises StorageError.
     """
     with reading(url) as session:
         mine = select(ItemsRow).where(ItemsRow.study_id == study_id).order_by(ItemsRow.task)
-        known = {name_of(row.task, row.digest): row for row in session.scalars(mine)}
+        known = {items_array(row.task, row.digest): row for row in session.scalars(mine)}
         arrays = select(TrialRow.number, ArrayRow.name).join(ArrayRow)
         arrays = arrays.where(TrialRow.study_id == study_id, ArrayRow.name.in_(known))
         of_trial: dict[Any, set[str]] = {}
@@ -314,9 +313,9 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
         [(most, _)] = Counter(recorded.values()).most_common(1)
         shared = {name: row for name, row in known.items() if name in most}
         for row in shared.values():
-            if row.gold is not None and (problem := problem_of(row.count, row.gold)):
+            if row.gold is not None and (problem := items_problem(row.count, row.gold)):
                 where = f"{mask(url)} is damaged: the gold scores of task {row.task}"
-                raise StorageError(f"{where}: {problem}; {RESTORE}")
+                raise StorageError(f"{where}: {problem}; restore it from a backup")
         numbers = [number for number, names in recorded.items() if names == most]
         values = _values(session, arrays.add_columns(ArrayRow.values), shared, numbers, url)
     rows = shared.values()
@@ -338,7 +337,7 @@ def _values(
     numbers: Sequence[int],
     url: str,
 ) -> Array:
-    """The values (N, P) of trials, the arrays of one trial side by side."""
+    """Read the values (N, P) of trials, the arrays of one trial side by side."""
     ends = np.cumsum([row.count for row in shared.values()]).tolist()
     columns = {
         name: slice(end - row.count, end)
@@ -348,7 +347,9 @@ def _values(
     found = np.empty((len(numbers), ends[-1]), dtype=np.float32)
     for number, name, values in session.execute(arrays.execution_options(yield_per=_ITEMS_AT_ONCE)):
         if number in places and name in columns:
-            if problem := problem_of(shared[name].count, values):
-                raise StorageError(f"{mask(url)} is damaged: trial {number}: {problem}; {RESTORE}")
+            if problem := items_problem(shared[name].count, values):
+                raise StorageError(
+                    f"{mask(url)} is damaged: trial {number}: {problem}; restore it from a backup"
+                )
             found[places[number], columns[name]] = values
     return found

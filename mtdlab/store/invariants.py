@@ -1,6 +1,6 @@
-"""The invariants of every study in a database, one function each, in `INVARIANTS`.
+"""This module checks the invariants of studies in a database, one function each.
 
-Each takes a `Record` of the study and yields its problems. A new invariant is one function and its
+Each takes an `ExaminedStudy` and yields its problems. A new invariant is one function and its
 name in `INVARIANTS`. Nothing is written: the database is opened read-only.
 """
 
@@ -14,27 +14,26 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from mtdlab.config.study import is_study_name
 from mtdlab.settings.roles import SEARCH
+from mtdlab.store.database import reading
 from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
 from mtdlab.store.owner import describe_end
-from mtdlab.store.ranking import FinishedTrial, find_best, find_ranking
-from mtdlab.store.store import find_study
-from mtdlab.store.tables import FINISHED, ArrayRow, StudyRow, TrialRow
-
-CURVES = ("curve/loss", "curve/step")
-"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
+from mtdlab.store.records import as_record, find_study, is_ended_unbegun
+from mtdlab.store.rules import NAME
+from mtdlab.store.tables import CURVES, FINISHED, STATE, ArrayRow, StudyRow, TrialRow
 
 
 @dataclass(frozen=True)
-class Record:
-    """What is recorded of a study, its planned trials, and the best one, whose model is kept.
+class ExaminedStudy:
+    """An examined study is what the database has of it, its planned trials and its best one.
 
     Attributes:
         with_curve: the rows of the trials that have a training curve.
         ranking: the score that ranks each trial, by row.
         optuna: state and value of its trials there, by number; None where it is not there.
         foreign: whether another program's study has its name there.
+        model: where the model of the best trial was last saved, None where it is not recorded.
     """
 
     study: StudyRow
@@ -44,15 +43,16 @@ class Record:
     optuna: Mapping[int, tuple[str, float | None]] | None
     foreign: bool
     best: FinishedTrial | None
+    model: SavedModel | None
 
 
-def read_record(session: Session, study: str, url: str) -> Record:
+def _read_study(session: Session, study: str, url: str) -> ExaminedStudy:
     """Read what is recorded of a study. Raises NothingToReport where there is no such study."""
     row = find_study(session, study, url)
     mine = TrialRow.study_id == row.id
     curved = select(ArrayRow.trial_id).join(TrialRow).where(mine, ArrayRow.name.in_(CURVES))
     ranked = select(TrialRow.id, find_ranking(session, row.id)).where(mine)
-    return Record(
+    return ExaminedStudy(
         row,
         session.scalars(select(TrialRow).where(mine).order_by(TrialRow.position)).all(),
         set(session.scalars(curved)),
@@ -60,6 +60,7 @@ def read_record(session: Session, study: str, url: str) -> Record:
         _optuna_trials(session, row),
         has_foreign(session.connection(), study),
         find_best(session, row.id),
+        SavedModel.of(row.model),
     )
 
 
@@ -79,7 +80,7 @@ RESTORE = "stop every sweep and restore the database from a backup"
 
 @dataclass(frozen=True)
 class Problem:
-    """An invariant that does not hold: its name, what was found, and how to repair it."""
+    """A problem is an invariant that does not hold, with what was found, and how to repair it."""
 
     invariant: str
     found: str
@@ -90,13 +91,13 @@ Found = Iterator[tuple[str, str]]
 """What was found against an invariant, and how to repair it."""
 
 
-def study_has_a_name(record: Record) -> Found:
-    """Its name is one that study files allow."""
-    if not is_study_name(name := record.study.name):
+def study_has_a_name(record: ExaminedStudy) -> Found:
+    """A study's name is one that study files allow."""
+    if not NAME.holds(name := record.study.name):
         yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 
 
-def each_configuration_and_seed_once(record: Record) -> Found:
+def each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
     """Planned trials are unique pairs of a configuration and a seed."""
     pairs = Counter((row.setting, row.seed) for row in record.trials)
     if record.study.identity.get("sampler") == "grid":
@@ -110,7 +111,7 @@ def each_configuration_and_seed_once(record: Record) -> Found:
             yield f"{setting} with seed {seed} is planned {count} times", RESTORE
 
 
-def running_trials_have_a_living_owner(record: Record) -> Found:
+def running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
     """A trial is RUNNING if and only if a process that lives owns it."""
     for row in record.trials:
         owner = row.owner or {}
@@ -122,18 +123,16 @@ def running_trials_have_a_living_owner(record: Record) -> Found:
             yield f"{_name(row)} is {row.state} and has an owner", RERUN
 
 
-def states_are_known(record: Record) -> Found:
+def states_are_known(record: ExaminedStudy) -> Found:
     """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
     for row in record.trials:
-        if row.state not in ("WAITING", "RUNNING", *FINISHED):
+        if not STATE.holds(row.state):
             yield f"{_name(row)} is {row.state}", RESTORE
-        elif row.reason_code == "interrupted":
-            continue  # its process may have died three times before it began
-        elif row.state in FINISHED and (row.number is None or row.began is None):
+        elif is_ended_unbegun(as_record(row)):
             yield f"{_name(row)} is {row.state} and never began", RESTORE
 
 
-def complete_trials_have_results(record: Record) -> Found:
+def complete_trials_have_results(record: ExaminedStudy) -> Found:
     """A complete trial has its score, the score that ranks it, and its training curve."""
     retry = "run its study again under another name"
     for row in record.trials:
@@ -150,7 +149,7 @@ def complete_trials_have_results(record: Record) -> Found:
             yield f"{_name(row)} is complete without {', '.join(lacking)}", retry
 
 
-def optuna_agrees(record: Record) -> Found:
+def optuna_agrees(record: ExaminedStudy) -> Found:
     """Every trial of the search that has ended has a copy in Optuna's tables, with its value."""
     if record.foreign:
         found = "Optuna's tables have a study of this name that mtdlab did not write"
@@ -178,7 +177,7 @@ def optuna_agrees(record: Record) -> Found:
             yield f"{_name(row)} has the value {values}", OVERWRITE
 
 
-def optuna_has_no_other_trials(record: Record) -> Found:
+def optuna_has_no_other_trials(record: ExaminedStudy) -> Found:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
     known = {row.number for row in record.trials if row.role == SEARCH}
     for number, (state, _) in (record.optuna or {}).items():
@@ -187,7 +186,7 @@ def optuna_has_no_other_trials(record: Record) -> Found:
             yield found, f"{RERUN}, which fails it"
 
 
-INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
+INVARIANTS: Mapping[str, Callable[[ExaminedStudy], Found]] = {
     "a study has a name that study files allow": study_has_a_name,
     "each configuration and seed is planned once": each_configuration_and_seed_once,
     "every trial has a known state": states_are_known,
@@ -198,13 +197,30 @@ INVARIANTS: Mapping[str, Callable[[Record], Found]] = {
 }
 
 
-def find_problems(record: Record) -> list[Problem]:
-    """The problems of a study in its database, in the order of `INVARIANTS`."""
-    return [Problem(name, *each) for name, check in INVARIANTS.items() for each in check(record)]
+def examine_database(
+    url: str, study: str | None
+) -> tuple[tuple[Problem, ...], list[tuple[ExaminedStudy, tuple[Problem, ...]]]]:
+    """Find the problems of a database, and of each study in it, or of one.
+
+    Returns those of the database itself, and each record with its own, in the order of
+    `INVARIANTS`. Raises StorageError, and NothingToReport where there is no such study.
+    """
+    with reading(url) as session:
+        every = select(StudyRow.name).order_by(StudyRow.name)
+        names = session.scalars(every).all() if study is None else [study]
+        problems = tuple(_problems_of_file(session))
+        records = [_read_study(session, name, url) for name in names]
+        return problems, [(record, tuple(_find_problems(record))) for record in records]
 
 
-def check_database(session: Session) -> list[Problem]:
-    """The problems of the database itself: damaged pages, rows that belong to nothing."""
+def _find_problems(record: ExaminedStudy) -> Iterator[Problem]:
+    for name, check in INVARIANTS.items():
+        for found, repair in check(record):
+            yield Problem(name, found, repair)
+
+
+def _problems_of_file(session: Session) -> list[Problem]:
+    """Find damaged pages of a SQLite file, and rows that belong to nothing."""
     if session.get_bind().dialect.name != "sqlite":
         return []
     problems = [

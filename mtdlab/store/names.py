@@ -1,26 +1,42 @@
-"""The names of studies: which are taken, and which would share their folders with another study."""
+"""This module knows which names of studies are taken, or differ from a taken one in case only."""
 
 from collections.abc import Set
+from contextlib import closing
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import inspecting
+from mtdlab.store.database import inspecting, open_to_write, reading
 from mtdlab.store.optuna_copy import STUDIES, has_foreign, has_tables
-from mtdlab.store.reading import reading
 from mtdlab.store.tables import PlanRow, StudyRow
-from mtdlab.store.urls import mask
+from mtdlab.store.urls import mask, storage_url
+
+
+def study_names(storage: str | None = None) -> list[str]:
+    """Read the names of the studies of a database, as `load_study` takes it; they are sorted.
+
+    Raises StorageError where there is no such database.
+    """
+    with reading(storage_url(storage)) as session:
+        return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
+
+
+def planned_names(url: str) -> list[str]:
+    """Read the names of studies of which a plan is recorded, but no trial. Raises StorageError."""
+    with reading(url) as session:
+        begun = select(StudyRow.name)
+        plans = select(PlanRow.study).where(PlanRow.study.not_in(begun)).distinct()
+        return list(session.scalars(plans.order_by(PlanRow.study)))
 
 
 def names_in(url: str) -> set[str]:
-    """The names of all studies, mtdlab's and Optuna's. Raises StorageError."""
+    """Read the names of all studies, mtdlab's and Optuna's. Raises StorageError."""
     with reading(url) as session:
-        return find_names(session)
+        return _find_names(session)
 
 
-def find_names(session: Session) -> set[str]:
-    """The names of all studies, mtdlab's and Optuna's."""
+def _find_names(session: Session) -> set[str]:
     names = set(session.scalars(select(StudyRow.name)))
     if has_tables(session.connection()):
         names |= set(session.scalars(select(STUDIES.c.study_name)))
@@ -30,7 +46,7 @@ def find_names(session: Session) -> set[str]:
 def refuse_foreign(url: str, name: str) -> None:
     """Raise StorageError where Optuna's tables have a study of this name that mtdlab did not write.
 
-    Writes nothing.
+    Nothing is written.
     """
     with inspecting(url) as connection:
         is_foreign = connection is not None and has_foreign(connection, name)
@@ -42,21 +58,25 @@ def refuse_foreign(url: str, name: str) -> None:
         )
 
 
-def has_plan(session: Session, name: str) -> bool:
-    """Whether a plan of this name is recorded, also without a study."""
-    return session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None
+def find_conflict(url: str, name: str) -> str:
+    """Say why a new study cannot have this name (`conflict_in`); a missing database is created.
+
+    Raises StorageError.
+    """
+    with closing(open_to_write(url)) as database, database.reading() as session:
+        return conflict_in(session, name, url)
 
 
 def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str:
-    """Why a new study cannot have this name, as a part of a sentence; empty if it can.
+    """Say why a new study cannot have this name, as a part of a sentence; empty if it can.
 
     The name is that of a study, of a recorded plan, or differs in case only from that of a study
     other than `renamed`, which gets the name.
     """
-    names = find_names(session)
+    names = _find_names(session)
     if name in names:
         return f"{mask(url)} has a study {name} already"
-    if has_plan(session, name):
+    if session.scalar(select(PlanRow.study).where(PlanRow.study == name).limit(1)) is not None:
         return (
             f"{mask(url)} has a plan of study {name}, which would be lost "
             f"(mtdlab delete {name} deletes it)"
@@ -65,11 +85,11 @@ def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str
 
 
 def find_twin(name: str, names: Set[str], url: str) -> str:
-    """As `conflict_in` for a new name that differs from another study's in case only.
+    """Say which study has a new name but for its case, as a part of a sentence; empty for none.
 
     The two would share the folders of models, checkpoints and pages on some file systems.
     """
-    twins = [each for each in names if each != name and each.casefold() == name.casefold()]
+    twins = [other for other in names if other != name and other.casefold() == name.casefold()]
     if name in names or not twins:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""A copy of each study in Optuna's tables: for optuna-dashboard and `optuna.load_study`.
+"""This module copies studies to Optuna's tables, for optuna-dashboard and `optuna.load_study`.
 
 mtdlab's rows alone say what has become of a trial, and mtdlab reads the copy only to repair it. It
 has the trials of the search. Each is written once, in the transaction that records its end. What
@@ -94,7 +94,7 @@ _AT_ONCE = 500
 
 
 def has_tables(connection: Connection) -> bool:
-    """Whether the database has Optuna's tables of studies; while they are created, it has not.
+    """Return whether a database has Optuna's tables of studies, all of them.
 
     Optuna creates each in a transaction of its own, and a study after all of them.
     """
@@ -103,13 +103,13 @@ def has_tables(connection: Connection) -> bool:
 
 
 def find_copy(session: Session | Connection, name: str) -> int | None:
-    """Optuna's id of the copy of a study; None where Optuna's tables have none."""
+    """Read Optuna's id of the copy of a study; None where Optuna's tables have none."""
     named = STUDIES.c.study_name == name
     return session.scalar(select(STUDIES.c.study_id).where(named, _is_copy()))
 
 
 def has_foreign(connection: Connection, name: str) -> bool:
-    """Whether Optuna's tables have a study of this name that is not the copy of a recorded one."""
+    """Return whether Optuna's tables have a study of this name that is no recorded one's copy."""
     if not has_tables(connection):
         return False
     is_ours: ColumnElement[bool] = false()
@@ -121,7 +121,7 @@ def has_foreign(connection: Connection, name: str) -> bool:
 
 
 def _is_copy() -> ColumnElement[bool]:
-    """Whether a study is maximised, and has an attribute that only mtdlab writes."""
+    """Return whether a study is maximised, and has an attribute that only mtdlab writes."""
     directions, attributes = _DIRECTIONS.c, _STUDY_ATTRIBUTES.c
     is_maximised = (cast(directions.direction, String) == "MAXIMIZE") & (directions.objective == 0)
     others = select(directions.study_id).where(~is_maximised)
@@ -130,7 +130,7 @@ def _is_copy() -> ColumnElement[bool]:
 
 
 def write_study(session: Session, study: StudyRow) -> int:
-    """Create the copy of a study where it is missing, and its attributes; Optuna's id of it."""
+    """Create the copy of a study where it is missing, and its attributes; return Optuna's id."""
     found = find_copy(session, study.name)
     if found is None:
         session.execute(insert(STUDIES).values(study_name=study.name))
@@ -170,7 +170,7 @@ def _delete_trials(session: Session, ids: Sequence[int]) -> None:
 
 
 def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) -> None:
-    """Write trials that have ended as Optuna's, in the place of what stands there of their numbers.
+    """Write trials that have ended to Optuna's tables, over what has their numbers there.
 
     Trials that are none of the search are left out. Where the study was deleted through Optuna
     nothing is written: it is written again when the study is opened next.
@@ -205,7 +205,7 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
 
 
 def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
-    """The trials that have ended and are missing, or otherwise, in Optuna's tables."""
+    """Read the trials that have ended and are missing, or otherwise, in Optuna's tables."""
     ranking = find_ranking(session, study.id)
     state, value = cast(TRIALS.c.state, String), VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
@@ -224,7 +224,7 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
 
 
 def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
-    """Optuna's ids of the trials in its tables that are not those of the study.
+    """Read Optuna's ids of the trials in its tables that are not those of the study.
 
     A trial that failed and was run again is none of them: it has failed there too.
     """
@@ -237,7 +237,7 @@ def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
 
 
 def repair_copy(session: Session, study: StudyRow) -> int:
-    """Write the copy of a study as mtdlab's rows are; how many trials differed.
+    """Write the copy of a study as mtdlab's rows are; return how many trials differed.
 
     Those that are not the study's have failed then, and those that another program gave a number
     of the study's are deleted. A missing copy is written anew.
@@ -253,7 +253,7 @@ def repair_copy(session: Session, study: StudyRow) -> int:
 
 
 def _find_doubled(session: Session, study_id: int) -> list[int]:
-    """The trials with a number that an earlier one has: Optuna numbers by count."""
+    """Read the trials with a number that an earlier one has: Optuna numbers by count."""
     first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == study_id)
     later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
     doubled = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == study_id, later)
@@ -261,7 +261,7 @@ def _find_doubled(session: Session, study_id: int) -> list[int]:
 
 
 def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> dict[int, int]:
-    """Write state and times of trials; their ids in Optuna's tables by ours."""
+    """Write state and times of trials; return their ids in Optuna's tables by ours."""
     mine = (TRIALS.c.study_id == study_id) & TRIALS.c.number.in_([row.number for row in rows])
     _delete_trials(session, session.scalars(select(TRIALS.c.trial_id).where(mine)).all())
     values = [
@@ -280,7 +280,7 @@ def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> 
 
 
 def _time(seconds: float | None) -> datetime | None:
-    """As Optuna writes times: local, without their zone."""
+    """Return a time as Optuna writes it: local, without its zone."""
     return None if seconds is None else datetime.fromtimestamp(seconds)
 
 
@@ -290,7 +290,7 @@ def _values(
     rows: Sequence[TrialRow],
     evaluations: Mapping[int, Mapping[int, float]],
 ) -> dict[int, float]:
-    """What Optuna ranks trials by: the ranking score, of a pruned trial its last evaluation."""
+    """Read what Optuna ranks trials by: the ranking score, or a pruned trial's last evaluation."""
     complete = [row.id for row in rows if row.state == "COMPLETE"]
     ranked = select(TrialRow.id, find_ranking(session, study.id)).where(TrialRow.id.in_(complete))
     ranks = session.execute(ranked) if complete else ()
@@ -300,7 +300,7 @@ def _values(
 
 
 def _evaluations(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[int, float]]:
-    """The scores by step that trials recorded, by trial; a pruner's are not rounded."""
+    """Read the scores by step that trials recorded, by trial; a pruner's are not rounded."""
     names = ("curve/score", "curve/step", REPORTED_SCORE, REPORTED_STEP)
     wanted = ArrayRow.trial_id.in_([row.id for row in rows])
     arrays: dict[int, dict[str, Any]] = {}
@@ -325,7 +325,7 @@ def _scores(session: Session, rows: Sequence[TrialRow]) -> dict[int, dict[str, f
 
 
 def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
-    """What optuna-dashboard shows of a trial, by name."""
+    """Return what optuna-dashboard shows of a trial, by name."""
     settings = row.settings or {}
     shown = {name: settings[name] for name in SHOWN if name in settings}
     others = {name: value for name, value in settings.items() if name not in SHOWN}
@@ -341,7 +341,7 @@ def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _parameters(study: StudyRow, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The searched parameters of a trial as rows of Optuna's."""
+    """Return the searched parameters of a trial as rows of Optuna's."""
     if not values or not study.distributions:
         return []
     # its import takes a second, and a study without parameters does without

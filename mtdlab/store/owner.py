@@ -1,4 +1,4 @@
-"""Who owns a trial, and whether that process is still alive."""
+"""This module tells who owns a trial, and whether that process is still alive."""
 
 import os
 import platform
@@ -12,11 +12,11 @@ Owner = Mapping[str, Any]
 SILENT_SECONDS = 600.0
 """An owner on another host counts as dead after so long without a heartbeat."""
 UNSEEN_SECONDS = 60.0
-"""The same for an owner under the name of this host that cannot be looked up here: of an earlier
-boot, of another user where /proc hides processes, of a container, or on another machine of that
-name."""
+"""An owner under the name of this host that cannot be looked up here counts as dead after so long
+without a heartbeat: one of an earlier boot, of another user where /proc hides processes, of a
+container, or on another machine of that name."""
 HEARTBEAT_SECONDS = 2.0
-"""Between two heartbeats of a trial."""
+"""Time between two heartbeats of a trial."""
 ENDED_STATES = ("Z", "X")
 """States in /proc/PID/stat of a process that has ended: zombie and dead."""
 _ENDED = ""
@@ -24,12 +24,12 @@ _ENDED = ""
 
 
 def this_process() -> dict[str, Any]:
-    """This process as an owner."""
+    """Return this process as an owner."""
     return owner_of(os.getpid())
 
 
 def owner_of(pid: int) -> dict[str, Any]:
-    """A process of this machine: host, boot, namespaces, id and start time identify it."""
+    """Return a process of this machine as an owner: what identifies it among all processes."""
     return {
         "host": platform.node(),
         "boot": _boot(),
@@ -40,7 +40,7 @@ def owner_of(pid: int) -> dict[str, Any]:
 
 
 def is_dead(owner: Owner, silent: float | None) -> bool:
-    """Whether an owner has ended: by its process where it can be looked up, else by its heartbeat.
+    """Return whether an owner has ended: by its process if that is visible, else its heartbeat.
 
     Everywhere `silent` is the seconds since the last one, by the clock of the database; None
     without any, negative where the clock was set back since. A process that lives would have
@@ -54,23 +54,23 @@ def is_dead(owner: Owner, silent: float | None) -> bool:
 
 
 def may_be_dead(owner: Owner, silent: float | None) -> bool:
-    """Whether an owner under the name of this host may have ended: known in `UNSEEN_SECONDS`."""
+    """Return whether an owner of this host's name may have ended: known in `UNSEEN_SECONDS`."""
     unseen = _is_of_this_name(owner) and not is_visible(owner)
     return unseen and (silent is None or abs(silent) > 2 * HEARTBEAT_SECONDS)
 
 
 def is_visible(owner: Owner) -> bool:
-    """Whether an owner's process can be looked up: it runs, or ran, in this boot and container."""
+    """Return whether an owner's process can be looked up: it is of this boot and container."""
     return _lives(owner) is not None
 
 
 def is_ahead(silent: float | None) -> bool:
-    """Whether a heartbeat is too far in the future to be one of now."""
+    """Return whether a heartbeat is too far in the future to be one of now."""
     return silent is not None and silent < -UNSEEN_SECONDS
 
 
 def describe_end(owner: Owner, silent: float | None) -> str:
-    """Why a dead owner does not hold its trial, as a part of a sentence."""
+    """Say why a dead owner does not hold its trial, as a part of a sentence."""
     if silent is not None and is_ahead(silent) and not is_visible(owner):
         minutes = f"{-silent / 60:,.0f} min"
         return f"its last heartbeat is {minutes} ahead of the database's clock, which was set back"
@@ -78,7 +78,7 @@ def describe_end(owner: Owner, silent: float | None) -> str:
 
 
 def _lives(owner: Owner) -> bool | None:
-    """Whether an owner's process lives; None where that cannot be looked up from here."""
+    """Return whether an owner's process lives; None where that cannot be looked up from here."""
     recorded = (owner.get("boot"), owner.get("namespace", _namespace()))
     if not _is_of_this_name(owner) or recorded != (_boot(), _namespace()):
         return None
@@ -99,7 +99,7 @@ def _is_of_this_name(owner: Owner) -> bool:
 
 
 def _namespace() -> str:
-    """The namespaces that process ids and start times are of; empty without any.
+    """Return the namespaces that process ids and start times are of; empty without any.
 
     Each container has its own process ids; start times count from the boot as the time namespace
     has it.
@@ -114,13 +114,13 @@ def _namespace() -> str:
 
 
 def _boot() -> str:
-    """The id of the running boot; where the system has none, the machine's hardware address."""
+    """Return the id of the running boot, or the machine's hardware address where it has none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text().strip() if path.exists() else str(uuid.getnode())
 
 
 def _started(pid: int) -> str | None:
-    """When a process began, in clock ticks since the boot; None where that cannot be read.
+    """Return when a process began, in clock ticks since the boot; None if it cannot be read.
 
     A zombie has ended and only waits for its parent to reap it, which in a container whose
     process 1 does not reap never happens.

@@ -1,4 +1,4 @@
-"""The progress of a study, read while workers write: it never writes and never blocks them."""
+"""This module reads the progress of studies while workers write, and never blocks them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,16 +10,15 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from analysis.data.study_state import State, find_state
-from mtdlab.store.database import reading_engine, translate_errors
+from mtdlab.store.database import open_to_read, read_at_one_moment, reading
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
-from mtdlab.store.reading import read_at_one_moment, reading
 from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A study at one moment, as one of its sweeps sees it.
+    """Progress is a study at one moment, as one of its sweeps sees it.
 
     Attributes:
         counts: the number of trials by state.
@@ -35,23 +34,23 @@ class Progress:
 
     @property
     def finished(self) -> int:
-        """How many trials have ended."""
+        """Return how many trials have ended."""
         return sum(self.counts.get(state, 0) for state in FINISHED)
 
 
 class ProgressReader:
-    """Reads one study's progress for a sweep. Every method may raise StorageError."""
+    """This class reads one study's progress for a sweep. It may raise StorageError."""
 
     def __init__(self, url: str, study_id: int, sweep: int | None = None) -> None:
-        self.url, self.study_id, self.sweep = url, study_id, sweep
-        self._engine = reading_engine(url)
+        self.study_id, self.sweep = study_id, sweep
+        self.database = open_to_read(url)
         self._known = set[int]()
 
     def read(self) -> Progress:
-        """The progress now."""
+        """Read the progress now."""
         mine = TrialRow.study_id == self.study_id
         states = select(TrialRow.state, func.count()).where(mine).group_by(TrialRow.state)
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             read_at_one_moment(session)
             counts = {row[0]: row[1] for row in session.execute(states)}
             running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
@@ -62,7 +61,7 @@ class ProgressReader:
         return progress
 
     def _ended(self, session: Session) -> list[FinishedTrial]:
-        """The trials that have ended and were not read before."""
+        """Read the trials that have ended and were not read before."""
         ended = (TrialRow.sweep == self.sweep) & TrialRow.state.in_(FINISHED)
         new = set(session.scalars(select(TrialRow.id).where(ended))) - self._known
         if not new:
@@ -74,7 +73,7 @@ class ProgressReader:
 
 @dataclass(frozen=True)
 class StudyOverview:
-    """One study in a line.
+    """An overview is one study in a line.
 
     Attributes:
         counts: trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
@@ -97,29 +96,21 @@ class StudyOverview:
 
     @property
     def planned(self) -> int:
-        """The number of trials, of all states."""
+        """Return the number of trials, of all states."""
         return sum(self.counts.values())
 
     @property
     def state(self) -> State:
-        """planned, running, paused, complete or failed, as on the study's page."""
+        """Return planned, running, paused, complete or failed, as on the study's page."""
         return find_state(self.counts, self.begun)
 
 
-def study_names(storage: str | None = None) -> list[str]:
-    """The names of the studies of a database, as `load_study` takes it, sorted.
+def list_studies(storage: str | None = None) -> list[StudyOverview]:
+    """Read the studies of a database, as `load_study` takes it, in the order of their names.
 
     Raises StorageError where there is no such database.
     """
-    url = storage_url(storage)
-    with reading(url) as session:
-        return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
-
-
-def list_studies(storage: str | None = None) -> list[StudyOverview]:
-    """The studies of a database by name, as `study_names` takes it and raises."""
-    url = storage_url(storage)
-    with reading(url) as session:
+    with reading(storage_url(storage)) as session:
         return [
             StudyOverview(
                 row.name,
@@ -136,15 +127,15 @@ def list_studies(storage: str | None = None) -> list[StudyOverview]:
 
 
 def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
-    """The trials by state, and how many have begun."""
+    """Count the trials by state, and those that have begun."""
     mine = TrialRow.study_id == study.id
     count = select(TrialRow.state, func.count(), func.count(TrialRow.began))
-    found = session.execute(count.where(mine).group_by(TrialRow.state)).all()
-    counts = Counter({state: trials for state, trials, _ in found})
+    of_state = session.execute(count.where(mine).group_by(TrialRow.state)).all()
+    counts = Counter({state: trials for state, trials, _ in of_state})
     running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
     counts.update(map(living_state, running))
-    counts["RUNNING"] -= sum(trials for state, trials, _ in found if state == "RUNNING")
-    return dict(+counts), sum(begun for _, _, begun in found)
+    counts["RUNNING"] -= sum(trials for state, trials, _ in of_state if state == "RUNNING")
+    return dict(+counts), sum(begun for _, _, begun in of_state)
 
 
 def _last_time(session: Session, study: StudyRow) -> datetime | None:

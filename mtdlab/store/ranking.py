@@ -1,4 +1,4 @@
-"""The trials that have ended, and which of them is the best."""
+"""This module reads the trials that have ended, and says which of them is the best."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """A trial that has ended, as in `TrialRow`. Numbers that are not known, or finite, are None.
+    """A finished trial has columns of `TrialRow`. Numbers that are not known are None.
 
     `score` is the study's metric, `ranking` the score that ranks it.
     """
@@ -34,7 +34,10 @@ class FinishedTrial:
 
 
 def find_best(session: Session, study_id: int) -> FinishedTrial | None:
-    """The best trial of a study's search, as `Store.best_trial`."""
+    """Read the complete trial of a study's search with the highest ranking score.
+
+    Of equal ones it is the first; None without one.
+    """
     ranking = find_ranking(session, study_id)
     is_one = (TrialRow.state == "COMPLETE") & (TrialRow.role == SEARCH)
     ranked = select_finished(study_id, ranking).where(is_one)
@@ -44,7 +47,7 @@ def find_best(session: Session, study_id: int) -> FinishedTrial | None:
 
 
 def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
-    """The score that ranks a trial, as a column of queries on trials."""
+    """Return the score that ranks a trial, as a column of queries on trials."""
     study = session.get(StudyRow, study_id)
     if study is None or study.select_by == study.metric:
         return TrialRow.score.expression
@@ -55,7 +58,7 @@ def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]
 def select_finished(
     study_id: int, ranking: ColumnElement[float | None]
 ) -> Select[*tuple[Any, ...]]:
-    """The finished trials, as the fields of `FinishedTrial`."""
+    """Select the finished trials, as the fields of `FinishedTrial`."""
     before = (TrialRow.number, TrialRow.seed, TrialRow.parameters, TrialRow.state, TrialRow.reason)
     after = (TrialRow.wall_seconds, TrialRow.note, TrialRow.reason_code, TrialRow.id, TrialRow.role)
     return select(*before, TrialRow.mtd, TrialRow.score, ranking, *after).where(
@@ -65,7 +68,7 @@ def select_finished(
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A saved model: the number of its trial, the name of the machine, and the folder there.
+    """A saved model is told by the number of its trial, the machine, and the folder there.
 
     A folder that all machines share is a URL.
     """
@@ -76,17 +79,17 @@ class SavedModel:
 
     @classmethod
     def of(cls, recorded: Mapping[str, Any] | None) -> "SavedModel | None":
-        """The recorded model; None where none was."""
+        """Return the recorded model; None where none was."""
         return None if recorded is None else cls(**recorded)
 
     @property
     def is_shared(self) -> bool:
-        """Whether other machines have it too."""
+        """Return whether other machines have the model too."""
         return "://" in self.folder
 
     @property
     def path(self) -> str:
-        """The folder; a shared one as a path where it has one, else as its URL."""
+        """Return the folder; a shared one as a path where it has one, else as its URL."""
         return self.folder.removeprefix("file://")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The record of a study and of its trials, for running more trials."""
+"""This module reads the record of a study and of its trials, for running more trials."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import Any
 from sqlalchemy import func, select
 
 from mtdlab.errors import NothingToReport
-from mtdlab.store.reading import reading
-from mtdlab.store.store import find_study
+from mtdlab.store.database import reading
+from mtdlab.store.records import find_study
 from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, TrialRow
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
-    """The state of each planned trial by configuration and seed; none for a study that is not
-    there. Raises StorageError where there is no such database.
+    """Read the state of each planned trial by configuration and seed.
+
+    A study that is not there has none. Raises StorageError where there is no such database.
     """
     with reading(url) as session:
         columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
@@ -23,21 +24,21 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
 
 
 def read_last_decision(url: str, study: str) -> str:
-    """The decision of a study's last look; empty before the first. Raises as `read_states`."""
+    """Read the decision of a study's last look; empty before the first. Raises StorageError."""
     with reading(url) as session:
         looks = select(LookRow.decision).join(StudyRow).where(StudyRow.name == study)
         return session.scalar(looks.order_by(LookRow.look.desc()).limit(1)) or ""
 
 
 def read_recorded(url: str, study: str) -> StudyRow:
-    """A study's record. Raises StorageError, and NothingToReport if there is no such study."""
+    """Read a study's record. Raises StorageError, and NothingToReport if there is no such study."""
     with reading(url) as session:
         return find_study(session, study, url)
 
 
 @dataclass(frozen=True)
 class RecordedTrial:
-    """One trial as it is recorded, every score (x 100) by name, and its loss (steps,), if any."""
+    """A recorded trial is its row, each score (x 100) by name, and its loss (steps,), if any."""
 
     row: TrialRow
     scores: Mapping[str, float]
@@ -45,17 +46,17 @@ class RecordedTrial:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The values of the searched settings."""
+        """Return the values of the searched settings."""
         return self.row.parameters or {}
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings but the seed; none before it began."""
+        """Return all settings but the seed; none before it began."""
         return self.row.settings or {}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What it ran with; nothing before it ended."""
+        """Return what it ran with; nothing before it ended."""
         return self.row.environment or {}
 
 
@@ -66,9 +67,9 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         row = session.scalars(select(TrialRow).where(mine, TrialRow.number == number)).first()
         if row is None:
             last = session.scalar(select(func.max(TrialRow.number)).where(mine))
-            known = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
-            raise NothingToReport(f"study {study} has no trial {number}; {known}")
-        scores = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
-        found = {each.task: each.score for each in scores if each.score is not None}
+            begun = "none has begun" if last is None else f"trials are numbered from 0 to {last}"
+            raise NothingToReport(f"study {study} has no trial {number}; {begun}")
+        rows = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
+        scores = {score.task: score.score for score in rows if score.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
-        return RecordedTrial(row, found, None if loss is None else loss.values)
+        return RecordedTrial(row, scores, None if loss is None else loss.values)

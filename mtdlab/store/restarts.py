@@ -1,4 +1,4 @@
-"""A database server that is started again, or ends connections, while a study runs."""
+"""This module outlasts a server that is started again, or ends connections, during a study."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,8 +13,8 @@ from mtdlab.errors import ConnectionLost, StorageError
 RESTART_SECONDS = 60.0
 """Time to wait for a server that answered before, from its first connection that fails."""
 RETRY_SECONDS = 0.5
-MOST_LOST = 5
-"""Lost connections in succession after which a worker ends, or a transaction fails."""
+MOST_ATTEMPTS = 5
+"""Calls of a function, each of which loses its connection, after which it fails."""
 
 T = TypeVar("T")
 
@@ -67,12 +67,12 @@ def outlast_restarts(engine: Engine, url: str) -> None:
 
 
 def retry_lost(function: Callable[[], T]) -> T:
-    """Call a function again when its connection is lost; for what may be done twice.
+    """Call a function, which may be done twice, again when its connection is lost.
 
-    Raises StorageError, and no ConnectionLost, after `MOST_LOST` calls.
+    Raises StorageError, and no ConnectionLost, after `MOST_ATTEMPTS` calls.
     """
     reason = ""
-    for _ in range(MOST_LOST):
+    for _ in range(MOST_ATTEMPTS):
         try:
             return function()
         except ConnectionLost as error:

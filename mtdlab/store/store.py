@@ -1,21 +1,22 @@
-"""A study in its database: its record, planned trials, looks, sweeps, and where its model is."""
+"""This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import MtdlabError, NothingToReport, nearest
+from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.store.claims import Claim, Claims
-from mtdlab.store.database import lock_writers, translate_errors, writing_engine
+from mtdlab.store.database import lock_writers, writing
+from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_study, repair_copy
 from mtdlab.store.owner import Owner
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
-from mtdlab.store.tables import FINISHED, LookRow, Now, StudyRow, SweepRow, TrialRow
+from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
 from mtdlab.store.urls import mask, without_passwords
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """A recorded look: the columns of `LookRow`, all of them about trials of the search.
+    """A look has the columns of `LookRow`, all of them about trials of the search.
 
     The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
     """
@@ -40,13 +41,31 @@ class Look:
     added: "tuple[Unit, ...]" = ()
 
 
-class Store(Claims):
-    """One study: its record, planned trials and results. Every method may raise StorageError."""
+@dataclass(frozen=True)
+class SearchedTrial:
+    """A trial of the search is told to Optuna by columns of its row and the score that ranks it."""
 
-    def forget_unbegun(self) -> bool:
-        """Delete the study's rows if no trial has begun; returns whether none had."""
+    number: int
+    state: str
+    parameters: dict[str, Any] | None
+    reports: dict[str, Any] | None
+    attributes: dict[str, Any] | None
+    ranking: float | None
+
+    @property
+    def values(self) -> list[float] | None:
+        """Return what Optuna ranks it by, a list of one score; None where it is not complete."""
+        is_complete = self.state == "COMPLETE"
+        return [self.ranking] if is_complete and self.ranking is not None else None
+
+
+class Store(Claims):
+    """A store is one study in its database. Every method may raise StorageError."""
+
+    def delete_if_unbegun(self) -> bool:
+        """Delete the study if no trial has begun; return whether none had."""
         mine = TrialRow.study_id == self.study_id
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             # locked, so that no worker claims one meanwhile
             trials = session.execute(
                 select(TrialRow.state, TrialRow.number).where(mine).with_for_update()
@@ -58,8 +77,8 @@ class Store(Claims):
             return True
 
     def study(self) -> StudyRow | None:
-        """The study's record; None before it is created."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read the study's record; None before it is created."""
+        with self.database.reading() as session:
             return session.get(StudyRow, self.study_id)
 
     def write_study(self, row: StudyRow) -> None:
@@ -69,17 +88,17 @@ class Store(Claims):
         of its storage URLs.
         """
         row.id, row.command = self.study_id, without_passwords(row.command)
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            lock_writers(session.connection())
+        with self.database.writing() as session:
+            lock_writers(session)
             merged = session.merge(row)
             merged.version = (merged.version or 0) + 1
 
-    def record_first(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
-        """Write a column of the study, of a mapping each key, unless it has a value already.
+    def record_once(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
+        """Record a column of the study, or each key of a mapping, unless it has a value already.
 
         Returns the recorded value.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get_one(StudyRow, self.study_id, with_for_update=True)
             recorded = getattr(row, name)
             if isinstance(value, Mapping):
@@ -92,25 +111,26 @@ class Store(Claims):
     def add_units(
         self, units: "Sequence[Unit]", begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
-        """Add the trials of `units` that are not planned yet; returns planned ones not in `units`.
+        """Add the trials of `units` that are not planned yet; return planned ones not in `units`.
 
         If any planned trial is not in `units`, nothing is added, else those of the seeds
-        `begin_with`; None for all. Those of the baseline also of the seeds that the search has.
+        `begin_with`, or of all seeds if it is None. Trials of the baseline are added also of the
+        seeds that the search has.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            lock_writers(session.connection())
+        with self.database.writing() as session:
+            lock_writers(session)
             mine = TrialRow.study_id == self.study_id
             trials = select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
-            known = dict.fromkeys((each.setting, each.seed) for each in session.execute(trials))
+            planned = dict.fromkeys((row.setting, row.seed) for row in session.execute(trials))
             wanted = {unit.key for unit in units}
-            if missing := [key for key in known if key not in wanted]:
+            if missing := [key for key in planned if key not in wanted]:
                 return missing
             first_seed = {unit.setting: unit.seed for unit in reversed(units)}
-            known_seeds = {seed for _, seed in known}
+            seeds = {seed for _, seed in planned}
             for position, unit in enumerate(units):
                 begins = begin_with is None or unit.seed in begin_with
-                begins |= unit.role == BASELINE and unit.seed in known_seeds
-                if begins and unit.key not in known:
+                begins |= unit.role == BASELINE and unit.seed in seeds
+                if begins and unit.key not in planned:
                     leads = first_seed[unit.setting] == unit.seed
                     session.add(self._row_of(unit, position, leads=leads))
         return []
@@ -119,78 +139,77 @@ class Store(Claims):
         return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(unit))
 
     def counts(self) -> dict[str, int]:
-        """The number of trials in each state."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Count the trials in each state."""
+        with self.database.reading() as session:
             mine = select(TrialRow.state, func.count()).where(TrialRow.study_id == self.study_id)
             return {row[0]: row[1] for row in session.execute(mine.group_by(TrialRow.state))}
 
     def select_by(self, metric: str) -> str:
-        """The name of the score that ranks the trials; `metric` before the study is recorded."""
+        """Read the name of the score that ranks trials; `metric` before the study is recorded."""
         recorded = self.study()
         return recorded.select_by if recorded else metric
 
     def best_trial(self) -> FinishedTrial | None:
-        """The complete trial of the search with the highest ranking score, of equal ones the first.
-
-        None without one.
-        """
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read the best trial of the search (`ranking.find_best`); None without one."""
+        with self.database.reading() as session:
             return find_best(session, self.study_id)
 
     def failures(self) -> list[FinishedTrial]:
-        """The failed trials, by number."""
+        """Read the failed trials, by number."""
         return self._finished(TrialRow.state == "FAIL")
 
     def noted_by(self, sweep: int) -> list[FinishedTrial]:
-        """The trials with a note that workers of a sweep have ended, by number."""
+        """Read the trials with a note that workers of a sweep have ended, by number."""
         return self._finished((TrialRow.sweep == sweep) & (TrialRow.note != ""))
 
     def _finished(self, condition: ColumnElement[bool]) -> list[FinishedTrial]:
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             ranking = find_ranking(session, self.study_id)
             finished = select_finished(self.study_id, ranking).where(condition)
             rows = session.execute(finished.order_by(TrialRow.number))
             return [FinishedTrial(*row) for row in rows]
 
-    def tried(self, first: int, numbers: Collection[int]) -> Sequence[Row[Any]]:
-        """The trials of the search with `numbers`, and from number `first` on, for Optuna."""
+    def searched(self, first: int, numbers: Collection[int]) -> list[SearchedTrial]:
+        """Read the trials of the search with `numbers`, and from number `first` on."""
         columns = (TrialRow.number, TrialRow.state, TrialRow.parameters, TrialRow.reports)
         mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
         wanted = (TrialRow.number >= first) | TrialRow.number.in_(list(numbers))
-        with translate_errors(self.url), Session(self._engine) as session:
-            ranking = find_ranking(session, self.study_id).label("ranking")
-            found = select(*columns, TrialRow.attributes, ranking)
-            return session.execute(found.where(mine, wanted)).all()
+        with self.database.reading() as session:
+            ranking = find_ranking(session, self.study_id)
+            rows = session.execute(
+                select(*columns, TrialRow.attributes, ranking).where(mine, wanted)
+            )
+            return [SearchedTrial(*row) for row in rows]
 
     def ended(self) -> list[Claim]:
-        """The trials that have ended and cannot be resumed, without an owner."""
+        """Read the trials that have ended and cannot be resumed, as claims without an owner."""
         ended = select(TrialRow).where(
             TrialRow.study_id == self.study_id,
             TrialRow.state.in_(FINISHED),
             TrialRow.reason_code != "interrupted",
         )
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             return [Claim.of(row) for row in session.scalars(ended)]
 
     def check_readable(self) -> None:
         """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""
         mine = TrialRow.study_id == self.study_id
         left = select(TrialRow).where(mine, TrialRow.state.not_in(FINISHED))
-        with translate_errors(self.url), Session(self._engine) as session:
+        with self.database.reading() as session:
             for _ in session.scalars(left.execution_options(yield_per=1_000)):
                 pass
         self.best_trial()
         self.failures()
 
     def repair_copy(self) -> int:
-        """Write the study's copy in Optuna's tables as it is here; how many trials differed."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            lock_writers(session.connection())
+        """Write the study's copy in Optuna's tables as it is here; return how many differed."""
+        with self.database.writing() as session:
+            lock_writers(session)
             return repair_copy(session, session.get_one(StudyRow, self.study_id))
 
     def retry_failed(self) -> int:
-        """Reset failed trials to waiting, to run under new numbers; returns their number."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        """Let failed trials wait again, to run under new numbers; return how many."""
+        with self.database.writing() as session:
             failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
             count = session.scalar(select(func.count()).select_from(TrialRow).where(failed)) or 0
             session.execute(
@@ -204,8 +223,8 @@ class Store(Claims):
             return count
 
     def last_look(self) -> Look | None:
-        """The latest look, None before the first; the trials that it added have no parameters."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read the latest look, None before the first; what it added has no parameters."""
+        with self.database.reading() as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
             if row is None:
@@ -220,12 +239,12 @@ class Store(Claims):
     def record_look(self, look: Look, added: "Mapping[int, Unit]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
 
-        They are those of the look and those of the baseline with their seeds. One transaction.
+        They are those of the look and those of the baseline with their seeds.
         Returns False, without a change, if another sweep has recorded this look, a trial is not
         finished, or the completed trials are not those of the look: then the look has to be
         computed again.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             session.get_one(StudyRow, self.study_id, with_for_update=True)
             if session.get(LookRow, (self.study_id, look.look)) or not self._is_of(session, look):
                 return False
@@ -239,7 +258,7 @@ class Store(Claims):
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
-        """Whether every trial of the search has ended and the complete ones are those of a look."""
+        """Return whether all trials of the search have ended, the complete ones those of a look."""
         mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
         unfinished = mine & TrialRow.state.in_(("WAITING", "RUNNING"))
         if session.scalar(select(func.count()).select_from(TrialRow).where(unfinished)):
@@ -248,21 +267,21 @@ class Store(Claims):
         return tuple(session.scalars(complete.order_by(TrialRow.number))) == look.trials
 
     def planned(self) -> set[tuple[str, int]]:
-        """Configuration and seed of every planned trial."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read configuration and seed of every planned trial."""
+        with self.database.reading() as session:
             planned = select(TrialRow.setting, TrialRow.seed)
             rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
             return {(setting, seed) for setting, seed in rows}
 
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
-        """Record a sweep that `owner` begins, and remove those that have died; returns its row.
+        """Record a sweep that `owner` begins, and remove those that have died; return its row.
 
         Its workers claim no trial when `max_failed` of the study have failed.
 
         Raises MtdlabError if the study was deleted since it was opened, and where the clock of the
         database is so wrong that no import takes its times.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
                 raise MtdlabError("the study was deleted while this sweep started; rerun it")
             for row in session.scalars(self._sweeps()):
@@ -275,49 +294,49 @@ class Store(Claims):
             session.flush()
             if not 0 <= row.heartbeat <= LATEST:
                 raise MtdlabError(
-                    f"the clock of {mask(self.url)} says {row.heartbeat:.0f} seconds since 1970, "
-                    "which is not between 1970 and 2099; set the clock of its machine"
+                    f"the clock of {mask(self.database.url)} says {row.heartbeat:.0f} seconds "
+                    "since 1970, which is not between 1970 and 2099; set the clock of its machine"
                 )
             return row.id
 
     def continue_sweep(self, row: int) -> bool:
-        """Record a heartbeat of a sweep; returns whether it was requested to stop."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        """Record a heartbeat of a sweep; return whether it was requested to stop."""
+        with self.database.writing() as session:
             beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
             session.execute(beat)
             return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
 
     def request_stop(self, row: int | None = None) -> list[Owner]:
-        """Request that a sweep stops, or that all of the study do; returns the owners."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
-            rows = [
-                each
-                for each in session.scalars(self._sweeps())
-                if row in (None, each.id) and not each.is_abandoned
+        """Request that a sweep stops, or that all of the study do; return the owners."""
+        with self.database.writing() as session:
+            sweeps = [
+                sweep
+                for sweep in session.scalars(self._sweeps())
+                if row in (None, sweep.id) and not sweep.is_abandoned
             ]
-            for each in rows:
-                each.stop = True
-            return [each.owner for each in rows]
+            for sweep in sweeps:
+                sweep.stop = True
+            return [sweep.owner for sweep in sweeps]
 
     def end_workers(self, row: int) -> None:
         """Request that the workers of a sweep end, on whichever machine."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             session.execute(update(SweepRow).where(SweepRow.id == row).values(is_over=True))
 
     def has_ended(self, row: int) -> bool:
-        """Whether a sweep has ended, or its workers were requested to."""
-        with translate_errors(self.url), Session(self._engine) as session:
-            found = session.get(SweepRow, row)
-            return found is None or found.has_to_end
+        """Return whether a sweep has ended, or its workers were requested to."""
+        with self.database.reading() as session:
+            sweep = session.get(SweepRow, row)
+            return sweep is None or sweep.has_to_end
 
     def end_sweep(self, row: int) -> None:
         """Remove the record of a sweep."""
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             session.execute(delete(SweepRow).where(SweepRow.id == row))
 
     def live_sweeps(self) -> list[Owner]:
-        """The owners of the sweeps that run, as far as this machine can know."""
-        with translate_errors(self.url), Session(self._engine) as session:
+        """Read the owners of the sweeps that run, as far as this machine can know."""
+        with self.database.reading() as session:
             rows = session.scalars(self._sweeps()).all()
             return [row.owner for row in rows if not row.is_abandoned]
 
@@ -325,7 +344,7 @@ class Store(Claims):
         return select(SweepRow).where(SweepRow.study_id == self.study_id)
 
     def artifacts(self) -> str | None:
-        """The URL where all machines keep checkpoints and models; None: each its own."""
+        """Read the URL where all machines keep checkpoints and models; None if each its own."""
         row = self.study()
         return None if row is None else row.artifacts
 
@@ -336,7 +355,7 @@ class Store(Claims):
         the best trial's and the given one is not, it stays, and the given one is returned: of two
         machines that save at once, the later may have the lower score.
         """
-        with translate_errors(self.url), Session(self._engine) as session, session.begin():
+        with self.database.writing() as session:
             row = session.get(StudyRow, self.study_id, with_for_update=True)
             given = SavedModel(trial, host, folder)
             if row is None:
@@ -348,26 +367,26 @@ class Store(Claims):
             return former
 
     def saved_model(self) -> SavedModel | None:
-        """Where the model of the best trial was last saved; None where it is not recorded."""
+        """Read where the best trial's model was last saved; None where it is not recorded."""
         row = self.study()
         return None if row is None else SavedModel.of(row.model)
 
 
 def open_store(url: str, name: str) -> Store | None:
-    """The store of a study; None where there is none of this name. May raise StorageError."""
-    with translate_errors(url), Session(writing_engine(url)) as session:
-        found = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-    return None if found is None else Store(url, found)
+    """Open the store of a study; None where there is none of this name. Raises StorageError."""
+    with writing(url) as session:
+        study_id = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+    return None if study_id is None else Store(url, study_id)
 
 
 def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
-    """The store of a new study; None where another process has created one of this name.
+    """Create the store of a study; None where another process has created one of this name.
 
-    May raise StorageError.
+    Raises StorageError.
     """
     row = StudyRow(name=name, metric=metric, identity=identity, file_text="", command="")
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
-        lock_writers(session.connection())
+    with writing(url) as session:
+        lock_writers(session)
         if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
             return None
         session.add(row)
@@ -378,16 +397,36 @@ def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> 
 
 def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:
     """Record the error that has ended a worker of a sweep (`SweepRow.error`), unless one is."""
-    with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         row = session.get(SweepRow, sweep, with_for_update=True)
         if row is not None and row.error is None:
             row.error = dict(error)
 
 
-def find_study(session: Session, name: str, url: str) -> StudyRow:
-    """The row of a study. Raises NothingToReport where there is no such study."""
-    row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
-    if row is None:
-        names = session.scalars(select(StudyRow.name))
-        raise NothingToReport(f"no study {name} in {mask(url)}; {nearest(name, names)}")
-    return row
+def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> int:
+    """Record a study's plan; return how many trials had started when it was first recorded.
+
+    Before the first trial a new plan replaces the earlier one. Afterwards a plan that differs from
+    the latest is added, with the number of trials that had started. Raises StorageError, also where
+    another program wrote a study of this name.
+    """
+    refuse_foreign(url, study)
+    with writing(url) as session:
+        lock_writers(session)
+        begun = session.scalar(
+            select(func.count())
+            .select_from(TrialRow)
+            .join(StudyRow)
+            .where(StudyRow.name == study, TrialRow.began.is_not(None))
+        )
+        mine = PlanRow.study == study
+        if not begun:
+            session.execute(delete(PlanRow).where(mine))
+        rows = session.scalars(select(PlanRow).where(mine).order_by(PlanRow.position)).all()
+        if not rows or rows[-1].sha256 != sha256:
+            position = len(rows)
+            row = PlanRow(study=study, position=position, trials=begun or 0, sha256=sha256)
+            row.plan = dict(plan)
+            session.add(row)
+            return row.trials
+        return rows[-1].trials

@@ -1,11 +1,12 @@
-"""The tables of mtdlab, in the same database as Optuna's.
+"""This module declares the tables of mtdlab, in the same database as Optuna's.
+
+A column has a type, and a rule of what it may hold: that of its type, or a narrower one
+(`_held_to`).
 
 A row of `mtdlab_trials` is one planned, running or finished trial (a configuration with a seed),
 and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
 """
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import (
     JSON,
+    Boolean,
     Dialect,
     Double,
     ForeignKey,
@@ -27,12 +29,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
-from mtdlab.settings.roles import SEARCH
+from mtdlab.settings.roles import ROLES, SEARCH
+from mtdlab.store import rules
 from mtdlab.store.owner import is_dead
+from mtdlab.store.rules import Rule
 
 
 class Now(FunctionElement[float]):
-    """Seconds since the epoch while a statement runs, as an expression of SQL."""
+    """This expression of SQL is the seconds since the epoch while a statement runs."""
 
     type = Double()
     inherit_cache = True
@@ -53,14 +57,19 @@ def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
 SCHEMA_VERSION = 1
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 """States of a trial that has ended."""
+STATE = rules.one_of("WAITING", "RUNNING", *FINISHED)
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
+CURVES = {"curve/loss", "curve/step"}
+"""Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
+ITEMS = "items/"
+"""What the name of a trial's array of values of items begins with."""
 Array = NDArray[np.float32]
 
 
 class FloatArray(TypeDecorator[NDArray[Any]]):
-    """A vector, such as a curve or a spectrum, as little-endian bytes: <f4 float32, <f8 float64."""
+    """This type stores a vector as little-endian bytes: <f4 is float32, <f8 float64."""
 
     impl = LargeBinary
     cache_ok = True
@@ -70,16 +79,16 @@ class FloatArray(TypeDecorator[NDArray[Any]]):
         self.kind = kind
 
     def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """To bytes."""
+        """Return the bytes of a vector."""
         return None if value is None else np.ascontiguousarray(value, dtype=self.kind).tobytes()
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> NDArray[Any] | None:  # noqa: ARG002
-        """From bytes."""
+        """Return the vector of bytes."""
         return None if value is None else np.frombuffer(value, dtype=self.kind)
 
 
 class Text(TypeDecorator[str]):
-    """Text without what a database refuses: PostgreSQL no NUL, neither any lone surrogate.
+    """This type stores text without what databases refuse: lone surrogates, NUL on PostgreSQL.
 
     Reasons and notes quote errors, which may hold both. NUL becomes U+FFFD.
     """
@@ -88,51 +97,46 @@ class Text(TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """To text that can be stored."""
+        """Return text that can be stored."""
         if value is None:
             return None
         return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """The text. Raises ValueError for anything else, which SQLite keeps in any column."""
-        if value is None or isinstance(value, str):
-            return value
-        raise ValueError(f"{value!r:.60} is no text")
+        """Return the text. Raises ValueError for another value: SQLite keeps any in each column."""
+        return value if value is None else _of_kind(value, rules.IS_TEXT)
 
 
-def _checked(stored: Any, what: str, holds: Callable[[Any], bool]) -> type[TypeDecorator[Any]]:
-    """A column type that raises ValueError where a value that is read is not `what`."""
+def _of_kind(value: Any, kind: Rule) -> Any:
+    """Return a value that was read. Raises ValueError where it is of another kind."""
+    if kind.holds(value):
+        return value
+    raise ValueError(f"{value!r:.60} is no {kind.what}")
+
+
+def _checked(stored: Any, kind: Rule) -> type[TypeDecorator[Any]]:
+    """Return a column type that raises ValueError where a value that is read is not of a kind."""
 
     class Checked(TypeDecorator[Any]):
         impl = stored
         cache_ok = True
 
         def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
-            if value is None or holds(value):
-                return value
-            raise ValueError(f"{value!r:.60} is no {what}")
+            return value if value is None else _of_kind(value, kind)
 
     return Checked
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float | int) and math.isfinite(value)
-
-
-def _is_of_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
-
-
-Number = _checked(Double, "finite number", _is_finite)
-Whole = _checked(Integer, "whole number", lambda value: isinstance(value, int))
-JsonList = _checked(JSON, "JSON list", lambda value: isinstance(value, list))
+Number = _checked(Double, rules.IS_FINITE)
+Whole = _checked(Integer, rules.IS_WHOLE)
+JsonList = _checked(JSON, rules.IS_LIST)
 _OBJECT = JSON(none_as_null=True)
-JsonObject = _checked(_OBJECT, "JSON object", lambda value: isinstance(value, dict))
-JsonTexts = _checked(_OBJECT, "JSON object of texts", _is_of_texts)
+JsonObject = _checked(_OBJECT, rules.IS_OBJECT)
+JsonTexts = _checked(_OBJECT, rules.ARE_TEXTS)
 
 
 class Base(DeclarativeBase):
-    """Base class of the tables."""
+    """This is the base class of the tables."""
 
     type_annotation_map = {  # noqa: RUF012
         str: Text,
@@ -146,12 +150,34 @@ class Base(DeclarativeBase):
     }
 
 
+_RULES: dict[type[Any], Rule] = {
+    Text: rules.TEXT,
+    Whole: rules.WHOLE,
+    Number: rules.NUMBER,
+    Boolean: rules.FLAG,
+    JsonTexts: rules.named(rules.TEXT),
+    FloatArray: rules.ARRAY,
+}
+"""The rules of columns that state none; one of JSON lists or objects has to state its own."""
+
+
+def _held_to(rule: Rule, *types: Any, **options: Any) -> MappedColumn[Any]:
+    """Return a column whose values obey a rule that is narrower than that of its type."""
+    return mapped_column(*types, info={"rule": rule}, **options)
+
+
+def rule_of(column: Any) -> Rule:
+    """Return the rule of a column. Raises KeyError for one that has to state it, and does not."""
+    rule = column.info["rule"] if "rule" in column.info else _RULES[type(column.type)]
+    return rule.or_empty() if column.nullable else rule
+
+
 def _refers_to(column: str, **options: Any) -> MappedColumn[int]:
     return mapped_column(ForeignKey(column, ondelete="CASCADE"), **options)
 
 
 class Schema(Base):
-    """The schema version of these tables: one row."""
+    """This table has one row, the version of the schema."""
 
     __tablename__ = "mtdlab_schema"
 
@@ -160,34 +186,34 @@ class Schema(Base):
 
 
 class StudyRow(Base):
-    """A study: its file, and the command that ran it."""
+    """A row is a study, with its file and the command that ran it."""
 
     __tablename__ = "mtdlab_studies"
     # the number of a study that was replaced is not that of another one
     __table_args__ = {"sqlite_autoincrement": True}  # noqa: RUF012
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
+    name: Mapped[str] = _held_to(rules.NAME, unique=True)
     metric: Mapped[str]
-    identity: Mapped[dict[str, Any]]
+    identity: Mapped[dict[str, Any]] = _held_to(rules.IDENTITY)
     file_text: Mapped[str]
-    command: Mapped[str]
+    command: Mapped[str] = _held_to(rules.COMMAND)
     description: Mapped[str] = mapped_column(default="")
     imports: Mapped[dict[str, str]] = mapped_column(default=dict)
     """SHA-256 of each module or file that the study's methods were imported from."""
-    methods: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    methods: Mapped[dict[str, Any]] = _held_to(rules.named(rules.METHOD), default=dict)
     """Title and settings of each method, so that reports do not need the method installed."""
-    precision: Mapped[str | None]
+    precision: Mapped[str | None] = _held_to(rules.one_of("float32", "bfloat16"))
     """The precision that `auto` was resolved to, the same for all trials of the study."""
-    model: Mapped[dict[str, Any] | None]
+    model: Mapped[dict[str, Any] | None] = _held_to(rules.MODEL)
     """The best trial's model as it was last saved: `trial` (number), `host`, `folder`."""
-    definition: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    definition: Mapped[dict[str, Any]] = _held_to(rules.named(rules.JSON), default=dict)
     """What the study file says with its profile and --set, for workers that have no file."""
     folder: Mapped[str | None]
     """The folder of the study file, in which its relative paths are looked up."""
-    distributions: Mapped[dict[str, str]] = mapped_column(default=dict)
+    distributions: Mapped[dict[str, str]] = _held_to(rules.named(rules.DISTRIBUTION), default=dict)
     """Optuna's distribution of each searched parameter, as JSON."""
-    inputs: Mapped[dict[str, Any] | None]
+    inputs: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.TEXT))
     """Digests of texts and encoders by setting and name, and versions, of the first process."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
@@ -198,34 +224,34 @@ class StudyRow(Base):
 
     @property
     def select_by(self) -> str:
-        """The name of the score that ranks the trials."""
+        """Return the name of the score that ranks the trials."""
         return str(self.identity.get("select_by", self.metric))
 
     @property
     def file_folder(self) -> Path | None:
-        """The folder of the study file."""
+        """Return the folder of the study file."""
         return None if self.folder is None else Path(self.folder)
 
     @property
     def objective(self) -> str:
-        """The program of the user that trains it, MODULE:FUNCTION; empty for mtdlab's trainer."""
+        """Return the program that trains it, MODULE:FUNCTION; empty for mtdlab's trainer."""
         return str(self.identity.get("objective", ""))
 
 
 class Owned:
-    """What a process owns: a trial that it runs, or its sweep."""
+    """An owned row is of a process: a trial that it runs, or its sweep."""
 
     owner: Any
     silent: Any
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process has died (`is_dead`)."""
+        """Return whether the process has died (`is_dead`)."""
         return is_dead(self.owner or {}, self.silent)
 
 
 class TrialRow(Owned, Base):
-    """One configuration with one seed."""
+    """A row is one configuration with one seed."""
 
     __tablename__ = "mtdlab_trials"
     __table_args__ = (
@@ -240,21 +266,21 @@ class TrialRow(Owned, Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     position: Mapped[int]
-    role: Mapped[str] = mapped_column(default=SEARCH)
-    """One of `ROLES`; only those of the search have a copy in Optuna's tables."""
+    role: Mapped[str] = _held_to(rules.one_of(*ROLES), default=SEARCH)
+    """Only trials of the search have a copy in Optuna's tables."""
     setting: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
     """Whether this is the first seed of its configuration, for which parameters are sampled."""
-    parameters: Mapped[dict[str, Any] | None]
-    state: Mapped[str] = mapped_column(default="WAITING", index=True)
+    parameters: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
+    state: Mapped[str] = _held_to(STATE, default="WAITING", index=True)
 
     number: Mapped[int | None]
     """In the order of the first claims, from 0; that of its copy in Optuna's tables."""
-    began: Mapped[float | None]
+    began: Mapped[float | None] = _held_to(rules.TIME)
     """When its settings were recorded, in seconds since the epoch, by the clock of the database."""
-    ended: Mapped[float | None]
-    owner: Mapped[dict[str, Any] | None]
+    ended: Mapped[float | None] = _held_to(rules.TIME)
+    owner: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
     heartbeat: Mapped[float | None] = mapped_column()
     """In seconds since the epoch, by the clock of the database."""
     silent: Mapped[float | None] = column_property(Now() - heartbeat)
@@ -264,21 +290,21 @@ class TrialRow(Owned, Base):
     step: Mapped[int] = mapped_column(default=0)
     phase: Mapped[str] = mapped_column(default="")
     """What its process does at this step, such as "training", in words for a reader."""
-    settings: Mapped[dict[str, Any] | None]
+    settings: Mapped[dict[str, Any] | None] = _held_to(rules.SETTINGS)
 
     reason: Mapped[str] = mapped_column(default="")
     """Why the trial failed or was pruned."""
-    reason_code: Mapped[str] = mapped_column(default="")
-    """One of `REASON_CODES` for a failed trial, else empty."""
+    reason_code: Mapped[str] = _held_to(rules.one_of("", *REASON_CODES), default="")
+    """It is empty but for a failed trial."""
     deaths: Mapped[int] = mapped_column(default=0)
     """How many processes died while they ran the trial, since its last checkpoint."""
     note: Mapped[str] = mapped_column(default="")
     """An error that did not prevent a result, such as a failure to save the model."""
     traceback: Mapped[str] = mapped_column(default="")
     """Python's traceback of the error that a trial failed with."""
-    reports: Mapped[dict[str, Any] | None]
+    reports: Mapped[dict[str, Any] | None] = _held_to(rules.REPORTS)
     """The scores that a pruner has seen, by step."""
-    attributes: Mapped[dict[str, Any] | None]
+    attributes: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.SCALAR))
     """What Optuna's pruner and sampler keep with a trial that a pruner watches."""
     mtd: Mapped[float | None]
     score: Mapped[float | None]
@@ -294,22 +320,22 @@ class TrialRow(Owned, Base):
 
     @property
     def reported(self) -> dict[int, float]:
-        """The scores by step that a pruner has seen."""
+        """Return the scores by step that a pruner has seen."""
         return {int(step): score for step, score in (self.reports or {}).items()}
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a program of the user, MODULE:FUNCTION, trained it."""
+        """Return whether a program of the user, MODULE:FUNCTION, trained it."""
         return ":" in str((self.settings or {}).get("method", ""))
 
     @property
     def steps(self) -> int | None:
-        """Its training steps; None where a program of the user has no such setting."""
+        """Return its training steps; None where a program of the user has no such setting."""
         return (self.settings or {}).get("steps")
 
 
 def living_state(row: Any) -> str:
-    """The state of a trial; WAITING for a running one whose process has died.
+    """Return the state of a trial; WAITING for a running one whose process has died.
 
     Until the next sweep it is recorded as running. `row` is a `TrialRow`, or what was selected of
     one: state, owner and silent.
@@ -319,7 +345,7 @@ def living_state(row: Any) -> str:
 
 
 class SweepRow(Owned, Base):
-    """A sweep that runs a study, also while none of its trials is running."""
+    """A row is a sweep that runs a study, also while none of its trials is running."""
 
     __tablename__ = "mtdlab_sweeps"
     # trials name the sweep that ended them, also after its row was removed
@@ -329,7 +355,7 @@ class SweepRow(Owned, Base):
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", index=True)
     owner: Mapped[dict[str, Any]]
     heartbeat: Mapped[float] = mapped_column()
-    """As that of a trial."""
+    """In seconds since the epoch, by the clock of the database."""
     silent: Mapped[float] = column_property(Now() - heartbeat)
     stop: Mapped[bool] = mapped_column(default=False)
     """Whether it was requested to stop after the current step."""
@@ -342,12 +368,12 @@ class SweepRow(Owned, Base):
 
     @property
     def has_to_end(self) -> bool:
-        """Whether its workers were requested to end."""
+        """Return whether its workers were requested to end."""
         return self.stop or self.is_over
 
 
 class ScoreRow(Base):
-    """A trial's score on one task, x 100."""
+    """A row is a trial's score on one task, x 100."""
 
     __tablename__ = "mtdlab_scores"
 
@@ -357,22 +383,23 @@ class ScoreRow(Base):
 
 
 class ArrayRow(Base):
-    """An array of a trial.
+    """A row is an array of a trial.
 
-    Training curves (`curve/loss`, one value per step), spectra (`spectrum/after`), probes of its
-    keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per probe), and what
-    its score was computed from (`items/TASK/DIGEST`, one value per item of `ItemsRow`).
+    It is a training curve (`curve/loss`, one value per step), a spectrum (`spectrum/after`), of the
+    probes of its keys (`probe/step`, `probe/cosine_different`, `probe/cosine/LAG`, one value per
+    probe), or what its score was computed from (`items/TASK/DIGEST`, one value per item of
+    `ItemsRow`).
     """
 
     __tablename__ = "mtdlab_arrays"
 
     trial_id: Mapped[int] = _refers_to("mtdlab_trials.id", primary_key=True)
-    name: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = _held_to(rules.ARRAY_NAME, primary_key=True)
     values: Mapped[Array]
 
 
 class ItemsRow(Base):
-    """The items that scores on a task were computed from, once for all trials of a study.
+    """A row has the items that scores on a task are computed from, once for all trials.
 
     A trial's values are its array `items/TASK/DIGEST`.
     """
@@ -381,17 +408,22 @@ class ItemsRow(Base):
 
     study_id: Mapped[int] = _refers_to("mtdlab_studies.id", primary_key=True)
     task: Mapped[str] = mapped_column(primary_key=True)
-    digest: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of the items."""
-    kind: Mapped[str]
+    digest: Mapped[str] = _held_to(rules.SHA256, primary_key=True)
+    """It is of the items."""
+    kind: Mapped[str] = _held_to(rules.one_of("spearman", "mean"))
     """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
     count: Mapped[int]
     gold: Mapped[NDArray[np.float64] | None] = mapped_column(FloatArray("<f8"))
     """What the similarities are compared with."""
 
 
+def items_array(task: str, digest: str) -> str:
+    """Return the name of a trial's array of the values of items."""
+    return f"{ITEMS}{task}/{digest}"
+
+
 class LookRow(Base):
-    """A look at the verdict of a study that adds seeds until it is decided."""
+    """A row is a look at the verdict of a study that adds seeds until it is decided."""
 
     __tablename__ = "mtdlab_looks"
 
@@ -400,29 +432,29 @@ class LookRow(Base):
     """Number of the look, from 1."""
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
-    trials: Mapped[list[int]]
+    trials: Mapped[list[int]] = _held_to(rules.listed(rules.WHOLE))
     """Numbers of the completed trials that it was computed from."""
-    alpha: Mapped[float]
+    alpha: Mapped[float] = _held_to(rules.LEVEL)
     """The nominal significance level that the p value is compared with."""
-    spent: Mapped[float]
+    spent: Mapped[float] = _held_to(rules.FRACTION)
     """Error probability spent up to this look."""
-    p_value: Mapped[float | None]
+    p_value: Mapped[float | None] = _held_to(rules.FRACTION)
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
-    added: Mapped[list[list[Any]]]
+    added: Mapped[list[list[Any]]] = _held_to(rules.listed(rules.UNIT))
     """Configuration and seed of each trial that it added."""
 
 
 class PlanRow(Base):
-    """A specification of a study's verdict."""
+    """A row is a specification of a study's verdict."""
 
     __tablename__ = "mtdlab_plans"
 
-    study: Mapped[str] = mapped_column(primary_key=True)
+    study: Mapped[str] = _held_to(rules.NAME, primary_key=True)
     """By name, since `plan` records it before the study exists."""
     position: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     trials: Mapped[int]
     """How many trials had started when it was recorded."""
-    plan: Mapped[dict[str, Any]]
-    sha256: Mapped[str]
+    plan: Mapped[dict[str, Any]] = _held_to(rules.PLAN)
+    sha256: Mapped[str] = _held_to(rules.SHA256)

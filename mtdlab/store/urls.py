@@ -1,4 +1,4 @@
-"""The URL of the study database: where it is given, and how it is printed without its password."""
+"""This module finds the URL of the study database, and prints it without its password."""
 
 import os
 import re
@@ -19,7 +19,7 @@ DEFAULT_STORAGE = "sqlite:///mtdlab.db"
 
 
 def storage_url(given: str | None) -> str:
-    """The database URL: `given`, else MTDLAB_STORAGE, else OPTUNA_STORAGE, else the default.
+    """Return the database URL: `given`, MTDLAB_STORAGE, OPTUNA_STORAGE, or else the default.
 
     A text without a scheme is the path of a SQLite file, whatever characters it has. Raises
     StorageError for a path that is not UTF-8.
@@ -30,7 +30,7 @@ def storage_url(given: str | None) -> str:
 
 
 def sqlite_url(path: str | Path) -> str:
-    """The URL of a SQLite file. Raises StorageError for a path that is not UTF-8."""
+    """Return the URL of a SQLite file. Raises StorageError for a path that is not UTF-8."""
     try:
         # with the characters escaped that have a meaning in URLs
         return URL.create("sqlite", database=str(path)).render_as_string()
@@ -39,12 +39,12 @@ def sqlite_url(path: str | Path) -> str:
 
 
 def mask(url: str) -> str:
-    """A storage URL without its password, for printing."""
+    """Return a storage URL without its password, for printing."""
     return _masked(parse_url(url).render_as_string(hide_password=True))
 
 
 def without_passwords(command: str) -> str:
-    """A command whose storage URLs have *** in place of their passwords."""
+    """Return a command whose storage URLs have *** in place of their passwords."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -67,7 +67,7 @@ def _mask(url: re.Match[str]) -> str:
 
 
 def _mask_value(pair: str) -> str:
-    """KEY=VALUE of a query, in which drivers and SQLAlchemy take a key in any spelling."""
+    """Mask KEY=VALUE of a query, in which drivers and SQLAlchemy take a key in any spelling."""
     key, equals, _ = pair.partition("=")
     name = unquote_plus(key).lower()
     is_secret = "pass" in name and not name.endswith("passfile")
@@ -75,7 +75,7 @@ def _mask_value(pair: str) -> str:
 
 
 def parse_url(url: str) -> URL:
-    """The parts of a storage URL.
+    """Return the parts of a storage URL.
 
     Raises StorageError for a text that is none, and for one with several @, or ? before it: its
     parts, as which messages and drivers would print them, may be parts of the password.
@@ -97,7 +97,7 @@ def parse_url(url: str) -> URL:
 
 
 def absolute(url: str) -> str:
-    """The same database for a process in another working folder."""
+    """Return the URL of a database for a process in another working folder."""
     path = sqlite_file(url)
     if path is None or path.is_absolute():
         return url
@@ -106,7 +106,7 @@ def absolute(url: str) -> str:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of a SQLite URL; None for other databases and for one in memory."""
+    """Return the file of a SQLite URL; None for other databases and for one in memory."""
     parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None

@@ -7,12 +7,9 @@ from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store
-from mtdlab.store.database import refuse_damaged, writing_engine
+from mtdlab.store.database import create_tables, refuse_damaged
 from mtdlab.store.names import find_twin, names_in, refuse_foreign
-from mtdlab.store.optuna_copy import find_copy, has_tables
-from mtdlab.store.optuna_tables import create_tables
-from mtdlab.store.plans import record_plan
-from mtdlab.store.store import create_store, open_store
+from mtdlab.store.store import create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import without_passwords
 from mtdlab.trial.recorded_study import OtherFile, as_another_study, refuse_other_settings
@@ -38,14 +35,8 @@ def open_study(
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     refuse_foreign(url, spec.name)
-    # mtdlab's tables first: a file that is no database is refused before Optuna opens it
-    engine = writing_engine(url)
-    with engine.connect() as connection:
-        has_copy = has_tables(connection) and find_copy(connection, spec.name) is not None
-    engine.dispose()
-    if not has_copy:
-        # before the study is recorded: one without Optuna's tables is taken for a damaged one
-        create_tables(url)
+    # before the study is recorded: one without Optuna's tables is taken for a damaged one
+    create_tables(url, spec.name)
     if twin := find_twin(spec.name, names_in(url), url):
         raise MtdlabError(f"{twin}; choose another name")
     if (begun := open_store(url, spec.name)) is not None:
@@ -56,7 +47,7 @@ def open_study(
     except OtherFile:
         recorded = open_store(url, spec.name)
         # a trial that a worker has claimed is not replaced
-        if recorded is None or not recorded.forget_unbegun():
+        if recorded is None or not recorded.delete_if_unbegun():
             raise
         notify(
             f"study {spec.name} was planned from another file; it is replaced by this one, since "
@@ -65,7 +56,7 @@ def open_study(
         store = _record(spec, url, command)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
-    store.release_dead()
+    store.release_abandoned()
     if differing := store.repair_copy():
         _LOG.warning(
             "study %s: Optuna's tables had another end of %d of its trials; mtdlab's record "

@@ -41,7 +41,7 @@ def check_same_inputs(study: str, store: Store, found: Mapping[str, str]) -> str
     Returns a sentence where versions differ, else an empty string. Raises MtdlabError where a text
     or an encoder differs, since trials of one study would not be comparable.
     """
-    recorded = store.record_first("inputs", found)
+    recorded = store.record_once("inputs", found)
     differ = [name for name, digest in found.items() if recorded[name] != digest]
     others = [name for name in differ if name != VERSIONS]
     if others:

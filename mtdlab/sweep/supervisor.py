@@ -49,7 +49,7 @@ class Supervisor:
         # a worker of a cluster may die with its machine
         self._waits = wait or not engine.names_processes
         self._study, self._store, self._stop = work.study, work.study.store, work.stop
-        self._reader = ProgressReader(self._store.url, self._store.study_id, work.sweep)
+        self._reader = ProgressReader(self._store.database.url, self._store.study_id, work.sweep)
         self._opened = ExitStack()
         self._display: Display | None = None
         self._noted: dict[int, str] = {}
@@ -142,7 +142,7 @@ class Supervisor:
         if self._max_failed is not None and not self._stop.requested():
             self.too_many_failed |= failed >= self._max_failed
         if any(map(self._is_left, progress.running)):
-            retry_lost(self._store.release_dead)
+            retry_lost(self._store.release_abandoned)
         return progress
 
     def _read(self) -> Progress | None:

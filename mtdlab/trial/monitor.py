@@ -87,4 +87,4 @@ class TrialMonitor(Watch):
         self.run.heartbeat.beat()
         self.run.heartbeat.check()
         if self.checkpoints.save() and self.run.claim.deaths:
-            self.run.study.store.forget_deaths(self.run.claim)
+            self.run.study.store.reset_deaths(self.run.claim)

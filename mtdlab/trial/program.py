@@ -145,7 +145,7 @@ class Reports(Watch):
         self.evaluated(self.step, number)
         if self._has_deaths and self.step > self.furthest:
             # it has come further than the processes that died
-            self.run.study.store.forget_deaths(self.run.claim)
+            self.run.study.store.reset_deaths(self.run.claim)
             self._has_deaths = False
         if self.run.stop.requested():
             raise Interrupted

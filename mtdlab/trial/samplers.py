@@ -17,12 +17,12 @@ from optuna.distributions import (
 )
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
-from sqlalchemy import Row
 
 from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
 from mtdlab.settings import Setting
 from mtdlab.store import Claim, Store
+from mtdlab.store.store import SearchedTrial
 from mtdlab.store.tables import FINISHED
 
 
@@ -177,7 +177,7 @@ class OptunaStudy:
         do not draw the same ("constant liar"). A trial that waits again, since its process has
         ended, keeps its parameters and counts as running.
         """
-        rows = {row.number: row for row in self._store.tried(self._count, self._unended)}
+        rows = {row.number: row for row in self._store.searched(self._count, self._unended)}
         known, self._count = self._count, max([self._count, *(number + 1 for number in rows)])
         for number in range(known, self._count):
             template = create_trial(state=TrialState.WAITING) if number == drawn else None
@@ -187,12 +187,12 @@ class OptunaStudy:
             state, values = "FAIL", None
             if (row := rows.get(number)) is not None:
                 self._write(trial, row)
-                state, values = row.state, [row.ranking] if row.state == "COMPLETE" else None
+                state, values = row.state, row.values
             if state in FINISHED:
                 self._storage.set_trial_state_values(trial, TrialState[state], values)
                 del self._unended[number]
 
-    def _write(self, trial: int, row: Row[Any]) -> None:
+    def _write(self, trial: int, row: SearchedTrial) -> None:
         """Write what is recorded of a trial that has not ended in memory."""
         if self._spec.sampler == "tpe":
             for name, value in (row.parameters or {}).items():

@@ -59,7 +59,7 @@ def refuse_other_artifacts(study: str, recorded: str, given: str) -> None:
 
 def record_artifacts(study: str, store: Store, chosen: str) -> None:
     """Record the shared place of a study. Raises MtdlabError where another is recorded now."""
-    refuse_other_artifacts(study, store.record_first("artifacts", chosen), chosen)
+    refuse_other_artifacts(study, store.record_once("artifacts", chosen), chosen)
 
 
 def is_shared(number: int, store: Store, artifacts: Artifacts) -> bool:

@@ -111,7 +111,7 @@ def fix_precision(study: OpenStudy) -> str:
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
     here = str(device.dtype).removeprefix("torch.")
-    recorded = study.store.record_first("precision", here)
+    recorded = study.store.record_once("precision", here)
     if recorded == here:
         return ""
     return (

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mtdlab.errors import ConnectionLost, MtdlabError, StorageError, one_line
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import Result
-from mtdlab.store.restarts import MOST_LOST, expect_server, retry_lost
+from mtdlab.store.restarts import expect_server, retry_lost
 from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
@@ -27,6 +27,8 @@ from mtdlab.user_code import ended_forks
 _LOG = logging.getLogger(__name__)
 CLAIM_SECONDS = 0.5
 """Between two attempts to claim a trial, while none waits that can be claimed."""
+MOST_CONNECTIONS_LOST = 5
+"""Lost connections in succession after which a worker ends."""
 FAILED = 1
 """Exit code of an error that is no `MtdlabError`."""
 
@@ -64,7 +66,7 @@ def work(job: Job, sweep: int, stop: StopRequest) -> bool:
             lost, has_claimed = 0, True
         except ConnectionLost as error:
             lost += 1
-            if lost == MOST_LOST:
+            if lost == MOST_CONNECTIONS_LOST:
                 raise
             _LOG.warning("%s; the trial continues from its checkpoint", error)
     return has_claimed
@@ -76,7 +78,7 @@ def _run_next(objective: Objective, study: OpenStudy, sweep: int, stop: StopRequ
         claim = study.store.claim(study.owner, sweep)
     except ConnectionLost:
         # it may have been committed
-        retry_lost(lambda: study.store.release_unbegun(study.owner))
+        retry_lost(lambda: study.store.release_without_steps(study.owner))
         raise
     if claim is None:
         return False

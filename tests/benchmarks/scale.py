@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
-from mtdlab.store.database import writing_engine
+from mtdlab.store.database import writing
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.worker import without_seed
@@ -67,7 +67,7 @@ def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
     """Record every planned trial but the last `waiting` ones as complete."""
     store = open_study(spec, url, "mtdlab sweep many.yaml")
     random = np.random.default_rng(0)
-    with Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         rows = session.execute(
             select(TrialRow.id, TrialRow.seed, TrialRow.parameters).order_by(TrialRow.position)
         ).all()

@@ -22,7 +22,7 @@ from pathlib import Path
 from mtdlab.store import Store, claims, database
 url, go, immediate = sys.argv[1:]
 if immediate == "no":
-    database.immediate = lambda _engine: None
+    database._immediate = lambda _engine: None
 store, name = Store(url, 1), {"pid": int(Path("/proc/self/stat").read_text().split()[0])}
 print("ready", flush=True)
 while not Path(go).exists():

@@ -19,7 +19,7 @@ from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
-from mtdlab.store.imported import COLUMNS
+from mtdlab.store.records import COLUMNS
 from mtdlab.store.tables import Base, Schema, SweepRow
 from mtdlab.sweep.run import sweep
 from mtdlab.trial import trainer

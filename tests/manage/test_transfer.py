@@ -31,12 +31,11 @@ from mtdlab.manage.exchange import (
     import_study,
     rename_study,
 )
-from mtdlab.store import Result, Store, imported, study_names
+from mtdlab.store import Result, Store, records, study_names
 from mtdlab.store.exchange import read_records
-from mtdlab.store.names import names_in
+from mtdlab.store.names import names_in, planned_names
 from mtdlab.store.owner import this_process
-from mtdlab.store.plans import planned_names, record_plan
-from mtdlab.store.store import open_store
+from mtdlab.store.store import open_store, record_plan
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.heartbeat import recorded_sweep
@@ -183,11 +182,11 @@ def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Pat
     assert names_in(two) == {"drawn"}
     assert_equal(load_study("drawn", two), kept)
     assert [each.name for each in checkpoints.iterdir()] == ["drawn"]
-    records = read_records(two, "drawn")
-    with Store(two, 0)._engine.connect() as connection:
+    kept_records = read_records(two, "drawn")
+    with Store(two, 0).database.engine.connect() as connection:
         for table in ("trials", "scores", "arrays", "items", "plans"):
             count = connection.exec_driver_sql(f"SELECT count(*) FROM mtdlab_{table}").scalar()
-            assert count == len(getattr(records, table)), table
+            assert count == len(getattr(kept_records, table)), table
     with pytest.raises(NothingToReport, match=r"no study grid"):
         delete_study("grid", two, tmp_path / "models")
 
@@ -237,7 +236,7 @@ def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) ->
     assert store.live_sweeps() == []
     elsewhere = store.begin_sweep({"host": "elsewhere", "pid": 1})
     assert store.live_sweeps() == [{"host": "elsewhere", "pid": 1}]
-    with store._engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE mtdlab_sweeps SET heartbeat = heartbeat - 700")
     assert store.live_sweeps() == []
     store.continue_sweep(elsewhere)
@@ -248,7 +247,7 @@ def test_a_sweep_between_two_trials_keeps_its_study(two: str, tmp_path: Path) ->
     assert rename_study("grid", "other", two, tmp_path) == []
     # the next sweep removes the row that the killed one left
     store.end_sweep(store.begin_sweep(this_process()))
-    with store._engine.connect() as connection:
+    with store.database.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM mtdlab_sweeps").scalar() == 0
     delete_study("other", two, tmp_path)
     with pytest.raises(MtdlabError, match=r"the study was deleted while this sweep started"):
@@ -261,7 +260,7 @@ def test_a_heartbeat_in_the_future_keeps_no_study(two: str, tmp_path: Path) -> N
     elsewhere = {"host": "elsewhere", "pid": 1}
     store.begin_sweep(elsewhere)
     assert store.claim(elsewhere) is not None
-    with store._engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         for table in ("sweeps", "trials"):
             connection.exec_driver_sql(f"UPDATE mtdlab_{table} SET heartbeat = heartbeat + 86400")
     assert store.live_sweeps() == []
@@ -273,7 +272,7 @@ def test_an_export_reads_one_moment_and_locks_nobody(
 ) -> None:
     """A trial begins and ends after its row was read, before its scores are."""
     store = open_store(two, "grid")
-    read, ended = imported._records, []
+    read, ended = records._records, []
 
     def end_a_trial() -> None:
         claim = claim_trial(store)
@@ -295,7 +294,7 @@ def test_an_export_reads_one_moment_and_locks_nobody(
 
     threads: list[threading.Thread] = []
     before = load_study("grid", two)
-    monkeypatch.setattr(imported, "_records", interrupted)
+    monkeypatch.setattr(records, "_records", interrupted)
     export_study("grid", two, tmp_path / "out.db")
     [thread] = threads
     thread.join(30)
@@ -310,7 +309,7 @@ def test_a_reader_of_an_export_takes_no_write_lock(
 ) -> None:
     """Another process that writes keeps nobody from exporting, and the other way round."""
     monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
-    with Store(two, 0)._engine.begin() as writer:
+    with Store(two, 0).database.engine.begin() as writer:
         writer.exec_driver_sql("UPDATE mtdlab_trials SET step = step")
         export_study("grid", two, tmp_path / "out.db")
     assert load_study("grid", str(tmp_path / "out.db")).planned == 8

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from sqlalchemy import delete
-from sqlalchemy.orm import Session
 from stub_store import study_row
 
 from mtdlab.config import Unit
@@ -135,7 +134,7 @@ class ClaimStates(RuleBasedStateMachine):
     @rule()
     def delete(self) -> None:
         """The study is deleted, and created again; running workers have lost their trials."""
-        with Session(self.store._engine) as session, session.begin():
+        with self.store.database.writing() as session:
             session.execute(delete(StudyRow))
         for worker, claim in self.held.items():
             assert not self.store.heartbeat(claim, 1)
@@ -154,7 +153,7 @@ class ClaimStates(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Remove the database."""
-        self.store._engine.dispose()
+        self.store.database.close()
         self.folder.cleanup()
 
 

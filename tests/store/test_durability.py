@@ -9,7 +9,7 @@ SETTINGS = ("journal_mode", "synchronous", "foreign_keys")
 OPEN = f"""
 import json, sys
 from mtdlab.store import Store
-with Store(sys.argv[1], 1)._engine.connect() as connection:
+with Store(sys.argv[1], 1).database.engine.connect() as connection:
     found = {{
         setting: connection.exec_driver_sql("PRAGMA " + setting).scalar() for setting in {SETTINGS}
     }}

@@ -13,7 +13,7 @@ from mtdlab.config import Unit
 from mtdlab.errors import StorageError
 from mtdlab.manage.exchange import export_study
 from mtdlab.store import Result, list_studies
-from mtdlab.store.optuna_tables import create_tables
+from mtdlab.store.database import create_tables
 from mtdlab.store.urls import absolute, mask, sqlite_file, sqlite_url, storage_url
 from tests.commands.conftest import Command
 from tests.programs.conftest import command, folder, run, working_folder

@@ -10,7 +10,7 @@ from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import list_studies
-from mtdlab.store.database import writing_engine
+from mtdlab.store.database import open_to_write
 from mtdlab.store.urls import mask, sqlite_file, without_passwords
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written
@@ -120,7 +120,7 @@ def test_neither_the_recorded_command_nor_a_message_has_the_password(
     ],
 )
 def test_no_error_names_the_password(url: str) -> None:
-    for call in (list_studies, writing_engine):
+    for call in (list_studies, open_to_write):
         with pytest.raises(StorageError, match=r".") as caught:
             call(url)
         assert "s3cr3t" not in str(caught.value)

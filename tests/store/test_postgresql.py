@@ -19,7 +19,7 @@ from mtdlab import load_study
 from mtdlab.config import Unit
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
-from mtdlab.store.database import reading_engine, writing_engine
+from mtdlab.store.database import open_to_read, open_to_write, writing
 from mtdlab.store.progress import Progress
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
@@ -146,7 +146,7 @@ def test_a_claim_that_may_be_committed_is_released(
 ) -> None:
     """Also where its release loses the connection; a process does not wait for itself."""
     monkeypatch.setattr(Store, "claim", lose(Store.claim, 4))
-    monkeypatch.setattr(Store, "release_unbegun", lose(Store.release_unbegun, released))
+    monkeypatch.setattr(Store, "release_without_steps", lose(Store.release_without_steps, released))
     assert sweep(SHORT, wait=True) == DONE
 
 
@@ -154,8 +154,8 @@ def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_run
     written: Written, sweep: Sweep, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec, begin = written(FOUR), Store.begin
-    for module in (restarts, workers):
-        monkeypatch.setattr(module, "MOST_LOST", 2)
+    monkeypatch.setattr(restarts, "MOST_ATTEMPTS", 2)
+    monkeypatch.setattr(workers, "MOST_CONNECTIONS_LOST", 2)
     for method in ("claim", "begin", "finish"):
         with monkeypatch.context() as patch:
             patch.setattr(Store, method, lose(getattr(Store, method), 2))
@@ -284,12 +284,11 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], i
 
 
 def test_another_schema_on_a_server_is_refused(postgresql_url: str) -> None:
-    engine = writing_engine(postgresql_url)
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE mtdlab_schema SET version = 99"))
-    for opened in (reading_engine, writing_engine):
+    with writing(postgresql_url) as session:
+        session.execute(text("UPDATE mtdlab_schema SET version = 99"))
+    for opening in (open_to_read, open_to_write):
         with pytest.raises(StorageError, match=r"has schema 99.*install the version of mtdlab"):
-            opened(postgresql_url)
+            opening(postgresql_url)
 
 
 def test_a_lock_that_another_process_holds_is_named_with_its_time(
@@ -298,7 +297,7 @@ def test_a_lock_that_another_process_holds_is_named_with_its_time(
     store = new_store(postgresql_url)
     monkeypatch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 1.0)
     impatient = Store(postgresql_url, study_id=1)
-    with store._engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.execute(text("LOCK TABLE mtdlab_trials"))
         with pytest.raises(StorageError, match=r"lock timeout after 1 s; stop the process that"):
             impatient.counts()

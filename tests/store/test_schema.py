@@ -11,7 +11,7 @@ from stub_store import new_store, study_row
 from mtdlab import load_study
 from mtdlab.errors import StorageError
 from mtdlab.store import list_studies
-from mtdlab.store.database import reading_engine, writing_engine
+from mtdlab.store.database import open_to_read, open_to_write
 from mtdlab.sweep import run as runs
 from tests.conftest import Written
 from tests.store.make_database import DRAWN, GRID, make, restore
@@ -57,9 +57,9 @@ def test_another_schema_is_refused_and_not_modified(database: Path) -> None:
         connection.execute("UPDATE mtdlab_schema SET version = 99")
         connection.commit()
     before = database.read_bytes()
-    for opened in (reading_engine, writing_engine):
+    for opening in (open_to_read, open_to_write):
         with pytest.raises(StorageError, match="has schema 99, this version of mtdlab supports"):
-            opened(f"sqlite:///{database}")
+            opening(f"sqlite:///{database}")
     assert database.read_bytes() == before
 
 
@@ -98,8 +98,8 @@ def test_the_recorded_database_is_that_of_this_version(database: Path, tmp_path:
 def test_the_record_of_a_study_is_read_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     store = new_store(url, description="Why", imports={"m": "0f"})
-    assert store.record_first("precision", "bfloat16") == "bfloat16"
-    assert store.record_first("precision", "float32") == "bfloat16"
+    assert store.record_once("precision", "bfloat16") == "bfloat16"
+    assert store.record_once("precision", "float32") == "bfloat16"
     # a newer study file does not change the recorded precision
     store.write_study(study_row(description="Why not", imports={}))
     row = store.study()

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scale
-from stub_store import begin_trial, claim_trial, end_trial, new_store
+from sqlalchemy import update
+from stub_store import begin_trial, claim_trial, end_trial, new_store, study_row
 
 from analysis.data.frames import (
     CURVE_COLUMNS,
@@ -24,9 +25,9 @@ from mtdlab.config import Unit
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
-from mtdlab.store.database import translate_errors
 from mtdlab.store.owner import this_process
-from mtdlab.store.plans import record_plan
+from mtdlab.store.store import record_plan
+from mtdlab.store.tables import LookRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -236,11 +237,25 @@ def test_another_programs_database_is_refused(tmp_path: Path) -> None:
         load_study("small", str(path))
 
 
-def test_an_error_of_the_driver_is_one_sentence_with_the_storage() -> None:
+def test_an_error_of_the_driver_is_one_sentence_with_the_storage(tmp_path: Path) -> None:
     """Copies are made by the database driver, whose errors SQLAlchemy does not wrap."""
-    expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
-    with expected, translate_errors("sqlite:///studies.db"):
-        raise sqlite3.OperationalError("disk I/O error")
+    database = new_store(f"sqlite:///{tmp_path}/studies.db").database
+    for block in (database.reading, database.writing):
+        expected = pytest.raises(StorageError, match=r"studies\.db: disk I/O error$")
+        with expected, block():
+            raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_a_record_of_another_shape_is_named_by_what_reads_it(store: Store) -> None:
+    store.write_study(study_row("small", identity={"sampler": "", "trainer": {}, "search": {}}))
+    for _ in range(3):
+        finish(store, Result("FAIL", "nan"))
+    assert store.record_look(Look(1, 1, (), 0.05, 0.05, None, "", "max_seeds", ()), {})
+    with store.database.writing() as session:
+        session.execute(update(LookRow).values(added=[["a"]]))
+    message = r"is damaged: mtdlab_looks\.added is \[\['a'\]\]; expected a list, each a configurati"
+    with pytest.raises(StorageError, match=message):
+        store.last_look()
 
 
 def test_the_storage_is_given_or_comes_from_the_environment(

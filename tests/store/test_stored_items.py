@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session
 from stub_store import end_trial, new_store
 
 from analysis.data.items import ItemScores
@@ -12,7 +11,7 @@ from mtdlab.config import Unit
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.store import Result, Store
-from mtdlab.store.database import writing_engine
+from mtdlab.store.database import reading, writing
 from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
 from tests.analysis.conftest import scores_of
@@ -72,7 +71,7 @@ def test_items_are_read_back_by_trial(store: Store, url: str) -> None:
 def test_what_all_trials_share_is_recorded_once(store: Store, url: str) -> None:
     for number in range(3):
         finish(store, {"sts_test": pairs(number)})
-    with Session(writing_engine(url)) as session:
+    with reading(url) as session:
         assert len(session.scalars(select(ItemsRow)).all()) == 1
         assert len(session.scalars(select(ArrayRow)).all()) == 3
 
@@ -107,7 +106,7 @@ def test_damaged_values_are_refused(
     store: Store, url: str, values: np.ndarray, message: str
 ) -> None:
     finish(store, {"sts_test": pairs(0)})
-    with Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         session.execute(update(ArrayRow).values(values=values))
     study = load_study("small", url)
     with pytest.raises(StorageError, match=rf"is damaged: trial 0: {message}; restore"):
@@ -116,7 +115,7 @@ def test_damaged_values_are_refused(
 
 def test_damaged_gold_scores_are_refused(store: Store, url: str) -> None:
     finish(store, {"sts_test": pairs(0)})
-    with Session(writing_engine(url)) as session, session.begin():
+    with writing(url) as session:
         session.execute(update(ItemsRow).values(gold=np.ones(2)))
     study = load_study("small", url)
     with pytest.raises(StorageError, match="the gold scores of task sts_test: 2 values of"):
@@ -131,6 +130,6 @@ def test_only_complete_trials_have_rows(store: Store, url: str) -> None:
 def test_they_are_deleted_with_the_study(store: Store, url: str) -> None:
     finish(store, {"sts_test": pairs(0)})
     delete_records(url, "small")
-    with Session(writing_engine(url)) as session:
+    with reading(url) as session:
         assert session.scalars(select(ItemsRow)).all() == []
         assert session.scalars(select(ArrayRow)).all() == []

@@ -29,9 +29,9 @@ def test_a_death_that_another_sweep_finds_is_counted(
     store = open_study(SPEC, url, "")
     for times in (1, 2, 3):
         assert begin_trial(store, owner, {"steps": 4}).deaths == counted * (times - 1)
-        with store._engine.begin() as connection:
+        with store.database.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
-        store.release_dead()
+        store.release_abandoned()
         [row] = read_records(url, "a").trials
         assert row["deaths"] == counted * times
     ended = ("FAIL", "interrupted") if counted else ("WAITING", "")
@@ -47,9 +47,9 @@ def test_a_later_checkpoint_forgets_the_deaths(url: str) -> None:
         assert store.record_death(claim, "signal 9: Killed") == "WAITING"
         assert claim.deaths == deaths
     claim = claim_trial(store)
-    store.forget_deaths(claim)
+    store.reset_deaths(claim)
     assert store.record_death(claim, "signal 9: Killed") == "WAITING"
     assert store.failures() == []
-    store.forget_deaths(claim)
-    with store._engine.connect() as connection:
+    store.reset_deaths(claim)
+    with store.database.engine.connect() as connection:
         assert connection.execute(TrialRow.__table__.select()).mappings().one()["deaths"] == 1

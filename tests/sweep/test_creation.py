@@ -12,7 +12,7 @@ from sqlalchemy import create_engine
 from stub_sweep import StubSweep
 
 from mtdlab.store import list_studies
-from mtdlab.store.database import writing_engine
+from mtdlab.store.database import open_to_write
 from mtdlab.store.names import refuse_foreign
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written
@@ -48,7 +48,7 @@ def test_sweeps_that_begin_at_once_create_one_study(
 
 def test_a_study_is_looked_for_while_another_process_creates_optunas_tables(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
-    writing_engine(url)
+    open_to_write(url)
     for table in BaseModel.metadata.sorted_tables:
         table.create(create_engine(url))
         refuse_foreign(url, "grid")

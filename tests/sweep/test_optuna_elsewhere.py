@@ -13,7 +13,7 @@ from mtdlab.errors import NothingToReport, StorageError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import delete_study, export_study, rename_study
 from mtdlab.store.invariants import Problem
-from mtdlab.store.plans import record_plan
+from mtdlab.store.store import record_plan
 
 
 def make(folder: Path, **options: object) -> StubSweep:

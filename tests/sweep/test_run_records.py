@@ -43,11 +43,11 @@ def test_a_trial_whose_process_was_killed_is_shown_as_waiting(url: str) -> None:
     assert each == ["RUNNING", "WAITING"]
     # another machine, silent for longer than the documented ten minutes
     elsewhere = json.dumps(mine | {"host": "elsewhere"})
-    with store._engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         statement = f"UPDATE mtdlab_trials SET owner = '{elsewhere}' WHERE number = 0"
         connection.exec_driver_sql(statement)
     assert states(url)[0] == "running"
-    with store._engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
     assert states(url) == ("paused", "paused", {"WAITING": 3})
     # nothing was changed by reading

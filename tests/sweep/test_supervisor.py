@@ -65,7 +65,7 @@ class NoWorkers(Engine):
 
 def supervised(spec: StudySpec, store: Store, engine: Engine, folder: Path) -> Supervisor:
     """The supervisor of a sweep of a recorded study."""
-    study = OpenStudy(Job(spec, store.url, folder), store)
+    study = OpenStudy(Job(spec, store.database.url, folder), store)
     return Supervisor(Work(study, store.begin_sweep(this_process()), StopRequest()), engine)
 
 
@@ -217,7 +217,7 @@ def test_a_claim_tells_the_version_of_the_record(store: Store) -> None:
     first = begin_trial(store)
     assert store.release(first)
     assert claim_trial(store).version == first.version
-    store.record_first("precision", "float32")
-    assert store.record_first("precision", "bfloat16") == "float32"
+    store.record_once("precision", "float32")
+    assert store.record_once("precision", "bfloat16") == "float32"
     changed = claim_trial(store).version
     assert changed == (first.version or 0) + 1

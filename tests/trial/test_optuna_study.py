@@ -13,7 +13,6 @@ from optuna.distributions import (
     IntDistribution,
 )
 from sqlalchemy import Connection, Engine, event, select
-from sqlalchemy.orm import Session
 from stub_store import begin_trial, claim_trial
 
 from mtdlab.config import StudySpec
@@ -158,7 +157,7 @@ def test_draw_and_pruning_are_optunas_own_among_ten_thousand_trials(url: str, wa
         for step in (2, 4, 6, 8):
             trial.report(score - 8 + step, step)
         plain.tell(trial, score)
-    with Session(store._engine) as session, session.begin():
+    with store.database.writing() as session:
         rows = session.scalars(select(TrialRow).order_by(TrialRow.position).limit(count))
         for row, trial in zip(rows, plain.get_trials(deepcopy=False), strict=True):
             row.number, row.state, row.parameters = trial.number, "COMPLETE", trial.params
@@ -263,7 +262,7 @@ def test_a_grid_asks_optuna_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -
     text = "study: g\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
     spec = parse_study("g", text, [])
     store = open_study(spec, url, "")
-    monkeypatch.setattr(Store, "tried", None)
+    monkeypatch.setattr(Store, "searched", None)
     commits = []
 
     def note(connection: Connection) -> None:

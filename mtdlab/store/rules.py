@@ -1,0 +1,188 @@
+"""This module says what a value may be, in one rule for each kind of column.
+
+`tables` states the rule of a column beside its type. The type checks the kind of what is read, such
+as text, a whole number or an object. The whole rule is checked of what is exported, imported, or
+trusted by the analysis (`records.check_row`), and where `doctor` asks for it.
+"""
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from analysis.data.defaults import BeyondRun
+from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
+
+LARGEST = 2**31 - 1
+"""The largest of PostgreSQL's integers, as which whole numbers are stored."""
+LONGEST = 10_000_000
+"""The most characters of a text."""
+DEEPEST = 40
+"""The most levels of a JSON value."""
+_ARRAY_NAME = re.compile(
+    r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule says what a value may be, in words for a message, and whether a value is it."""
+
+    what: str
+    holds: Callable[[Any], bool]
+
+    def narrowed(self, what: str, holds: Callable[[Any], bool]) -> "Rule":
+        """Return the rule of those values of this one for which also `holds` is true."""
+        return Rule(what, lambda value: self.holds(value) and holds(value))
+
+    def or_empty(self) -> "Rule":
+        """Return the rule of a column that may be empty."""
+        return Rule(f"{self.what} or empty", lambda value: value is None or self.holds(value))
+
+
+def one_of(*values: str) -> Rule:
+    """Return the rule of some texts."""
+    return Rule(f"one of {', '.join(filter(None, values))}", lambda value: value in values)
+
+
+def listed(rule: Rule) -> Rule:
+    """Return the rule of lists whose values obey a rule."""
+    return IS_LIST.narrowed(f"a list, each {rule.what}", lambda value: all(map(rule.holds, value)))
+
+
+def named(rule: Rule, **required: Rule) -> Rule:
+    """Return the rule of objects whose values obey a rule; those `required` are there, by others.
+
+    The message names the required ones.
+    """
+
+    def holds(value: dict[str, Any]) -> bool:
+        return required.keys() <= value.keys() and all(
+            required.get(name, rule).holds(part) for name, part in value.items()
+        )
+
+    names = f" with {', '.join(required)}" if required else ""
+    return IS_OBJECT.narrowed(f"an object{names}, each {rule.what}", holds)
+
+
+def _is_in_range(value: float) -> bool:
+    return abs(value) <= (FURTHEST if isinstance(value, float) else 2**63 - 1)
+
+
+def _is_json(value: Any, depth: int = 0) -> bool:
+    if depth > DEEPEST:
+        return False
+    if isinstance(value, dict | list):
+        parts = value.values() if isinstance(value, dict) else value
+        return all(_is_json(part, depth + 1) for part in parts)
+    return value is None or isinstance(value, str | bool) or NUMBER.holds(value)
+
+
+def _is_study_name(value: str) -> bool:
+    # imported here: what lists studies does without study files and their settings
+    from mtdlab.config.study import is_study_name
+
+    return is_study_name(value)
+
+
+def _has_closed_quotes(value: str) -> bool:
+    try:
+        shlex.split(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_distribution(value: Any) -> bool:
+    # imported here: store works without it, and its import takes a second
+    from optuna.distributions import json_to_distribution
+
+    try:
+        json_to_distribution(value)
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _are_by_step(value: dict[str, Any]) -> bool:
+    return all(re.fullmatch("[1-9][0-9]{0,7}", step) and int(step) <= STEPS for step in value)
+
+
+def _have_numbers(value: dict[str, Any]) -> bool:
+    """Return whether columns of numbers hold one, or nothing, as the MTD of a method without."""
+    # imported here: it imports pandas, which starting a worker does without
+    from analysis.data.frames import TRIAL_COLUMNS
+
+    return all(
+        TRIAL_COLUMNS.get(name, "str") == "str" or setting is None or NUMBER.holds(setting)
+        for name, setting in value.items()
+    )
+
+
+# the kinds of values, which the types of columns check
+IS_TEXT = Rule("text", lambda value: isinstance(value, str))
+IS_WHOLE = Rule(
+    "whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)
+)
+IS_FINITE = Rule(
+    "finite number",
+    lambda value: (
+        isinstance(value, float | int) and not isinstance(value, bool) and abs(value) < float("inf")
+    ),
+)
+IS_LIST = Rule("JSON list", lambda value: isinstance(value, list))
+IS_OBJECT = Rule("JSON object", lambda value: isinstance(value, dict))
+ARE_TEXTS = Rule("JSON object of texts", named(IS_TEXT).holds)
+
+# what columns hold, which their kinds are narrowed to
+WHOLE = IS_WHOLE.narrowed(
+    f"a whole number from 0 to {LARGEST}", lambda value: 0 <= value <= LARGEST
+)
+NUMBER = IS_FINITE.narrowed(f"a number within {FURTHEST:g} of 0", _is_in_range)
+FRACTION = NUMBER.narrowed("a number from 0 to 1", lambda value: 0 <= value <= 1)
+LEVEL = NUMBER.narrowed("a number between 0 and 1", lambda value: 0 < value < 1)
+TIME = NUMBER.narrowed("a time in seconds, from 1970 to 2099", lambda value: 0 <= value <= LATEST)
+FLAG = Rule("true or false", lambda value: isinstance(value, bool))
+TEXT = IS_TEXT.narrowed("text", lambda value: len(value) <= LONGEST)
+NAME = IS_TEXT.narrowed("a name of a study", _is_study_name)
+COMMAND = TEXT.narrowed("a command with closed quotes", _has_closed_quotes)
+SHA256 = IS_TEXT.narrowed(
+    "a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", value) is not None
+)
+ARRAY_NAME = IS_TEXT.narrowed(
+    "a name of an array", lambda value: _ARRAY_NAME.fullmatch(value) is not None
+)
+ARRAY = Rule(
+    f"a vector of numbers within {FURTHEST:g} of 0, or NaN",
+    lambda value: isinstance(value, np.ndarray) and not (np.abs(value) > FURTHEST).any(),
+)
+DISTRIBUTION = Rule("a distribution of Optuna's", _is_distribution)
+JSON = Rule("JSON with finite numbers", _is_json)
+SCALAR = JSON.narrowed(
+    "text, a finite number, true, false or null", lambda value: not isinstance(value, dict | list)
+)
+UNIT = IS_LIST.narrowed(
+    "a configuration and a seed",
+    lambda value: len(value) == 2 and TEXT.holds(value[0]) and WHOLE.holds(value[1]),
+)
+SETTINGS = named(SCALAR).narrowed("settings, with numbers where they are", _have_numbers)
+REPORTS = named(NUMBER).narrowed(f"numbers within {FURTHEST:g} of 0 by step", _are_by_step)
+MODEL = named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
+IDENTITY = named(JSON, sampler=TEXT, trainer=named(JSON), search=named(TEXT))
+METHOD = named(
+    TEXT,
+    title=TEXT,
+    settings=named(named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)),
+)
+PLAN = named(
+    JSON,
+    study=TEXT,
+    metric=TEXT,
+    margin=NUMBER,
+    alpha=LEVEL,
+    beyond_run=one_of(*get_args(BeyondRun)),
+    looks=listed(WHOLE),
+)
