@@ -32,10 +32,12 @@ from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
+from mtdlab.sweep.progress import clock as format_seconds
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
+from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 from mtdlab.trial.objectives import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
@@ -86,6 +88,8 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
 
 CLOSE = 1.3
 """Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""
+DWARFS = 2.0
+"""Above this ratio of evaluation to training a trial's evaluations are warned of."""
 LONG_SECONDS, FIRST_LOOK_SECONDS = 1200.0, 600.0
 """Duration of a study above which a smaller one is proposed, and what that should take."""
 METHOD_COLUMNS = 4
@@ -119,6 +123,7 @@ class Estimate:
             two halves that agree.
         smaller: of a study that takes long, a smaller one to begin with.
         encoders: family, forward pass and dropout of each encoder.
+        warnings: sentences on evaluations that take long, and on scores and data.
     """
 
     trials: int
@@ -141,6 +146,7 @@ class Estimate:
     measured: int
     smaller: "Smaller | None" = None
     encoders: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -194,6 +200,7 @@ def estimate(
     training = np.array([clock.training(each) for each in trials])
     evaluation = np.array([clock.evaluation(each) for each in trials])
     trial, longest = training + evaluation, training[:, 0].argmax()
+    in_steps, in_evaluations = float(training[longest, 1]), float(evaluation[longest, 1])
     low, high = clock.whole(first, jobs)[0], clock.whole(trials, jobs)[1]
     is_known = math.isfinite(high)
     gpu = max(each.gpu_memory for each in measured)
@@ -208,8 +215,8 @@ def estimate(
         seconds=(low + high) / 2 if high <= CLOSE * low else None,
         between=(low, high) if is_known else None,
         trial=(float(trial[:, 0].min()), float(trial[:, 1].max())) if is_known else None,
-        training=float(training[longest, 1]) if is_known else None,
-        evaluation=float(evaluation[longest, 1]),
+        training=in_steps if is_known else None,
+        evaluation=in_evaluations,
         start=float(clock.start(trials[0])[1]),
         memory=jobs * worker + peak_memory(),
         worker_memory=worker,
@@ -221,7 +228,20 @@ def estimate(
         measured=min(each.direct for each in measured),
         smaller=None if done else find_smaller(spec, clock, jobs, high),
         encoders=measured[0].encoders,
+        warnings=warn_of_evaluation(in_steps, in_evaluations)
+        + selection_warnings(spec)
+        + shortfall_warnings(spec),
     )
+
+
+def warn_of_evaluation(training: float, evaluation: float) -> list[str]:
+    """A sentence where a trial's evaluations take more than twice its steps; seconds."""
+    if evaluation <= DWARFS * training:
+        return []
+    return [
+        f"a trial evaluates for {format_seconds(evaluation)} and trains for "
+        f"{format_seconds(training)}; raise evaluate_every, or take tasks or evaluation pairs out"
+    ]
 
 
 def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:

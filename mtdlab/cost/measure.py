@@ -123,18 +123,15 @@ Timed = tuple[int, Floats]
 def derive(size: int, timed: Sequence[Timed]) -> Floats:
     """The four values of a step of another size, from those that were timed, smallest first.
 
-    A step has a constant cost and one in proportion to its size. Between two sizes, values are
-    interpolated. Beyond the largest they lie on the line through it and the smallest, but for the
-    upper bound of the duration, which is in proportion to the largest.
+    A step has a constant cost and one in proportion to its size: values are on the line through the
+    smallest and the largest step, and the other bound of the duration is in proportion to size.
     """
-    sizes, values = [each for each, _ in timed], np.array([each for _, each in timed])
-    if size <= sizes[-1]:
-        return np.array([np.interp(size, sizes, column) for column in values.T])
-    further = (size - sizes[-1]) / max(sizes[-1] - sizes[0], 1)
-    found = values[-1] + np.maximum(values[-1] - values[0], 0) * further
-    proportional = values[-1, 1] * size / sizes[-1]
-    found[:2] = min(found[0], proportional), max(found[0], proportional)
-    return np.asarray(found)
+    (least, small), (most, large) = timed[0], timed[-1]
+    slope = np.maximum(large - small, 0) / max(most - least, 1)
+    values = large + slope * (size - most)
+    proportional = large[1] * size / most
+    values[:2] = min(values[0], proportional), max(values[1], proportional)
+    return np.asarray(values)
 
 
 @dataclass

@@ -211,8 +211,8 @@ def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> Non
 def test_a_step_of_another_size_follows_from_those_that_were_timed() -> None:
     """Three seconds of its own and one a sentence, 2 bytes of its own and 10 a sentence."""
     timed = [(size, np.array([3.0 + size, 3.0 + size, 2.0 + 10 * size, 0.0])) for size in (1, 5)]
-    assert derive(4, timed).tolist() == pytest.approx([7.0, 7.0, 42.0, 0.0])
-    # beyond the largest from the line to proportion
+    # between the line and proportion to the largest
+    assert derive(4, timed).tolist() == pytest.approx([6.4, 7.0, 42.0, 0.0])
     assert derive(10, timed).tolist() == pytest.approx([13.0, 16.0, 102.0, 0.0])
     assert derive(4, timed[:1]).tolist() == pytest.approx([4.0, 16.0, 12.0, 0.0])
     # a smaller step that took longer says nothing about overhead
