@@ -77,7 +77,7 @@ def levels_of(planned: StudyPlan) -> int:
     return planned.design.power.needs[0].levels
 
 
-@pytest.mark.usefixtures("few_simulated_tables")
+@pytest.mark.usefixtures("few_simulated_studies")
 def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: Path) -> None:
     path, url = tmp_path / "b.yaml", f"sqlite:///{tmp_path / 'b.db'}"
     path.write_text(BEYOND)

@@ -202,6 +202,7 @@ def test_the_estimate_gives_time_and_memory(
     tiny_pairs: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     monkeypatch.setattr("mtdlab.cost.estimate.ForkServer", lambda *_: nullcontext())
     monkeypatch.setattr("mtdlab.cost.estimate.closing", lambda server: server)
     monkeypatch.setattr("mtdlab.cost.estimate.measure_in_workers", measure_here)
