@@ -331,17 +331,19 @@ class Clock:
     def whole(self, trials: Sequence[TrainerSettings], jobs: int) -> Bounds:
         """Seconds from the start of the command to its end; a free worker takes the next trial.
 
-        Where the inputs of trials differ, each trial loads anew.
+        A worker loads anew where a trial has other inputs than the one before it.
         """
+        inputs = [tuple(getattr(each, name) for name in LOADED) for each in trials]
         durations = np.array([self.training(each) + self.evaluation(each) for each in trials])
-        if len({tuple(getattr(each, name) for name in LOADED) for each in trials}) > 1:
-            durations += [self.loading(each) for each in trials]
+        start, loading = self.start(trials[0]), self.loading(trials[0])
         ends = []
-        for start, column in zip(self.start(trials[0]).tolist(), durations.T.tolist(), strict=True):
-            free = [start] * jobs
-            for seconds in column:
-                heapq.heapreplace(free, free[0] + seconds)
-            ends.append(max(free))
+        for bound in (0, 1):
+            free = [(float(start[bound]), 0)] * jobs
+            for at, seconds in enumerate(durations[:, bound].tolist()):
+                begun, before = heapq.heappop(free)
+                begun += loading[bound] if inputs[before] != inputs[at] else 0.0
+                heapq.heappush(free, (float(begun + seconds), at))
+            ends.append(max(free)[0])
         return ends[0], ends[1]
 
 

@@ -33,7 +33,7 @@ IMPORTED = time.time()
 """When the process that the workers are forks of had imported everything: this module is last."""
 MOST_SECONDS, SECONDS_A_KIND = 11.0, 6.0
 """Duration of the timed steps at most, in all and of one kind, unless three steps take longer."""
-STEADY_SECONDS = 1.5
+STEADY_SECONDS = 1.0
 """For how long a step is repeated where there is time, and embedding."""
 FEWEST = 3
 """Repetitions, whatever they take: one that is left out, and two that are compared."""
