@@ -148,6 +148,15 @@ def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def few_simulated_studies(
+    few_simulated_tables: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Few tables, and power from 100 studies, not 1,000: for tests of `plan` without numbers."""
+    monkeypatch.setattr("analysis.inference.power._DRAWS", 100)
+
+
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a random BERT of 2 layers x 16 that knows a few dozen words."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.api.given import Given, Overrides, Study, assign
@@ -13,6 +13,7 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.inference.power import Flatness, Need, Precision
     from analysis.inference.scatter import Covariance, Scatter
     from analysis.measures import Floats
     from mtdlab.config import StudySpec
@@ -20,8 +21,94 @@ if TYPE_CHECKING:
 
 MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 """Settings that the table shows whether they are searched or not: those behind the MTD."""
-DWARFS = 2.0
-"""Above this ratio of evaluation to training a trial's evaluations are warned of."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a study finds at its levels, and what finding an effect takes, in points.
+
+    Attributes:
+        effect: the peak or slope that has to be found.
+        tested: the level at which the peak is highest, and how far above both ends it is there.
+        planned: the share of studies with the planned seeds that find a peak (None with fewer than
+            3 levels) and a slope.
+        power: that of `needs` and `flat`.
+        needs: of the levels of the design, then of other numbers of levels.
+        flat: None where no score is called flat.
+        items: how many evaluation items are counted, 0 for none.
+        bases: what `errors`, `correlations` and `items` were taken from, as text.
+    """
+
+    effect: float
+    tested: "Tested"
+    planned: "Planned"
+    power: float
+    needs: "list[Need]"
+    flat: "Flatness | None"
+    items: int
+    precision: "Precision"
+    bases: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A level of MTD, and the height of a peak there above both ends, in points."""
+
+    mtd: float | None
+    above_ends: float
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The share of studies with so many seeds that find a peak, and a slope."""
+
+    seeds: int
+    peak: float | None
+    slope: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """The seeds of a look, and its significance level."""
+
+    seeds: int
+    nominal_level: float
+
+
+@dataclass(frozen=True)
+class Specification:
+    """What the verdict is judged by, its SHA-256, and whether it was recorded and when.
+
+    `trials_started`: how many trials had started when it was first recorded; None where it is not.
+    """
+
+    study: str
+    metric: str
+    margin: float
+    alpha: float
+    beyond_run: str
+    looks: list[int]
+    sha256: str
+    recorded: bool
+    before_trial_1: bool | None = None
+    trials_started: int | None = None
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study's power (None where its levels are not known), looks and specification."""
+
+    power: Power | None
+    looks: list[Look]
+    specification: Specification
+
+
+@dataclass(frozen=True)
+class NoEstimate:
+    """Why a study's cost is not estimated, and the exit code of a sweep refused for it, else 0."""
+
+    reason: str
+    exit_code: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,7 +121,7 @@ class StudyPlan:
             searched ones; no rows for a study whose sampler draws them.
         baseline: the settings that the file gives it; None without one.
         suggestion: a baseline that the study lacks, in a sentence; empty where it has one.
-        design: power, looks and specification, as `mtdlab plan --json` has them.
+        design: power, looks and specification.
         warnings: what the configurations confound with MTD.
         cost: time, memory and disk; None where it was not measured.
     """
@@ -42,7 +129,7 @@ class StudyPlan:
     study: str
     trials: int
     configurations: "pd.DataFrame"
-    design: Mapping[str, Any]
+    design: Design
     warnings: tuple[str, ...]
     cost: "Estimate | None"
     baseline: Mapping[str, Any] | None = None
@@ -80,7 +167,6 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.trial.checks import length_warnings, setting_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -90,7 +176,7 @@ def plan(
         len(spec.planned_units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
+        tuple(find_warnings(spec, rows)),
         None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
         spec.baseline,
         suggest_baseline(spec),
@@ -162,6 +248,13 @@ def mtd_value(mtd: float | None) -> float | None:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
+def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the configurations, as from `list_configurations`, confound, and likely mistakes."""
+    from mtdlab.trial.checks import length_warnings, setting_warnings
+
+    return warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
+
+
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the planned configurations, as from `list_configurations`, confound with MTD."""
     from analysis.inference.design import describe_confounding
@@ -175,33 +268,32 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def find_design(
     spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None, record: bool
-) -> dict[str, Any]:
-    """The fields `power`, `looks` and `specification`, and records the last if asked to.
-
-    May raise StorageError where it is recorded.
-    """
+) -> Design:
+    """A study's design; its specification is recorded if asked to, which may raise StorageError."""
     from analysis.inference.interim_analysis import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
     from mtdlab.store.store import record_plan
     from mtdlab.store.urls import storage_url
 
     url, plan = storage_url(storage), plan_of(spec)
+    digest = sha256_of(plan)
     nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
     power = _power(spec, url, effect, sd, nominal)
-    specification = plan | {"sha256": sha256_of(plan), "recorded": record}
-    if record:
-        trials = record_plan(url, spec.name, plan, specification["sha256"])
-        specification |= {"before_trial_1": not trials, "trials_started": trials}
-    looks = [
-        {"seeds": seeds, "nominal_level": level}
-        for seeds, level in zip(spec.looks, nominal, strict=True)
-    ]
-    return {"power": power, "looks": looks, "specification": specification}
+    started = record_plan(url, spec.name, plan, digest) if record else None
+    is_before = None if started is None else started == 0
+    looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
+    return Design(
+        power,
+        looks,
+        Specification(
+            **plan, sha256=digest, recorded=record, before_trial_1=is_before, trials_started=started
+        ),
+    )
 
 
 def _power(
     spec: "StudySpec", url: str, effect: float, sd: float | None, nominal: Sequence[float]
-) -> dict[str, Any] | None:
+) -> Power | None:
     """What a study finds at the levels of MTD within the run, and what 80 % power takes.
 
     None for a study whose levels are not known, or of which fewer than two take part.
@@ -213,32 +305,31 @@ def _power(
 
     rows = list(spec.configurations().values())
     beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
-    known = {row["mtd"] for row in rows if row["mtd"] is not None}
-    levels = sorted(level for level in known if round(level, MTD_DECIMALS) not in beyond)
+    mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
+    levels = sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
     if len(levels) < 2:
         return None
     distance, seeds = power.design_levels(levels), spec.looks[-1]
     scatter, bases = _find_scatter(spec, url, distance, sd)
-    peak, slope = power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter)
-    flat = power.compute_flatness(
-        distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
-    )
-    precision = power.compute_precision(distance, seeds, scatter)
-    needs = power.compute_needs(distance, effect=effect, scatter=scatter, alpha=spec.alpha)
     heights = power.peak_effects(distance, effect) + effect
+    # the peak's top is in the middle of the range, where no level need be
     best = int(heights.argmax())
-    return {
-        "effect": effect,
-        # the peak's top is in the middle of the range, where no level need be
-        "tested": {"mtd": mtd_value(distance[best]), "above_ends": float(heights[best])},
-        "planned": {"seeds": seeds, "peak": peak, "slope": slope},
-        "power": power.POWER,
-        "needs": [asdict(need) for need in needs],
-        "flat": flat and asdict(flat),
-        "items": scatter.count,
-        "precision": asdict(precision),
-        "bases": bases,
-    }
+    return Power(
+        effect,
+        Tested(mtd_value(distance[best]), float(heights[best])),
+        Planned(
+            seeds,
+            *power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter),
+        ),
+        power.POWER,
+        power.compute_needs(distance, effect=effect, scatter=scatter, alpha=spec.alpha),
+        power.compute_flatness(
+            distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
+        ),
+        scatter.count,
+        power.compute_precision(distance, seeds, scatter),
+        bases,
+    )
 
 
 def _find_scatter(
@@ -264,8 +355,8 @@ def _find_scatter(
             complete = int((frames.trials["state"] == "COMPLETE").sum())
             recorded = f"from {complete} recorded runs"
             bases = dict.fromkeys(bases, recorded)
-            found = scatter.estimate_errors(levels)
-            errors = found.scaled(sd**2) if sd else found
+            estimated = scatter.estimate_errors(levels)
+            errors = estimated.scaled(sd**2) if sd else estimated
             if levels.covariance is not None:
                 items = scatter.Interpolated(levels.distance, levels.covariance)
                 count, bases["items"] = levels.items, recorded
@@ -304,19 +395,16 @@ def find_costs(
     jobs_per_gpu: int,
     done: Collection[tuple[str, int]],
     before_timing: Callable[[], object] = lambda: None,
-) -> dict[str, Any]:
-    """The fields of the estimate of the trials that are not done; only `reason` where it failed,
-    and `exit_code` where a sweep would be refused for that reason.
+) -> "Estimate | NoEstimate":
+    """The cost of the trials that are not done, or why it is not estimated.
 
     Args:
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
     from mtdlab.config.program_study import ProgramSpec
-    from mtdlab.sweep.progress import clock
-    from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 
     if isinstance(spec, ProgramSpec):
-        return {"reason": "how long a program takes is known once its trials have run"}
+        return NoEstimate("how long a program takes is known once its trials have run")
     with progress_bar(transient=True) as bar:
         task = bar.add_task("loading encoder and texts", total=None)
 
@@ -327,21 +415,13 @@ def find_costs(
         try:
             from mtdlab.cost.estimate import estimate
 
-            found = estimate(spec, jobs, jobs_per_gpu, done=done, before_timing=ready)
+            return estimate(spec, jobs, jobs_per_gpu, done=done, before_timing=ready)
         except MtdlabError as error:
-            return {"reason": str(error), "exit_code": error.exit_code}
+            return NoEstimate(str(error), error.exit_code)
         except TrialError as error:
-            return {"reason": str(error)}
+            return NoEstimate(str(error))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             # out of memory, a killed worker, whatever code of the user raises: the rest is shown
-            return {"reason": one_line(error)[:200]}
-    warnings = []
-    if found.training is not None and found.evaluation > DWARFS * found.training:
-        warnings.append(
-            f"a trial evaluates for {clock(found.evaluation)} and trains for "
-            f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"
-        )
-    warnings += selection_warnings(spec) + shortfall_warnings(spec)
-    return asdict(found) | {"warnings": warnings}
+            return NoEstimate(one_line(error)[:200])

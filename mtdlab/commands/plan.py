@@ -5,27 +5,33 @@ import platform
 import shlex
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
+    Design,
+    NoEstimate,
+    Power,
     find_costs,
     find_design,
     find_ended,
+    find_warnings,
     list_configurations,
     read_begun,
     suggest_baseline,
-    warn_of_confounding,
 )
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, in_list, print_json, print_table, wrap_text
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
+    from analysis.inference.power import Needed
     from mtdlab.config import StudySpec
+    from mtdlab.cost.estimate import Estimate
 
 Value = TypeVar("Value")
 _WIDTH = 100
@@ -67,7 +73,6 @@ def plan(
     """
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
-    from mtdlab.trial.checks import length_warnings, setting_warnings
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
@@ -75,20 +80,17 @@ def plan(
     # it takes seconds, in which a copy of this process finds it
     design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
-    warnings = warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
-    ended = find_ended(spec, storage_url(storage))
+    warnings, ended = find_warnings(spec, rows), find_ended(spec, storage_url(storage))
     units = {unit.key for unit in spec.planned_units()}
     left = units - ended.keys()
-    is_measured = measure and bool(left)
+    find_these = partial(find_costs, spec, jobs, jobs_per_gpu, ended) if measure and left else None
     if as_json:
-        found = {}
-        if is_measured:
-            found["estimate"] = find_costs(spec, jobs, jobs_per_gpu, ended, design)
+        costs = find_these(design) if find_these else None
         fields = {"study": spec.name, "trials": len(units), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
-        fields["suggestion"] = suggest_baseline(spec) or None
-        print_json(fields | design() | found)
-        raise typer.Exit(found.get("estimate", {}).get("exit_code", 0))
+        fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design())
+        print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
+        raise typer.Exit(_exit_code(costs))
 
     @cache
     def print_design() -> None:
@@ -104,13 +106,17 @@ def plan(
     pooling = spec.encoder_pooling
     if pooling and any(spec.fixed(method).pooling == pooling for method in spec.methods):
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
-    costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
+    costs = find_these(print_design) if find_these else None
     print_design()
-    if costs is not None:
+    if costs:
         print_text("\n".join(cost_lines(costs, given.command())))
     if not left:
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
-    raise typer.Exit((costs or {}).get("exit_code", 0))
+    raise typer.Exit(_exit_code(costs))
+
+
+def _exit_code(costs: "Estimate | NoEstimate | None") -> int:
+    return costs.exit_code if isinstance(costs, NoEstimate) else 0
 
 
 def can_copy() -> bool:
@@ -160,56 +166,46 @@ def describe_baseline(spec: "StudySpec") -> str:
     return text and wrap_text(f"baseline {text}")
 
 
-def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
+def cost_lines(costs: "Estimate | NoEstimate", command: str = "mtdlab sweep FILE") -> list[str]:
     """Time, memory and disk, a line each; or why there is no estimate. command  runs the study."""
     from rich.filesize import decimal
 
     from mtdlab.sweep.progress import clock
 
-    if "reason" in found:
-        return [f"no estimate: {found['reason']}"]
-    workers, trials = count_noun(found["workers"], "worker"), count_noun(found["trials"], "trial")
-    fewest = "" if found["fewest"] == found["trials"] else f"{found['fewest']} to "
-    after = f"after {clock(found['start'])} to start"
+    if isinstance(costs, NoEstimate):
+        return [f"no estimate: {costs.reason}"]
+    workers, trials = count_noun(costs.workers, "worker"), count_noun(costs.trials, "trial")
+    if costs.fewest != costs.trials:
+        trials = f"{costs.fewest} to {trials}"
+    if costs.trial:
+        trials += f" of {_span(costs.trial)}"
+    whole = _span(costs.between) if costs.between else "not known"
+    if costs.seconds is not None:
+        whole = f"about {clock(costs.seconds)}"
     lines = [
-        f"time    {_time(found)}: {fewest}{trials}{_each(found['trial'])} "
-        f"on {workers} with {count_noun(found['threads'], 'thread')}, {after}",
-        f"memory  up to {decimal(found['memory'])}: {workers} of {decimal(found['worker_memory'])}",
+        f"time    {whole}: {trials} on {workers} with {count_noun(costs.threads, 'thread')}, "
+        f"after {clock(costs.start)} to start",
+        f"memory  up to {decimal(costs.memory)}: {workers} of {decimal(costs.worker_memory)}",
     ]
-    if found["gpu_memory"]:
-        fit = f"up to {found['gpu_workers']} fit on each GPU (--jobs-per-gpu)"
-        fit = fit if found["gpu_workers"] else "more than the smallest GPU has"
-        lines.append(f"GPU     {decimal(found['gpu_memory'])} for each worker: {fit}")
-    others = "varied, or were scaled up" if found["between"] else "took too long"
+    if costs.gpu_memory:
+        fit = f"up to {costs.gpu_workers} fit on each GPU (--jobs-per-gpu)"
+        fit = fit if costs.gpu_workers else "more than the smallest GPU has"
+        lines.append(f"GPU     {decimal(costs.gpu_memory)} for each worker: {fit}")
+    others = "varied, or were scaled up" if costs.between else "took too long"
     lines += [
-        f"disk    {decimal(found['database'])} of database, {decimal(found['model'])} for the best "
-        "model",
-        *(f"encoder {name}: {text}" for name, text in found["encoders"].items()),
-        f"basis   {found['measured']} of {found['kinds']} kinds of step were timed on this machine"
-        + (f"; others {others}" if found["measured"] != found["kinds"] else ""),
+        f"disk    {decimal(costs.database)} of database, {decimal(costs.model)} for the best model",
+        *(f"encoder {name}: {text}" for name, text in costs.encoders.items()),
+        f"basis   {costs.measured} of {costs.kinds} kinds of step were timed on this machine"
+        + (f"; others {others}" if costs.measured != costs.kinds else ""),
     ]
-    if smaller := found["smaller"]:
-        changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
-        trials = count_noun(smaller["trials"], "trial")
+    if smaller := costs.smaller:
+        changed = shlex.join(part for each in smaller.overrides for part in ("--set", each))
         lines += [
-            f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
+            f"to begin with a smaller study, about {clock(smaller.seconds)} for "
+            f"{count_noun(smaller.trials, 'trial')}:",
             f"  {command} {changed}",
         ]
-    return lines + [f"warning {warning}" for warning in found["warnings"]]
-
-
-def _time(found: Mapping[str, Any]) -> str:
-    """The time of the sweep: a number, a range, or that it is not known."""
-    from mtdlab.sweep.progress import clock
-
-    if found["seconds"] is not None:
-        return f"about {clock(found['seconds'])}"
-    return "not known" if found["between"] is None else _span(found["between"])
-
-
-def _each(bounds: tuple[float, float] | None) -> str:
-    """The time of a trial, empty where it is not known."""
-    return "" if bounds is None else f" of {_span(bounds)}"
+    return lines + [f"warning {warning}" for warning in costs.warnings]
 
 
 def _span(bounds: tuple[float, float]) -> str:
@@ -223,97 +219,94 @@ def _span(bounds: tuple[float, float]) -> str:
     return f"{number if high.endswith(unit) and number.isdigit() else low} to {high}"
 
 
-def describe_design(design: dict[str, Any]) -> list[str]:
+def describe_design(design: Design) -> list[str]:
     """The design in a few lines."""
     from analysis.inference.interim_analysis import describe_recorded
 
-    lines, seeds = [], [look["seeds"] for look in design["looks"]]
-    specified = design["specification"]
-    if design["power"]:
-        lines += _describe_power(design["power"], seeds, specified["margin"])
-    if len(seeds) > 1:
-        levels = ", ".join(
-            f"{look['seeds']} ({look['nominal_level']:.2g})" for look in design["looks"]
-        )
+    lines, specified = [], design.specification
+    if design.power:
+        lines += _describe_power(design.power, specified.looks, specified.margin)
+    if len(design.looks) > 1:
+        levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
         lines.append(f"looks   at seeds (nominal level): {levels}")
     state = "not recorded"
-    if specified["recorded"]:
-        state = f"recorded {describe_recorded(specified['trials_started'])}"
-    lines += [
-        f"verdict margin {specified['margin']:g}, alpha {specified['alpha']:g}, metric "
-        f"{specified['metric']}; {state}",
-        f"        SHA-256 {specified['sha256']}",
+    if specified.trials_started is not None:
+        state = f"recorded {describe_recorded(specified.trials_started)}"
+    return [
+        *lines,
+        f"verdict margin {specified.margin:g}, alpha {specified.alpha:g}, metric "
+        f"{specified.metric}; {state}",
+        f"        SHA-256 {specified.sha256}",
     ]
-    return lines
 
 
-def _describe_power(power: dict[str, Any], looks: list[int], margin: float) -> list[str]:
+def _describe_power(power: Power, looks: list[int], margin: float) -> list[str]:
     """What the study finds, what 80 % power takes, and what that assumes."""
-    items, bases, precision = power["items"], power["bases"], power["precision"]
-    seeds, (own, *others) = count_noun(looks[-1], "seed"), power["needs"]
+    items, precision = power.items, power.precision
+    seeds, (own, *others) = count_noun(looks[-1], "seed"), power.needs
     texts = [_describe_found(power, looks)]
-    if own["peak"]:
-        peaks = [f"with {need['levels']} levels {_needed(need['peak'], items)}" for need in others]
-        needed = "; ".join([_needed(own["peak"], items), *peaks])
+    if own.peak:
+        peaks = [f"with {need.levels} levels {_needed(need.peak, items)}" for need in others]
+        needed = "; ".join([_needed(own.peak, items), *peaks])
         texts += [*_describe_tested(power), f"80 % power in one test for the peak takes {needed}"]
-    texts.append(f"80 % power in one test for the slope takes {_needed(own['slope'], items)}")
-    if flat := power["flat"]:
+    texts.append(f"80 % power in one test for the slope takes {_needed(own.slope, items)}")
+    if flat := power.flat:
         texts.append(
-            f"{seeds} show a flat score to be flat within {flat['margin']:.2g} points (80 % power)"
+            f"{seeds} show a flat score to be flat within {flat.margin:.2g} points (80 % power)"
         )
-        if flat["items"]:
+        if flat.items:
             texts[-1] += (
-                f", any number of seeds within {flat['least']:.2g}; the margin of {margin:g} takes "
-                f"at least {_at_least(flat['items'])} items"
+                f", any number of seeds within {flat.least:.2g}; the margin of {margin:g} takes "
+                f"at least {_at_least(flat.items)} items"
             )
     texts.append(
-        f"residual standard deviation {precision['residual_sd']:.2g} points, {bases['errors']}; "
-        f"correlations between levels {bases['correlations']}"
+        f"residual standard deviation {precision.residual_sd:.2g} points, "
+        f"{power.bases['errors']}; correlations between levels {power.bases['correlations']}"
     )
-    basis = bases["items"]
-    more = "seeds" if precision["of_seeds"] > precision["of_items"] else "items"
+    basis = power.bases["items"]
+    more = "seeds" if precision.of_seeds > precision.of_items else "items"
     text = (
-        f"standard error of a difference between two levels: {precision['of_seeds']:.2g} points "
-        f"from {seeds}, {precision['of_items']:.2g} from {items:,} evaluation items ({basis}); "
+        f"standard error of a difference between two levels: {precision.of_seeds:.2g} points "
+        f"from {seeds}, {precision.of_items:.2g} from {items:,} evaluation items ({basis}); "
         f"more {more} help more"
     )
     return _wrap("power", texts) + _wrap("items", [text if items else basis])
 
 
-def _describe_found(power: dict[str, Any], looks: list[int]) -> str:
+def _describe_found(power: Power, looks: list[int]) -> str:
     """How often the study finds a peak or a slope."""
     if looks[-1] < 2:
         return "one seed finds nothing: levels are compared over at least two"
-    effect, planned = power["effect"], power["planned"]
-    found = f"a slope of {effect:g} points over the range in {100 * planned['slope']:.0f} %"
-    if planned["peak"] is None:
-        found += " of studies; two levels show no peak"
+    effect, planned = power.effect, power.planned
+    slope = f"a slope of {effect:g} points over the range in {100 * planned.slope:.0f} %"
+    if planned.peak is None:
+        both = f"{slope} of studies; two levels show no peak"
     else:
-        found = f"a peak of {effect:g} points in {100 * planned['peak']:.0f} % of studies, {found}"
+        both = f"a peak of {effect:g} points in {100 * planned.peak:.0f} % of studies, {slope}"
     at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
-    return f"{looks[-1]} seeds{at} find {found}"
+    return f"{looks[-1]} seeds{at} find {both}"
 
 
-def _describe_tested(power: dict[str, Any]) -> list[str]:
+def _describe_tested(power: Power) -> list[str]:
     """What the peak is at the levels that are tested, where its top lies between them."""
     from analysis.data.runs import format_mtd
 
-    tested = power["tested"]
-    if tested["above_ends"] > 0.995 * power["effect"]:
+    tested = power.tested
+    if tested.above_ends > 0.995 * power.effect or tested.mtd is None:
         return []
     return [
         "the peak is a parabola in log MTD with its top in the middle of the range: at MTD "
-        f"{format_mtd(tested['mtd'])}, its highest tested level, {tested['above_ends']:.2f} points "
+        f"{format_mtd(tested.mtd)}, its highest tested level, {tested.above_ends:.2f} points "
         "above both ends"
     ]
 
 
-def _needed(needed: dict[str, Any], items: int) -> str:
+def _needed(needed: "Needed | None", items: int) -> str:
     """What 80 % power takes: seeds, or that no number of them is enough."""
-    if needed["seeds"]:
-        return f"{needed['seeds']} seeds"
-    if needed["items"]:
-        wanted = _at_least(needed["items"])
+    if needed and needed.seeds:
+        return f"{needed.seeds} seeds"
+    if needed and needed.items:
+        wanted = _at_least(needed.items)
         return f"at least {wanted} items instead of {items:,}, whatever the number of seeds"
     return "more than 512 seeds"
 

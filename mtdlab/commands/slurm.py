@@ -9,7 +9,7 @@ import typer
 
 from analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, write_options
-from mtdlab.api.plan import find_costs, find_ended, read_begun
+from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun
 from mtdlab.errors import MtdlabError
@@ -165,13 +165,11 @@ def _resources(
     ended = find_ended(spec, url)
     trials = sum(unit.key not in ended for unit in spec.planned_units())
     gpus = _gpus(spec) if gpus is None else gpus
-    costs = {}
-    if measure and trials:
-        costs = find_costs(spec, gpus or None, 1, ended)
-    if "reason" in costs:
-        print_text(f"mtdlab: no estimate: {costs['reason']}", file=sys.stderr)
-    estimate = costs if "threads" in costs else None
-    return trials, derive(max(1, trials), estimate, tasks=tasks, seconds=seconds, gpus=gpus)
+    costs = find_costs(spec, gpus or None, 1, ended) if measure and trials else None
+    if isinstance(costs, NoEstimate):
+        print_text(f"mtdlab: no estimate: {costs.reason}", file=sys.stderr)
+        costs = None
+    return trials, derive(max(1, trials), costs, tasks=tasks, seconds=seconds, gpus=gpus)
 
 
 def _gpus(spec: "StudySpec") -> int:

@@ -289,13 +289,6 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
     if mistakes.sound(("skip",)):
         if spec.sampler == "grid" and not points:
             mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
-        for point in points:
-            try:
-                trials.append(spec.settings(spec.parameters_of(point), seed=0))
-            except ValidationError as error:
-                # the others break the same rule
-                mistakes.add(("search",), f"{point}: {first_error(error)}")
-                break
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
         if (count := configurations * len(spec.seeds)) > TRIALS:
             mistakes.add(
@@ -303,6 +296,14 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
                 f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
                 f"{count:,} trials; a study has at most {TRIALS:,}",
             )
+            return
+        for point in points:
+            try:
+                trials.append(spec.settings(spec.parameters_of(point), seed=0))
+            except ValidationError as error:
+                # the others break the same rule
+                mistakes.add(("search",), f"{point}: {first_error(error)}")
+                break
     if (beside := spec.baseline_settings()) is not None:
         same = {**beside.model_dump(), "seed": 0}
         if any(trial.model_dump() == same for trial in trials):

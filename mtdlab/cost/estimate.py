@@ -11,8 +11,8 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
-from itertools import cycle, islice
+from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,17 @@ from mtdlab.config.reader import defined_study
 from mtdlab.config.search import Choices
 from mtdlab.config.source import SpecError
 from mtdlab.cost.measure import Bounds, Kind, Measured, kind_of, measure_in_workers
-from mtdlab.cost.sample import Sample, Scored, take_sample
+from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
+from mtdlab.sweep.progress import clock as format_seconds
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
+from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 from mtdlab.trial.objectives import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
@@ -84,11 +86,10 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
             return
 
 
-LEAST_SECONDS, SECONDS_A_KIND, MOST_SECONDS = 8.0, 1.0, 15.0
-"""Duration of the measurement, after the workers have started, at most: for one kind of step, for
-each other kind, and in all. It ends as soon as measurements agree."""
 CLOSE = 1.3
 """Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""
+DWARFS = 2.0
+"""Above this ratio of evaluation to training a trial's evaluations are warned of."""
 LONG_SECONDS, FIRST_LOOK_SECONDS = 1200.0, 600.0
 """Duration of a study above which a smaller one is proposed, and what that should take."""
 METHOD_COLUMNS = 4
@@ -118,10 +119,11 @@ class Estimate:
         memory: maximum of all workers and the process that started them.
         gpu_memory: of a GPU, for each worker; 0 without one.
         gpu_workers: how many workers the smallest GPU of this machine has the memory for.
-        kinds, measured: kinds of step in the study, and of how many several steps were timed, the
-            first left out, until two measurements agreed.
+        kinds, measured: kinds of step in the study, and of how many several steps were timed, with
+            two halves that agree.
         smaller: of a study that takes long, a smaller one to begin with.
         encoders: family, forward pass and dropout of each encoder.
+        warnings: sentences on evaluations that take long, and on scores and data.
     """
 
     trials: int
@@ -144,6 +146,7 @@ class Estimate:
     measured: int
     smaller: "Smaller | None" = None
     encoders: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,6 @@ def estimate(
     spec: StudySpec,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
-    seconds: float | None = None,
     *,
     done: Collection[tuple[str, int]] = (),
     before_timing: Callable[[], None] = lambda: None,
@@ -167,7 +169,6 @@ def estimate(
     """Estimate a study's cost with as many workers as a sweep would start.
 
     Args:
-        seconds: of the measurement at most; None: more for a study with more kinds of step.
         done: configuration and seed of the trials that are not run any more.
         before_timing: called when everything is loaded; no other work may disturb what follows.
 
@@ -177,56 +178,70 @@ def estimate(
     trials = trials_of(spec, done)
     check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
-    count, first = (
-        sum(unit.key not in done for unit in spec.planned_units() if unit.seed in seeds)
-        for seeds in (spec.seeds, spec.first_seeds)
-    )
     # where the first look is past, one of the looks that follow may be the last
-    fewest, jobs = max(first, 1), min(jobs or default_jobs(jobs_per_gpu), count)
-    seconds = seconds or min(MOST_SECONDS, LEAST_SECONDS + SECONDS_A_KIND * (len(kinds) - 1))
+    first = [each for each in trials if each.seed in spec.first_seeds] or trials[:1]
+    jobs = min(jobs or default_jobs(jobs_per_gpu), len(trials))
     requested = time.time()
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure_in_workers.__module__))
     with closing(server), tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials, Path(folder))
         before_timing()
-        measured = measure_in_workers(server, spec.user_modules, kinds, sample, seconds, jobs)
-    imports = float(np.mean([each.imported for each in measured])) - requested
+        measured = measure_in_workers(server, spec.user_modules, kinds, sample, jobs)
     steps = np.mean([each.steps for each in measured], axis=0)
-    token = {
-        name: np.mean([each.token[name] for each in measured], axis=0) for name in measured[0].token
-    }
-    clock = Clock(sample, dict(zip(map(kind_of, kinds), steps, strict=True)), token, imports)
+    clock = Clock(
+        sample,
+        dict(zip(map(kind_of, kinds), steps, strict=True)),
+        {
+            name: np.mean([each.token[name] for each in measured], axis=0)
+            for name in measured[0].token
+        },
+        float(np.mean([each.imported for each in measured])) - requested,
+    )
     training = np.array([clock.training(each) for each in trials])
     evaluation = np.array([clock.evaluation(each) for each in trials])
-    low, high = clock.whole(trials, fewest, jobs)[0], clock.whole(trials, count, jobs)[1]
-    trial, longest, is_known = training + evaluation, training[:, 0].argmax(), math.isfinite(high)
+    trial, longest = training + evaluation, training[:, 0].argmax()
+    in_steps, in_evaluations = float(training[longest, 1]), float(evaluation[longest, 1])
+    low, high = clock.whole(first, jobs)[0], clock.whole(trials, jobs)[1]
+    is_known = math.isfinite(high)
     gpu = max(each.gpu_memory for each in measured)
-    worker = np.mean(
-        [each.memory + 2 * checkpoint_bytes(trials, each.trained) for each in measured]
-    )
+    # the best checkpoint so far, and the one that replaces it
+    worker = int(np.mean([each.memory for each in measured]))
+    worker += 2 * checkpoint_bytes(trials, measured[0].trained)
     return Estimate(
-        trials=count,
-        fewest=fewest,
+        trials=len(trials),
+        fewest=len(first),
         workers=jobs,
         threads=threads_each(jobs),
         seconds=(low + high) / 2 if high <= CLOSE * low else None,
         between=(low, high) if is_known else None,
         trial=(float(trial[:, 0].min()), float(trial[:, 1].max())) if is_known else None,
-        training=float(training[longest, 1]) if is_known else None,
-        evaluation=float(evaluation[longest, 1]),
+        training=in_steps if is_known else None,
+        evaluation=in_evaluations,
         start=float(clock.start(trials[0])[1]),
-        memory=int(jobs * worker) + peak_memory(),
-        worker_memory=int(worker),
+        memory=jobs * worker + peak_memory(),
+        worker_memory=worker,
         gpu_memory=gpu,
         gpu_workers=gpu_share(gpu),
-        database=EMPTY_DATABASE
-        + sum(database_bytes(each) for each in islice(cycle(trials), count)),
+        database=EMPTY_DATABASE + sum(map(database_bytes, trials)),
         model=model_bytes(trials, measured[0]),
         kinds=len(kinds),
         measured=min(each.direct for each in measured),
         smaller=None if done else find_smaller(spec, clock, jobs, high),
         encoders=measured[0].encoders,
+        warnings=warn_of_evaluation(in_steps, in_evaluations)
+        + selection_warnings(spec)
+        + shortfall_warnings(spec),
     )
+
+
+def warn_of_evaluation(training: float, evaluation: float) -> list[str]:
+    """A sentence where a trial's evaluations take more than twice its steps; seconds."""
+    if evaluation <= DWARFS * training:
+        return []
+    return [
+        f"a trial evaluates for {format_seconds(evaluation)} and trains for "
+        f"{format_seconds(training)}; raise evaluate_every, or take tasks or evaluation pairs out"
+    ]
 
 
 def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
@@ -238,7 +253,7 @@ def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Sm
         return None
     for overrides, small in smaller_studies(spec):
         trials = trials_of(small)
-        seconds = clock.whole(trials, len(trials), min(jobs, len(trials)))[1]
+        seconds = clock.whole(trials, min(jobs, len(trials)))[1]
         found = Smaller(seconds, len(trials), overrides)
         if found.seconds <= FIRST_LOOK_SECONDS:
             break
@@ -248,31 +263,33 @@ def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Sm
 def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
     """The settings of every trial that is not done, with the paths of its texts.
 
-    Of a sampled study those of some configurations that it might draw, first as many as are left,
-    then the baseline's. Raises MtdlabError where none of these can be trained.
+    Those of a sampled study's search are some that it might draw. Raises MtdlabError where none of
+    these can be trained.
     """
     left = [unit for unit in spec.planned_units() if unit.key not in done]
-    if spec.sampler == "grid":
-        found = [
-            spec.trainer_settings(unit.parameters or {}, unit.seed, unit.role) for unit in left
+    if spec.sampler != "grid":
+        drawn = cycle(draw_configurations(spec))
+        left = [
+            unit if unit.role == BASELINE else replace(unit, parameters=next(drawn))
+            for unit in left
         ]
-        return [resolve_paths(settings, spec.places) for settings in found]
+    trials = (spec.trainer_settings(unit.parameters or {}, unit.seed, unit.role) for unit in left)
+    return [resolve_paths(settings, spec.places) for settings in trials]
+
+
+def draw_configurations(spec: StudySpec) -> list[dict[str, Any]]:
+    """Configurations of a sampled study that can be trained. Raises MtdlabError where none can."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
+    study, drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
     for _ in range(SAMPLED_CONFIGURATIONS):
         parameters = ask(study, spec)
         # some do not go together
         with suppress(ValueError):
-            found.append(spec.trainer_settings(parameters, spec.seeds[0]))
-    if not found:
+            spec.trainer_settings(parameters, spec.seeds[0])
+            drawn.append(parameters)
+    if not drawn:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
-    beside = [unit for unit in left if unit.role == BASELINE]
-    drawn, count = cycle(found), len(left) - len(beside)
-    if beside:
-        found = list(islice(drawn, max(count, len(found))))
-        own = [spec.trainer_settings(unit.parameters or {}, unit.seed, BASELINE) for unit in beside]
-        found[count:count] = own
-    return [resolve_paths(settings, spec.places) for settings in found]
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -296,45 +313,38 @@ class Clock:
 
     def evaluation(self, settings: TrainerSettings) -> Floats:
         """Seconds of a trial's evaluations, and of the final scoring of its best checkpoint."""
-        token, sample, selected = self.token[settings.encoder], self.sample, settings.select_on
+        tokens, selected = self.sample.tokens, settings.select_on
         # the split on which the checkpoint is selected is not encoded again
-        encoded = {"dev": sample.dev, LAST: sample.dev, "test": sample.test}.get(selected, Scored())
+        encoded = tokens[selected] if selected in ("dev", LAST, "test") else 0
         looks = math.ceil(settings.steps / settings.evaluate_every)
-        last = sample.score_all(token) - token * encoded.tokens
-        return looks * sample.selections[selected].cost(token) + last
+        count = looks * tokens[selected] + self.sample.all_tokens - encoded
+        return count * self.token[settings.encoder]
 
     def loading(self, settings: TrainerSettings) -> Floats:
         """Seconds in which a worker loads what the sweep has checked, and scores the encoder."""
-        return self.sample.load + self.sample.score_all(self.token[settings.encoder])
+        return self.sample.load + self.sample.all_tokens * self.token[settings.encoder]
 
     def start(self, first: TrainerSettings) -> Floats:
         """Seconds before the first step; the sweep and its workers import at the same time."""
         return self.imports + self.sample.load + self.sample.tokenise + self.loading(first)
 
-    def whole(self, trials: Sequence[TrainerSettings], count: int, jobs: int) -> Bounds:
+    def whole(self, trials: Sequence[TrainerSettings], jobs: int) -> Bounds:
         """Seconds from the start of the command to its end; a free worker takes the next trial.
 
-        The trials are repeated until there are `count`. A model is saved whenever a trial is the
-        best so far: on average about ln(count) times.
+        A worker loads anew where a trial has other inputs than the one before it.
         """
-        first, loaded = trials[0], list(map(inputs_of, trials))
-        each = np.array([self.training(one) + self.evaluation(one) for one in trials])
-        saving = math.log(count + 1) * self.sample.dev.cost(self.token[first.encoder]) / jobs
-        start, loading = self.start(first), self.loading(first)
+        inputs = [tuple(getattr(each, name) for name in LOADED) for each in trials]
+        durations = np.array([self.training(each) + self.evaluation(each) for each in trials])
+        start, loading = self.start(trials[0]), self.loading(trials[0])
         ends = []
         for bound in (0, 1):
-            free = [(float(start[bound]), loaded[0])] * jobs
-            for seconds, inputs in islice(cycle(zip(each[:, bound], loaded, strict=True)), count):
+            free = [(float(start[bound]), 0)] * jobs
+            for at, seconds in enumerate(durations[:, bound].tolist()):
                 begun, before = heapq.heappop(free)
-                begun += loading[bound] if before != inputs else 0.0
-                heapq.heappush(free, (float(begun + seconds), inputs))
-            ends.append(float(max(free)[0] + saving[bound]))
+                begun += loading[bound] if inputs[before] != inputs[at] else 0.0
+                heapq.heappush(free, (float(begun + seconds), at))
+            ends.append(max(free)[0])
         return ends[0], ends[1]
-
-
-def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
-    """The values by which a worker decides whether it has to load again."""
-    return tuple(str(getattr(settings, name)) for name in sorted(LOADED))
 
 
 def database_bytes(settings: TrainerSettings) -> int:
@@ -347,7 +357,7 @@ def database_bytes(settings: TrainerSettings) -> int:
 
 
 def checkpoint_bytes(trials: Sequence[TrainerSettings], trained: int) -> int:
-    """Bytes of a checkpoint; there are two, the best so far and the one that replaces it."""
+    """Bytes of the trained weights in a checkpoint."""
     return max(each.encoder_copies for each in trials) * trained
 
 

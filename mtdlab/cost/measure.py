@@ -1,11 +1,11 @@
 """The durations of training steps and of embedding on this machine, in workers like a sweep's.
 
-A duration is two bounds: of what was repeated until two measurements agreed they are close, of a
-step for which there was no time they are what the steps of its family imply.
+A duration is two bounds. Of what was timed they are the means of two halves of its repetitions; of
+a step for which there was no time they are what steps of other sizes imply.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from analysis.measures import Floats
 from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.device import choose_device, peak_memory
-from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
+from mtdlab.encoders.embed import Embedder
 from mtdlab.encoders.traits import describe_encoder
 from mtdlab.errors import TrialError
 from mtdlab.methods.registry import make_settings
@@ -31,13 +31,16 @@ from mtdlab.user_code import UserModule
 
 IMPORTED = time.time()
 """When the process that the workers are forks of had imported everything: this module is last."""
-WINDOW_SECONDS, AGREE = 0.7, 1.1
-"""Length of one of the two measurements that have to agree, and their ratio at most."""
+MOST_SECONDS, SECONDS_A_KIND = 11.0, 6.0
+"""Duration of the timed steps at most, in all and of one kind, unless three steps take longer."""
+STEADY_SECONDS = 1.0
+"""For how long a step is repeated where there is time, and embedding."""
 FEWEST = 3
-"""Repetitions, whatever they take: one that is left out, and two measurements of one."""
-FIRST_BATCH, FEW_SENTENCES = 4, 8
-"""Batch size of the first steps of a family, and the sentences that are embedded first: quick ones,
-which say how many fit into the time."""
+"""Repetitions, whatever they take: one that is left out, and two that are compared."""
+AGREE = 1.1
+"""Ratio of the bounds up to which a step counts as measured."""
+FIRST_BATCH = 4
+"""Batch size of the first steps of a family: quick ones, which say how many fit into the time."""
 
 Kind = tuple[tuple[str, object], ...]
 Bounds = tuple[float, float]
@@ -46,20 +49,20 @@ UNKNOWN: Bounds = (0.0, float("inf"))
 
 def kind_of(settings: TrainerSettings) -> Kind:
     """The settings that decide the cost of a step; equal for steps that cost the same."""
-    found: list[tuple[str, object]] = []
+    deciding: list[tuple[str, object]] = []
     for name, setting in settings_of(type(settings)).items():
         value = getattr(settings, name)
         if setting.step_cost == "switch":
-            found.append((name, value > 0))
+            deciding.append((name, value > 0))
         elif setting.step_cost != "none":
-            found.append((name, value))
-    return tuple(found)
+            deciding.append((name, value))
+    return tuple(deciding)
 
 
 def family_of(settings: TrainerSettings) -> Kind:
     """The settings that decide the cost of a step but for its size."""
-    known = settings_of(type(settings))
-    return tuple(item for item in kind_of(settings) if known[item[0]].step_cost != "scales")
+    declared = settings_of(type(settings))
+    return tuple(item for item in kind_of(settings) if declared[item[0]].step_cost != "scales")
 
 
 def size_of(settings: TrainerSettings) -> int:
@@ -67,26 +70,11 @@ def size_of(settings: TrainerSettings) -> int:
     return settings.batch_size * settings.max_length
 
 
-def agree(bounds: Bounds) -> bool:
-    """Whether two measurements are so close that no further one is needed."""
-    return bounds[1] <= AGREE * bounds[0]
-
-
-def bounds_of(durations: Iterable[float], seconds: float) -> Bounds | None:
-    """Bounds of what is repeated; None as long as it has to be repeated again.
-
-    Durations are averaged over windows until two in succession agree, or `seconds` are over.
-    """
-    total, begun, count, windows = 0.0, 0.0, 0, list[float]()
-    for duration in durations:
-        total, count = total + duration, count + 1
-        if total - begun >= min(WINDOW_SECONDS, seconds / 4):
-            windows.append((total - begun) / count)
-            begun, count = total, 0
-    last = min(windows[-2:], default=0.0), max(windows[-2:], default=0.0)
-    if len(windows) > 1 and agree(last):
-        return last
-    return (min(windows), max(windows)) if len(windows) > 1 and total >= seconds else None
+def bounds_of(durations: Sequence[float]) -> Bounds:
+    """The means of the first and of the second half, the smaller first; at least two durations."""
+    halves = np.array_split(np.asarray(durations, float), 2)
+    low, high = sorted(float(half.mean()) for half in halves)
+    return low, high
 
 
 class _Enough(Exception):
@@ -96,29 +84,26 @@ class _Enough(Exception):
 def time_steps(
     settings: TrainerSettings, inputs: RunInputs, seconds: float, stop: StopRequest
 ) -> Bounds:
-    """Bounds of a training step, repeated for at most about `seconds`.
+    """Bounds of a training step, repeated for about `seconds`, at least three times.
 
     The first step is left out: it allocates memory, builds kernels, and has no FGSM gradient yet.
     Raises Interrupted for a requested stop.
     """
     device, ends = choose_device(settings).device, list[float]()
-    found: Bounds | None = None
 
     def on_step(_step: int, _evaluation: object) -> None:
-        nonlocal found
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         if stop.requested():
             raise Interrupted
         ends.append(time.perf_counter())
-        found = bounds_of(np.diff(ends).tolist(), seconds)
-        if found is not None:
+        if len(ends) >= FEWEST and ends[-1] - ends[0] >= seconds:
             raise _Enough
 
     endless = settings.model_copy(update={"steps": 100_000, "evaluate_every": 100_000})
     with suppress(_Enough):
         train(endless, inputs, on_step)
-    return found or UNKNOWN
+    return bounds_of(np.diff(ends).tolist())
 
 
 def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
@@ -131,129 +116,94 @@ def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
     return settings.model_copy(update=changed)
 
 
-@dataclass(frozen=True)
-class Timed:
-    """A step that was timed: its size, and peak memory of the process and of the GPU, (2,)."""
+Timed = tuple[int, Floats]
+"""A step's size; its lower and upper bound, peak memory of the process and of the GPU, (4,)."""
 
-    size: int
-    seconds: Bounds
-    peaks: Floats
+
+def derive(size: int, timed: Sequence[Timed]) -> Floats:
+    """The four values of a step of another size, from those that were timed, smallest first.
+
+    A step has a constant cost and one in proportion to its size: values are on the line through the
+    smallest and the largest step, and the other bound of the duration is in proportion to size.
+    """
+    (least, small), (most, large) = timed[0], timed[-1]
+    slope = np.maximum(large - small, 0) / max(most - least, 1)
+    values = large + slope * (size - most)
+    proportional = large[1] * size / most
+    values[:2] = min(values[0], proportional), max(values[1], proportional)
+    return np.asarray(values)
 
 
 @dataclass
 class StepTimer:
-    """Times a step of each kind until `deadline`, and scales those for which no time is left.
+    """Times a step of each kind, and derives those for which there was no time.
 
     Attributes:
-        families: the steps that were timed, by family.
-        direct: bounds of the kinds that were timed with their own batch.
+        families: the steps that were timed, by family, smallest first.
+        direct: the kinds that were timed with their own batch, and their values.
     """
 
-    kinds: Sequence[TrainerSettings]
-    deadline: float
     stop: StopRequest
     families: dict[Kind, list[Timed]] = field(default_factory=dict)
-    direct: dict[Kind, Bounds] = field(default_factory=dict)
+    direct: dict[Kind, Floats] = field(default_factory=dict)
 
-    def measure(self) -> None:
+    def measure(self, kinds: Sequence[TrainerSettings]) -> None:
         """Time the largest step of each family first, which needs most memory, then the rest."""
-        ascending = sorted(self.kinds, key=size_of)
+        deadline = time.perf_counter() + min(MOST_SECONDS, SECONDS_A_KIND * len(kinds))
+        ascending = sorted(kinds, key=size_of)
         largest = {family_of(each): each for each in ascending}.values()
         order = list({kind_of(each): each for each in (*largest, *ascending)}.values())
         for rank, kind in enumerate(order):
-            left = self.deadline - time.perf_counter()
-            if not rank or left > 0:
-                self._measure(kind, left / (len(order) - rank))
+            left = deadline - time.perf_counter()
+            if rank and left <= 0:
+                return
+            self._measure(kind, time.perf_counter() + left / (len(order) - rank))
 
-    def _measure(self, kind: TrainerSettings, seconds: float) -> None:
+    def _measure(self, kind: TrainerSettings, until: float) -> None:
         """Time a step with its own batch if there is time, else with the largest that there is."""
-        until = time.perf_counter() + seconds
-        if family_of(kind) not in self.families:
-            self._time(kind, FIRST_BATCH, seconds / 4)
-        left = until - time.perf_counter()
-        expected = FEWEST * np.mean(self.seconds(kind))
-        batch = min(kind.batch_size, int(kind.batch_size * left / expected))
+        timed = self.families.setdefault(family_of(kind), [])
+        if not timed:
+            self._time(kind, FIRST_BATCH, 0.0)
+        left, (size, (_, upper, *_)) = until - time.perf_counter(), timed[-1]
+        steps = FEWEST * upper * size_of(kind) / size
+        batch = min(kind.batch_size, int(kind.batch_size * left / steps))
         if batch > FIRST_BATCH or batch == kind.batch_size:
-            self._time(kind, batch, left)
+            self._time(kind, batch, min(left, STEADY_SECONDS))
 
     def _time(self, kind: TrainerSettings, batch: int, seconds: float) -> None:
         settings = reduce_batch(kind, batch)
         bounds = time_steps(settings, load_inputs(settings), seconds, self.stop)
+        values = np.array([*bounds, *peaks_of(settings)])
         if batch >= kind.batch_size:
-            self.direct[kind_of(kind)] = bounds
-        timed = Timed(size_of(settings), bounds, peaks_of(settings))
-        self.families.setdefault(family_of(kind), []).append(timed)
+            self.direct[kind_of(kind)] = values
+        timed = self.families[family_of(kind)]
+        timed.append((size_of(settings), values))
+        timed.sort(key=lambda each: each[0])
 
-    def seconds(self, kind: TrainerSettings) -> Bounds:
-        """Bounds of a step: as timed, or between those of its family; else `UNKNOWN`.
-
-        A step has a constant cost and one in proportion to its size. The upper bound has no
-        constant cost beyond the step nearest to it; the lower one is on the line through all.
-        """
-        if (found := self.direct.get(kind_of(kind))) is not None:
-            return found
-        size, family = size_of(kind), self.families.get(family_of(kind))
-        if family is None:
-            return UNKNOWN
-        low = max(each.seconds[0] * min(1.0, size / each.size) for each in family)
-        high = min(each.seconds[1] * max(1.0, size / each.size) for each in family)
-        sizes = [each.size for each in family]
-        if len(set(sizes)) > 1 and size > max(sizes):
-            line = np.polyfit(sizes, [sum(each.seconds) / 2 for each in family], 1)
-            low = max(low, float(np.polyval(line, size)))
-        return min(low, high), max(low, high)
-
-    def memory(self) -> tuple[int, int]:
-        """Peak memory, and that of the GPU (0 without one), at the largest step.
-
-        Of a family of which only smaller steps were timed, extrapolated from these.
-        """
-        # embedding, which is not among the steps, may have needed more
-        found = [peaks_of(self.kinds[0])]
-        for family, timed in self.families.items():
-            small, big = (choose(timed, key=lambda each: each.size) for choose in (min, max))
-            largest = max(size_of(kind) for kind in self.kinds if family_of(kind) == family)
-            further = (largest - big.size) / (big.size - small.size) if big.size > small.size else 0
-            found.append(big.peaks + np.maximum(big.peaks - small.peaks, 0) * further)
-        host, gpu = np.max(found, axis=0)
-        return int(host), int(gpu)
+    def values(self, kind: TrainerSettings) -> Floats:
+        """Bounds and peak memory of a step, (4,): as timed, or as its family implies."""
+        if (values := self.direct.get(kind_of(kind))) is not None:
+            return values
+        timed = self.families.get(family_of(kind))
+        return derive(size_of(kind), timed) if timed else np.array([*UNKNOWN, 0.0, 0.0])
 
 
-def peaks_of(settings: TrainerSettings) -> Floats:
-    """Peak memory of this process, and that of its GPU, (2,)."""
-    return np.array([peak_memory(), choose_device(settings).gpu_memory()], float)
+def peaks_of(settings: TrainerSettings) -> Bounds:
+    """Peak memory in bytes of this process, and that of its GPU."""
+    return float(peak_memory()), float(choose_device(settings).gpu_memory())
 
 
-def time_embedding(
-    settings: TrainerSettings, inputs: RunInputs, sentences: Sequence[str], seconds: float
-) -> Bounds:
-    """Seconds per token of embedding, with as many sentences of middle length as time allows.
-
-    Their lengths are similar, as in the batches of a whole evaluation, which have little padding.
-    """
-    encoder = inputs.encoder
-    embedder = Embedder(encoder.model, settings.representation, choose_device(settings))
-    limit = encoder.token_limit(MAX_LENGTH)
-
-    def choose(count: int) -> Sentences:
-        first = max(0, len(sentences) - count) // 2
-        chosen = sentences[first : first + count]
-        return Sentences(chosen, encoder.tokenizer, limit, settings.prompt)
-
-    def embed(some: Sentences) -> float:
-        started = time.perf_counter()
-        some.embed(embedder)
-        return time.perf_counter() - started
-
-    few = choose(FEW_SENTENCES)
-    taken = min(embed(few) for _ in range(2))
-    some = choose(max(FEW_SENTENCES, int(FEW_SENTENCES * seconds / (4 * FEWEST * taken))))
-    embed(some)
-    durations: list[float] = []
-    while (found := bounds_of(durations, seconds / 2)) is None:
-        durations.append(embed(some))
-    tokens = sum(map(len, some.tokens))
-    return found[0] / tokens, found[1] / tokens
+def time_embedding(settings: TrainerSettings, inputs: RunInputs) -> Bounds:
+    """Bounds of the seconds per token of embedding, repeated for about `STEADY_SECONDS`."""
+    device, sentences = choose_device(settings), inputs.test.sentences
+    embedder = Embedder(inputs.encoder.model, settings.representation, device)
+    ends = [time.perf_counter()]
+    while len(ends) <= FEWEST or ends[-1] - ends[1] < STEADY_SECONDS:
+        sentences.embed(embedder)
+        ends.append(time.perf_counter())
+    low, high = bounds_of(np.diff(ends[1:]).tolist())
+    tokens = sum(map(len, sentences.tokens))
+    return low / tokens, high / tokens
 
 
 @dataclass(frozen=True)
@@ -288,7 +238,6 @@ def measure_in_workers(
     modules: Sequence[UserModule],
     kinds: Sequence[TrainerSettings],
     sample: Sample,
-    seconds: float,
     jobs: int,
 ) -> list[Measured]:
     """The measurements of `jobs` workers of a server at once.
@@ -296,48 +245,47 @@ def measure_in_workers(
     Raises the error of one of them, and TrialError where they die or are stopped by a signal.
     """
     # plain values: a method of the user's own cannot be unpickled before it is imported
-    values = [kind.model_dump() for kind in kinds]
-    call = (measure, (modules, values, sample, seconds))
-    found = [each for each in call_in_forks(server, call, jobs) if isinstance(each, Measured)]
-    if len(found) < jobs:
+    call = (measure, (modules, [kind.model_dump() for kind in kinds], sample))
+    measured = [each for each in call_in_forks(server, call, jobs) if isinstance(each, Measured)]
+    if len(measured) < jobs:
         raise TrialError("the measurement was stopped by a signal; repeat the command")
-    return found
+    return measured
 
 
 def measure(
     modules: Sequence[UserModule],
     kinds: Sequence[dict[str, Any]],
     sample: Sample,
-    seconds: float,
     stop: StopRequest,
 ) -> Measured | None:
-    """Time steps of every kind, and embedding, for at most about `seconds` after loading.
+    """Time steps of every kind, and embedding with every encoder.
 
     The process need not have imported the user's modules. None where a stop was requested.
     """
     ensure_imported(modules)
     take_gpu()
     settings = [sample.of(make_settings(**values)) for values in kinds]
+    timer, token, encoders = StepTimer(stop), {}, {}
     with cache_in(sample.folder), suppress(Interrupted):
         parameters = list(load_inputs(settings[0]).encoder.model.parameters())
-        timer = StepTimer(settings, time.perf_counter() + 0.75 * seconds, stop)
-        timer.measure()
-        token, described = {}, {}
+        timer.measure(settings)
         for name, one in {each.encoder: each for each in reversed(settings)}.items():
             inputs = load_inputs(one)
-            token[name] = time_embedding(one, inputs, sample.embedded, 0.25 * seconds)
+            token[name] = time_embedding(one, inputs)
             fields = inputs.encoder.traits.dropout_fields
-            described[name] = describe_encoder(inputs.encoder.model, fields)
-        memory, gpu_memory = timer.memory()
+            encoders[name] = describe_encoder(inputs.encoder.model, fields)
+        values = np.array([timer.values(each) for each in settings])
+        # embedding, which is not among the steps, may have needed more
+        memory, gpu_memory = np.maximum(values[:, 2:].max(axis=0), peaks_of(settings[0]))
         return Measured(
             imported=IMPORTED,
-            steps=[timer.seconds(each) for each in settings],
+            steps=[(float(low), float(high)) for low, high in values[:, :2]],
             token=token,
-            memory=memory,
-            gpu_memory=gpu_memory,
+            memory=int(memory),
+            gpu_memory=int(gpu_memory),
             weights=4 * sum(each.numel() for each in parameters),
             trained=4 * sum(each.numel() for each in parameters if each.requires_grad),
-            direct=sum(agree(timer.direct.get(kind_of(each), UNKNOWN)) for each in settings),
-            encoders=described,
+            direct=int(sum(each[1] <= AGREE * each[0] for each in timer.direct.values())),
+            encoders=encoders,
         )
     return None

@@ -1,17 +1,13 @@
 """A sample of a study's texts, from which the cost of all of them is estimated."""
 
 import os
-import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from analysis.measures import Floats
+from analysis.data.tasks import LAST
 from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally
@@ -20,7 +16,6 @@ from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.sts import StsTask
 from mtdlab.evaluation.suite import Split
 from mtdlab.methods.base import View
 from mtdlab.settings.tasks import DEV
@@ -30,20 +25,9 @@ from mtdlab.training.selection import StsAverage
 DEV_AND_TEST: tuple[Split, ...] = ("dev", "test")
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
-PAIRS, EMBEDDED = 16, 512
-"""Graded pairs in the evaluation of the sample, and sentences whose embedding is timed."""
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Sentences that are scored together: their number of tokens, and seconds without encoding."""
-
-    tokens: int = 0
-    seconds: float = 0.0
-
-    def cost(self, token: Floats) -> Floats:
-        """Seconds to encode and score them; lower and upper bound, as those of a token, (2,)."""
-        return token * self.tokens + self.seconds
+PAIRS = 32
+"""Graded pairs of each split: of middle length, so that a batch of them has as little padding as
+those of a whole evaluation."""
 
 
 @dataclass(frozen=True)
@@ -52,38 +36,27 @@ class Sample:
 
     Attributes:
         corpus: the beginning of the corpus, in that folder.
-        embedded: sentences drawn from the evaluation sentences, the shortest first.
-        dev, test: the evaluation's dev pairs and test pairs.
-        tasks: tokens of the tasks; their scores take little time.
-        selections: what is scored to select a checkpoint, by `select_on` of a trial.
+        tokens: how many are encoded for the dev pairs (`dev`), the test pairs (`test`), all tasks
+            (`tasks`), and to select a checkpoint, by the `select_on` of a trial.
         load: seconds to load everything.
         tokenise: seconds to tokenise all views that are not kept yet.
     """
 
     folder: Path
     corpus: str
-    embedded: list[str]
-    dev: Scored
-    test: Scored
-    tasks: int
-    selections: dict[str, Scored]
+    tokens: dict[str, int]
     load: float
     tokenise: float
 
-    def score_all(self, token: Floats) -> Floats:
-        """Seconds to encode and score all, as `Scored.cost`."""
-        return self.dev.cost(token) + self.test.cost(token) + token * self.tasks
+    @property
+    def all_tokens(self) -> int:
+        """How many are encoded to score an encoder on everything."""
+        return self.tokens["dev"] + self.tokens["test"] + self.tokens["tasks"]
 
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
-        return settings.model_copy(
-            update={
-                "corpus": self.corpus,
-                "evaluation": str(self.folder),
-                "tasks": "",
-                "select_on": "dev",
-            }
-        )
+        texts = {"corpus": self.corpus, "evaluation": str(self.folder)}
+        return settings.model_copy(update=texts | {"tasks": "", "select_on": "dev"})
 
 
 def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
@@ -95,28 +68,18 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     started, settings = time.perf_counter(), trials[0]
     opened = open_inputs(settings)
     load = time.perf_counter() - started
-    pairs = {"dev": opened.dev.pairs, "test": opened.test.pairs}
-    for split, graded in pairs.items():
-        _write_pairs(folder / f"sts-{split}.csv", graded)
+    for split, pairs in (("dev", opened.dev.pairs), ("test", opened.test.pairs)):
+        _write_pairs(folder / f"{split}.tsv", pairs)
     beginning = Tally()
     sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
     views = dict.fromkeys(view for each in trials for view in views_of(each))
     to_tokenise = _seconds_to_tokenise(opened, settings, list(views), folder, sampled)
-    every = sorted({text for each in pairs.values() for text in (*each.first, *each.second)})
-    scored = {"dev": _score_pairs(opened, opened.dev), "test": _score_pairs(opened, opened.test)}
-    selections = {
-        name: scored.get(name) or _score_selection(name, settings, opened, scored["dev"])
-        for name in dict.fromkeys(each.select_on for each in trials)
-    }
     return Sample(
         folder,
         sampled,
-        sorted(random.Random(0).sample(every, min(EMBEDDED, len(every))), key=len),
-        **scored,
-        tasks=_tokens_of_tasks(opened),
-        selections=selections,
-        load=load,
-        tokenise=to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
+        _count_tokens(opened, settings, {each.select_on for each in trials}),
+        load,
+        to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
     )
 
 
@@ -134,48 +97,37 @@ def cache_in(folder: Path) -> Iterator[None]:
 
 
 def _write_pairs(path: Path, pairs: Pairs) -> None:
-    """Some pairs in STS-B's columns, from the lowest gold to the highest."""
-    rows = np.argsort(pairs.gold, kind="stable")[:: max(1, len(pairs) // PAIRS)]
-    lines = [
-        "\t".join(["", "", "", "", str(pairs.gold[row]), pairs.first[row], pairs.second[row]])
-        for row in rows
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write the pairs of middle length, with scores that rise: what they are does not matter."""
+    lines = [f"{first}\t{second}" for first, second in zip(pairs.first, pairs.second, strict=True)]
+    lines.sort(key=len)
+    begin = max(0, len(lines) - PAIRS) // 2
+    rows = [f"{line}\t{at}\n" for at, line in enumerate(lines[begin : begin + PAIRS])]
+    path.write_text("".join(rows), encoding="utf-8")
 
 
-def _score(score: Callable[[Any], object], sentences: Sentences, opened: OpenedInputs) -> Scored:
-    """Timed on random vectors of these sentences: their scores do not matter."""
-    width = int(opened.encoder.model.config.hidden_size)
-    vectors = np.random.default_rng(0).standard_normal((len(sentences), width), dtype=np.float32)
-    started = time.perf_counter()
-    score(vectors)
-    return Scored(sum(map(len, sentences.tokens)), time.perf_counter() - started)
+def _count_tokens(
+    opened: OpenedInputs, settings: TrainerSettings, selections: set[str]
+) -> dict[str, int]:
+    """The tokens of `Sample.tokens`."""
 
+    def count(sentences: Sentences) -> int:
+        return sum(map(len, sentences.tokens))
 
-def _score_pairs(opened: OpenedInputs, pairs: StsTask) -> Scored:
-    return _score(pairs.evaluate, pairs.sentences, opened)
-
-
-def _tokens_of_tasks(opened: OpenedInputs) -> int:
     external = (
         task.tokens(split)
         for task in opened.external
         for split in (DEV_AND_TEST if task.has_dev else ("test",))
     )
-    return sum(map(len, opened.suite.sentences.tokens)) + sum(external)
-
-
-def _score_selection(
-    select_on: str, settings: TrainerSettings, opened: OpenedInputs, dev: Scored
-) -> Scored:
-    """Of what selects a checkpoint: an average of sets, or the dev pairs and a task's dev data."""
-    if select_on == "sts_average":
-        average = StsAverage(settings.evaluation, opened.encoder, opened.test, settings.prompt)
-        return _score_pairs(opened, average)
-    if select_on.endswith(DEV):
-        tokens = find_task(select_on, opened.external).tokens("dev")
-        return replace(dev, tokens=dev.tokens + tokens)
-    return dev
+    dev, test = count(opened.dev.sentences), count(opened.test.sentences)
+    tasks = count(opened.suite.sentences) + sum(external)
+    tokens = {"dev": dev, LAST: dev, "test": test, "tasks": tasks}
+    for name in selections - tokens.keys():
+        if name.endswith(DEV):
+            tokens[name] = dev + find_task(name, opened.external).tokens("dev")
+        else:
+            average = StsAverage(settings.evaluation, opened.encoder, opened.test, settings.prompt)
+            tokens[name] = count(average.sentences)
+    return tokens
 
 
 def _seconds_to_tokenise(

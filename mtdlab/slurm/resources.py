@@ -11,9 +11,12 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mtdlab.errors import MtdlabError
+
+if TYPE_CHECKING:
+    from mtdlab.cost.estimate import Estimate
 
 DEFAULT_SIZE = 1001
 """MaxArraySize of a cluster that is not configured otherwise (slurm.conf)."""
@@ -123,7 +126,7 @@ def format_time(seconds: int) -> str:
 
 def derive(
     trials: int,
-    estimate: Mapping[str, Any] | None,
+    estimate: "Estimate | None",
     *,
     tasks: int | None = None,
     seconds: int | None = None,
@@ -132,7 +135,7 @@ def derive(
     """The resources of the tasks that run `trials` trials.
 
     Args:
-        estimate: the fields of `mtdlab.cost.estimate.Estimate`; None where there is none.
+        estimate: that of the study on this machine; None where there is none.
         tasks, seconds: as given by the user; None: derived.
         gpus: of each task.
     """
@@ -145,22 +148,22 @@ def derive(
     }
     if estimate is not None:
         # the workers of a task, and the process that started them
-        parent = estimate["memory"] - estimate["workers"] * estimate["worker_memory"]
-        measured = parent + workers * estimate["worker_memory"]
+        parent = estimate.memory - estimate.workers * estimate.worker_memory
+        measured = parent + workers * estimate.worker_memory
         # Slurm's M is 2**20 bytes
         memory = 100 * math.ceil((MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES) / 2**20 / 100)
         added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
-        cpus = estimate["threads"]
+        cpus = estimate.threads
         reasons["memory"] = f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}"
         reasons["cores"] = "the threads with which a worker was measured"
-    needed, evaluation = None, 0.0 if estimate is None else estimate["evaluation"]
-    if estimate is None or estimate["trial"] is None:
+    needed, evaluation = None, 0.0 if estimate is None else estimate.evaluation
+    if estimate is None or estimate.trial is None:
         derived, minutes = min(useful, FEWEST_UNKNOWN), UNKNOWN_MINUTES
         what = "an estimate" if estimate is None else "an estimate of the time"
         reasons["tasks"] = f"without {what} at most {FEWEST_UNKNOWN}"
         reasons["time"] = f"without {what}; a task requeues itself at its limit"
     else:
-        longest, start, after = max(estimate["trial"]), estimate["start"], LEAD_SECONDS + evaluation
+        longest, start, after = max(estimate.trial), estimate.start, LEAD_SECONDS + evaluation
         worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
         derived = min(useful, worthwhile, MOST_TASKS)
         each = math.ceil(trials / ((tasks or derived) * workers))

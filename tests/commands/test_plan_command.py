@@ -1,14 +1,15 @@
 """What plan prints of trials that are done, and of evaluations that take longer than training."""
 
+import math
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtdlab.api.plan import find_costs, find_ended, plan
+from mtdlab.api.plan import NoEstimate, StudyPlan, find_costs, find_ended, plan
 from mtdlab.commands.plan import (
     begin_in_copy,
     can_copy,
@@ -17,8 +18,8 @@ from mtdlab.commands.plan import (
     describe_size,
 )
 from mtdlab.config import StudySpec, read_study
-from mtdlab.cost.estimate import Estimate, Smaller, trials_of
-from mtdlab.errors import MtdlabError
+from mtdlab.cost.estimate import Estimate, Smaller, trials_of, warn_of_evaluation
+from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
@@ -71,6 +72,12 @@ search: {ema_decay: [0.75, 0.9, 0.995], queue_size: [512, 8192]}
 """
 
 
+def levels_of(planned: StudyPlan) -> int:
+    assert planned.design.power is not None
+    return planned.design.power.needs[0].levels
+
+
+@pytest.mark.usefixtures("few_simulated_studies")
 def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: Path) -> None:
     path, url = tmp_path / "b.yaml", f"sqlite:///{tmp_path / 'b.db'}"
     path.write_text(BEYOND)
@@ -83,42 +90,28 @@ def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: 
         "MTD 132, 138, 208, 328 are beyond the run: they take no part in the verdict on MTD "
         "unless beyond_run is keep.",
     )
-    assert found.design["power"]["needs"][0]["levels"] == 2
+    assert levels_of(found) == 2
     path.write_text(BEYOND + "beyond_run: keep\n")
     kept = plan(path, storage=url, measure=False)
-    assert kept.design["power"]["needs"][0]["levels"] == 6
-    assert kept.design["specification"]["beyond_run"] == "keep"
-    assert kept.design["specification"]["sha256"] != found.design["specification"]["sha256"]
+    assert levels_of(kept) == 6
+    assert kept.design.specification.beyond_run == "keep"
+    assert kept.design.specification.sha256 != found.design.specification.sha256
 
 
-def costs(spec: StudySpec, monkeypatch: pytest.MonkeyPatch, found: Any) -> dict[str, Any]:
-    """The costs of a study whose estimate is `found`, or which raises it."""
-
-    def estimate(*_: object, before_timing: Any, **__: object) -> Estimate:
-        before_timing()
-        if isinstance(found, Exception):
-            raise found
-        assert isinstance(found, Estimate)
-        return found
-
-    monkeypatch.setattr("mtdlab.cost.estimate.estimate", estimate)
-    called: list[bool] = []
-    result = find_costs(spec, None, 1, (), lambda: called.append(True))
-    assert called == [True]
-    return result
-
-
-def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
-    spec: StudySpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    *_, warning = cost_lines(costs(spec, monkeypatch, ESTIMATE))
+def test_an_evaluation_longer_than_training_is_warned_of_with_both_times() -> None:
+    [warning] = warn_of_evaluation(60.0, 140.0)
     assert warning == (
-        "warning a trial evaluates for 2 min and trains for 60 s; raise evaluate_every, or take "
-        "tasks or evaluation pairs out"
+        "a trial evaluates for 2 min and trains for 60 s; raise evaluate_every, or take tasks or "
+        "evaluation pairs out"
     )
-    found = costs(spec, monkeypatch, replace(ESTIMATE, evaluation=120.0))
-    assert found["warnings"] == []
-    first, *_, last = cost_lines(found)
+    assert cost_lines(replace(ESTIMATE, warnings=[warning]))[-1] == f"warning {warning}"
+    assert warn_of_evaluation(60.0, 120.0) == []
+    # a training whose duration is not known
+    assert warn_of_evaluation(math.inf, 140.0) == []
+
+
+def test_time_and_basis_are_lines() -> None:
+    first, *_, last = cost_lines(ESTIMATE)
     assert first.startswith("time    about 10 min: 3 trials of 2 to 3 min on 2 workers with 1")
     assert last == (
         "basis   1 of 2 kinds of step were timed on this machine; others varied, or were scaled up"
@@ -134,27 +127,17 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times(
     ],
 )
 def test_what_was_not_timed_well_is_a_range_or_not_known(
-    spec: StudySpec,
-    monkeypatch: pytest.MonkeyPatch,
-    between: tuple[float, float] | None,
-    trial: tuple[float, float] | None,
-    said: str,
+    between: tuple[float, float] | None, trial: tuple[float, float] | None, said: str
 ) -> None:
-    training = None if trial is None else 60.0
-    timed = replace(ESTIMATE, seconds=None, between=between, trial=trial, training=training)
-    found = costs(spec, monkeypatch, replace(timed, fewest=1))
-    lines = cost_lines(found)
+    lines = cost_lines(replace(ESTIMATE, seconds=None, between=between, trial=trial, fewest=1))
     assert lines[0].startswith(f"time    {said} with 1 thread, after 10 s")
-    assert found["seconds"] is None
-    assert (found["between"], found["warnings"] == []) == (between, between is None)
     assert ("others took too long" in "".join(lines)) == (between is None)
     assert max(map(len, lines[:4])) <= 100
 
 
-def test_a_long_study_is_offered_smaller(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_study_is_offered_smaller() -> None:
     smaller = Smaller(500.0, 4, ["study=a-small", "seeds=[0, 1]"])
-    found = costs(spec, monkeypatch, replace(ESTIMATE, smaller=smaller, evaluation=0.0))
-    assert cost_lines(found, "mtdlab sweep a.yaml")[-2:] == [
+    assert cost_lines(replace(ESTIMATE, smaller=smaller), "mtdlab sweep a.yaml")[-2:] == [
         "to begin with a smaller study, about 8 min for 4 trials:",
         "  mtdlab sweep a.yaml --set study=a-small --set 'seeds=[0, 1]'",
     ]
@@ -167,19 +150,32 @@ def test_a_long_study_is_offered_smaller(spec: StudySpec, monkeypatch: pytest.Mo
         (0, "GPU     3.0 GB for each worker: more than the smallest GPU has"),
     ],
 )
-def test_the_workers_that_fit_on_a_gpu_are_said(
-    spec: StudySpec, monkeypatch: pytest.MonkeyPatch, fit: int, said: str
+def test_the_workers_that_fit_on_a_gpu_are_said(fit: int, said: str) -> None:
+    assert said in cost_lines(replace(ESTIMATE, gpu_memory=3_000_000_000, gpu_workers=fit))
+    assert not any(line.startswith("GPU") for line in cost_lines(ESTIMATE))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MtdlabError("encoder no/such: not there"), NoEstimate("encoder no/such: not there", 2)),
+        (TrialError("a process has died"), NoEstimate("a process has died")),
+        (MemoryError("too large"), NoEstimate("MemoryError: too large")),
+    ],
+)
+def test_what_cannot_be_estimated_is_said(
+    spec: StudySpec, monkeypatch: pytest.MonkeyPatch, error: Exception, said: NoEstimate
 ) -> None:
-    found = replace(ESTIMATE, gpu_memory=3_000_000_000, gpu_workers=fit)
-    assert said in cost_lines(costs(spec, monkeypatch, found))
-    assert not any(
-        line.startswith("GPU") for line in cost_lines(asdict(ESTIMATE) | {"warnings": []})
-    )
+    def estimate(*_: object, before_timing: Any, **__: object) -> Estimate:
+        before_timing()
+        raise error
 
-
-def test_what_cannot_be_estimated_is_said(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = costs(spec, monkeypatch, MtdlabError("encoder no/such: not there"))
-    assert cost_lines(found) == ["no estimate: encoder no/such: not there"]
+    monkeypatch.setattr("mtdlab.cost.estimate.estimate", estimate)
+    called: list[bool] = []
+    costs = find_costs(spec, None, 1, (), lambda: called.append(True))
+    assert called == [True]
+    assert costs == said
+    assert cost_lines(costs) == [f"no estimate: {said.reason}"]
 
 
 @pytest.mark.skipif(not can_copy(), reason="needs Linux and two cores")
@@ -200,10 +196,7 @@ def test_the_trials_of_a_baseline_are_planned_with_the_others(spec: StudySpec) -
     methods = [trial.method for trial in trials_of(beside)]
     assert methods == ["mocose", "mocose", "simcse"] * 2
     drawn = replace(beside, sampler="random", trials=2)
-    left = trials_of(drawn)
-    # first as many as are planned, in their proportion; then further ones that might be drawn
-    assert [trial.method for trial in left[:6]] == ["mocose"] * 4 + ["simcse"] * 2
-    assert {trial.method for trial in left[6:]} == {"mocose"}
+    assert [trial.method for trial in trials_of(drawn)] == ["mocose"] * 4 + ["simcse"] * 2
 
 
 @pytest.mark.parametrize(

@@ -213,11 +213,14 @@ def test_the_missing_package_is_named(
             act()
 
 
-def test_the_plan_counts_the_trained_weights(run_of: Settings, tmp_path: Path) -> None:
+def test_the_plan_counts_the_trained_weights(
+    run_of: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Checkpoints have the adapters, a saved model has all weights."""
+    monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     settings = run_of()
     sample = take_sample([settings], tmp_path)
-    measured = measure((), [settings.model_dump()], sample, 0.2, StopRequest())
+    measured = measure((), [settings.model_dump()], sample, StopRequest())
     assert measured is not None
     parameters = list(load_inputs(settings).encoder.model.parameters())
     trained = [each for each in parameters if each.requires_grad]

@@ -1,7 +1,10 @@
 """What a task asks for is derived from the estimate, with the margins that are stated."""
 
+from dataclasses import replace
+
 import pytest
 
+from mtdlab.cost.estimate import Estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.slurm import resources
 from mtdlab.slurm.resources import (
@@ -15,15 +18,21 @@ from mtdlab.slurm.resources import (
 )
 
 MEGABYTE = 2**20
-ESTIMATE = {
-    "workers": 4,
-    "threads": 2,
-    "trial": (50.0, 60.0),
-    "evaluation": 10.0,
-    "start": 12.0,
-    "memory": 4 * 500 * MEGABYTE + 300 * MEGABYTE,
-    "worker_memory": 500 * MEGABYTE,
-}
+ESTIMATE = Estimate(
+    trials=24,
+    fewest=24,
+    workers=4,
+    threads=2,
+    seconds=400.0,
+    between=(390.0, 410.0),
+    trial=(50.0, 60.0),
+    training=50.0,
+    evaluation=10.0,
+    start=12.0,
+    memory=4 * 500 * MEGABYTE + 300 * MEGABYTE,
+    worker_memory=500 * MEGABYTE,
+    **dict.fromkeys(("gpu_memory", "gpu_workers", "database", "model", "kinds", "measured"), 0),
+)
 
 
 def test_a_task_trains_ten_times_as_long_as_it_takes_to_start() -> None:
@@ -32,7 +41,7 @@ def test_a_task_trains_ten_times_as_long_as_it_takes_to_start() -> None:
     assert derive(1, ESTIMATE).tasks == 1
     assert derive(1000, ESTIMATE).tasks == resources.MOST_TASKS
     # long trials: not more tasks than trials
-    assert derive(5, ESTIMATE | {"trial": (9e3, 1e4)}).tasks == 5
+    assert derive(5, replace(ESTIMATE, trial=(9e3, 1e4))).tasks == 5
     assert derive(24, ESTIMATE, tasks=3).tasks == 3
     assert derive(24, ESTIMATE, tasks=3).reasons["tasks"] == "as given"
 
@@ -52,7 +61,7 @@ def test_time_memory_and_cores_of_a_task() -> None:
 
 
 def test_a_long_task_asks_for_a_day_and_may_reach_its_limit() -> None:
-    found = derive(100, ESTIMATE | {"trial": (7e3, 7.2e3)}, tasks=1)
+    found = derive(100, replace(ESTIMATE, trial=(7e3, 7.2e3)), tasks=1)
     assert found.seconds == 60 * resources.MOST_MINUTES
     needed = TIME_MARGIN * (12 + 100 * 7200) + LEAD_SECONDS + 10
     assert found.timeouts == int(needed // (60 * resources.MOST_MINUTES)) + SPARE_TIMEOUTS
@@ -86,7 +95,7 @@ def test_without_an_estimate_nothing_is_invented() -> None:
 
 
 def test_an_estimate_without_a_time_gives_memory_and_cores() -> None:
-    found = derive(24, ESTIMATE | {"trial": None}, tasks=3)
+    found = derive(24, replace(ESTIMATE, trial=None), tasks=3)
     assert found.seconds == 60 * resources.UNKNOWN_MINUTES
     assert found.reasons["time"].startswith("without an estimate of the time;")
     assert found.memory == derive(24, ESTIMATE, tasks=3).memory

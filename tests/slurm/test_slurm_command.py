@@ -186,10 +186,10 @@ def test_a_folder_without_permission_is_named(command: Command, tmp_path: Path) 
 
 
 def measure_here(
-    _server: object, _modules: object, kinds: Any, sample: Sample, seconds: float, _jobs: int
+    _server: object, _modules: object, kinds: Any, sample: Sample, _jobs: int
 ) -> list[Measured]:
     """In this process, with other durations: those of workers are tested with the estimate."""
-    found = measure((), [kind.model_dump() for kind in kinds], sample, seconds, StopRequest())
+    found = measure((), [kind.model_dump() for kind in kinds], sample, StopRequest())
     assert found is not None
     steps, token = [(0.01, 0.01)] * len(kinds), dict.fromkeys(found.token, (1e-5, 1e-5))
     return [replace(found, imported=time.time(), steps=steps, token=token)]
@@ -202,6 +202,7 @@ def test_the_estimate_gives_time_and_memory(
     tiny_pairs: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     monkeypatch.setattr("mtdlab.cost.estimate.ForkServer", lambda *_: nullcontext())
     monkeypatch.setattr("mtdlab.cost.estimate.closing", lambda server: server)
     monkeypatch.setattr("mtdlab.cost.estimate.measure_in_workers", measure_here)
