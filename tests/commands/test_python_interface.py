@@ -103,7 +103,7 @@ def test_a_plan_lists_the_configurations(recorded: Recorded, tmp_path: Path) -> 
     assert (found.study, found.trials, found.cost) == ("tiny", 4, None)
     assert found.configurations["learning_rate"].tolist() == [1e-3, 1e18]
     assert found.configurations["mtd"].tolist() == [6, 6]
-    assert found.design["specification"]["metric"] == "sts_test"
+    assert found.design.specification.metric == "sts_test"
     assert not Path(storage).exists()
 
 
