@@ -38,7 +38,7 @@ STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
 SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
-_ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
+_ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
 _CONFIG = ("config.", "config/", "config:")
 _SUMMARY = ("summary.", "summary/", "summary:")
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
@@ -374,7 +374,7 @@ def build_study(
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        facts=_list_facts(table, path, rule),
+        table=_describe(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
         settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
         command=_command(path, score, stated, scale, beyond_run),
@@ -398,14 +398,15 @@ def _command(
     return shlex.join([*words, *(["--beyond-run", beyond_run] if beyond_run != BEYOND_RUN else [])])
 
 
-def _list_facts(table: RunTable, path: Path, rule: str) -> dict[str, str]:
+def _describe(table: RunTable, path: Path, rule: str) -> dict[str, str]:
     """The file, and which column was read as what."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
     if "mtd" in table.named:
         distance = f"column {table.named['mtd']}"
     facts = {
-        "table": f"{path.name}, {len(table.cells):,} rows, SHA-256 {digest}",
+        "table": f"{path.name}, {len(table.cells):,} rows",
+        "SHA-256": digest,
         "score": f"column {table.named['score']}. {rule}",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),

@@ -3,7 +3,6 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
-import re
 import shlex
 from collections.abc import Mapping
 from itertools import pairwise
@@ -12,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
+from analysis.data.environment import BUILT_IN
 from analysis.data.frames import Setting, StudyFrames
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
@@ -242,8 +242,6 @@ def _list_values(column: pd.Series, name: str) -> str:
     return ", ".join(texts) or "none yet"
 
 
-_ENCODER = re.compile(r"(?P<name>.+?): (?P<weights>[\d.,]+ \w+ weights)")
-_BUILT_IN = "builtin"
 _MOST_LETTERS = 160
 
 
@@ -275,14 +273,7 @@ def define_points(context: StudyContext) -> str:
     return f"Points of {clean(study.metric, most=40)}: {label}; higher is better."
 
 
-_COMMIT = re.compile(r"\(commit (\w+(?:-dirty)?)")
 _DIRTY = "-dirty"
-
-
-def find_commit(study: StudyFrames) -> str:
-    """The commit of the program that trained the runs, with -dirty for changes on top; or empty."""
-    match = _COMMIT.search(study.facts.get("versions", ""))
-    return match[1] if match else ""
 
 
 def describe_rerun(study: StudyFrames) -> tuple[str, str]:
@@ -291,7 +282,7 @@ def describe_rerun(study: StudyFrames) -> tuple[str, str]:
     Returns:
         The commands, a line each, and where to run them; both are empty where none was recorded.
     """
-    commit = find_commit(study)
+    commit = study.ran_with.commit
     if not study.command or not commit or study.program:
         return study.command, ""
     checkout = f"git checkout {commit.removesuffix(_DIRTY)} && pip install ."
@@ -301,25 +292,27 @@ def describe_rerun(study: StudyFrames) -> tuple[str, str]:
 
 def describe_encoder(context: StudyContext) -> str:
     """The encoder with its number of weights, and whether the text is synthetic."""
-    study, facts = context.study, context.study.facts
-    if "table" in facts:
+    study = context.study
+    if study.table:
         return "encoder and text as in the table"
     if study.program:
         return f"program {clean(study.program, most=_MOST_LETTERS)}"
-    encoder, corpus = facts.get("encoder", ""), facts.get("corpus", "")
+    encoder, corpus = study.ran_with.encoder, study.ran_with.corpus
     if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
         named = count(int(context.trials["encoder"].nunique()), "encoder")
-    elif match := _ENCODER.match(encoder):
-        named = f"encoder {clean(match['name'])} ({match['weights']})"
+    elif encoder is None:
+        named = "encoder not recorded"
     else:
-        named = f"encoder {clean(encoder, most=_MOST_LETTERS) or 'not recorded'}"
-    text = f"text {clean(corpus.partition(':')[0])}" if corpus else "text not recorded"
-    return f"{named}, {'synthetic text' if corpus.startswith(_BUILT_IN) else text}"
+        named = f"encoder {clean(encoder.name, most=_MOST_LETTERS)} ({encoder.size})"
+    if corpus is None:
+        return f"{named}, text not recorded"
+    is_synthetic = corpus.name == BUILT_IN
+    return f"{named}, {'synthetic text' if is_synthetic else f'text {clean(corpus.name)}'}"
 
 
 def list_facts(context: StudyContext) -> Mapping[str, str]:
     """The facts of the first screen: what varied, how many seeds, and the data with the metric."""
-    study, facts = context.study, context.study.facts
+    study, used = context.study, context.study.ran_with
     if not len(study.trials):
         return {}
     names = chosen_settings(study.trials, study.settings)
@@ -328,14 +321,14 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         varied.append(f"{count(following, 'setting')} that follow from the method")
     varied.append(count(int(study.trials["seed"].nunique()), "seed"))
     data = [study.metric]
-    if corpus := facts.get("corpus", ""):
-        data.append(f"trained on {corpus.partition(', SHA-256')[0]}")
+    if used.corpus:
+        data.append(f"trained on {used.corpus.size}")
     if study.program:
         data.append(f"as returned by {study.program}")
-    if "table" in facts:
-        data.append(f"table {facts['table'].partition(', SHA-256')[0]}")
-    if evaluation := facts.get("evaluation", ""):
-        data.append(f"evaluated on {evaluation.partition(';')[0]}")
+    if study.table:
+        data.append(f"table {study.table['table']}")
+    if used.evaluation:
+        data.append(f"evaluated on {used.evaluation.size}")
     return {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
 
 

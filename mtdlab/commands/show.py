@@ -252,7 +252,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "traceback": row.traceback or None,
         "model": str(model) if kept_trial(model) == row.number else None,
         "settings": _other_settings(trial) | dict(trial.parameters),
-        "environment": dict(trial.environment),
+        "environment": trial.environment.sentences(),
     }
 
 
@@ -279,7 +279,7 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("model", "" if program else where),
         ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
-        *trial.environment.items(),
+        *trial.environment.sentences().items(),
         ("run again", "" if program else f"mtdlab reproduce {study} {row.number}"),
     ]
 

@@ -16,6 +16,7 @@ from sqlalchemy import Boolean, select
 from sqlalchemy.orm import Session
 
 from analysis.data.defaults import BeyondRun
+from analysis.data.environment import Environment
 from analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
@@ -26,6 +27,7 @@ from mtdlab.store.store import find_study
 from mtdlab.store.tables import (
     FINISHED,
     REASON_CODES,
+    VERSIONS,
     ArrayRow,
     Base,
     ItemsRow,
@@ -142,6 +144,12 @@ def _is_reports(value: Any) -> bool:
     )
 
 
+def _is_inputs(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        (_named(TEXT) if name == VERSIONS else TEXT).holds(each) for name, each in value.items()
+    )
+
+
 def _is_settings(value: Any) -> bool:
     """Whether columns of numbers hold numbers, or nothing, as the MTD of a method without one."""
     return _SETTINGS.holds(value) and all(
@@ -162,6 +170,8 @@ FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TEXT = Shape("text", lambda value: isinstance(value, str) and len(value) <= LONGEST)
 NAME = Shape("a name of a study", lambda value: isinstance(value, str) and is_study_name(value))
 COMMAND = Shape("a command with closed quotes", _is_command)
+# its fields were read one by one
+ENVIRONMENT = Shape("an environment", lambda value: isinstance(value, Environment))
 JSON = Shape("JSON with finite numbers", _is_json)
 SCALAR = Shape(
     "text, a finite number, true, false or null",
@@ -201,7 +211,7 @@ _OWN: Mapping[type[Base], Mapping[str, Shape]] = {
         "model": _MODEL,
         "definition": _named(JSON),
         "distributions": _named(DISTRIBUTION),
-        "inputs": _named(TEXT),
+        "inputs": Shape("digests, and versions by package", _is_inputs),
     },
     TrialRow: {
         "role": _one_of(*ROLES),
@@ -214,7 +224,7 @@ _OWN: Mapping[type[Base], Mapping[str, Shape]] = {
         "reason_code": _one_of("", *REASON_CODES),
         "reports": Shape(f"numbers within {FURTHEST:g} of 0 by step", _is_reports),
         "attributes": _named(SCALAR),
-        "environment": _named(TEXT),
+        "environment": ENVIRONMENT,
     },
     ScoreRow: {},
     ArrayRow: {

@@ -4,8 +4,11 @@ A row of `mtdlab_trials` is one planned, running or finished trial (a configurat
 and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
 """
 
+import json
 import math
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
+from analysis.data.environment import Environment
+from analysis.data.typed_json import read_fields
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.owner import is_dead
 
@@ -50,12 +55,14 @@ def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 """States of a trial that has ended."""
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
+VERSIONS = "versions"
+"""Of a study's inputs what may differ between machines, at the price of equal bits."""
 Array = NDArray[np.float32]
 
 
@@ -67,7 +74,7 @@ class FloatArray(TypeDecorator[NDArray[Any]]):
 
     def __init__(self, kind: str = "<f4") -> None:
         super().__init__()
-        self.kind = kind
+        self.kind: Any = kind
 
     def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
         """To bytes."""
@@ -131,6 +138,36 @@ JsonObject = _checked(_OBJECT, "JSON object", lambda value: isinstance(value, di
 JsonTexts = _checked(_OBJECT, "JSON object of texts", _is_of_texts)
 
 
+class Fields(TypeDecorator[Any]):
+    """A frozen dataclass, as JSON (`read_fields`); equal texts are read once.
+
+    Raises ValueError where what is read is not of its fields.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__()
+        self.kind: Any = kind
+
+    def process_bind_param(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """To JSON."""
+        return None if value is None else json.dumps(asdict(value))
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
+        """From JSON."""
+        return None if value is None else _read(self.kind, value)
+
+
+@lru_cache
+def _read(kind: Any, text: Any) -> Any:
+    try:
+        return read_fields(kind, json.loads(text))
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(f"{text!r:.60} is no {kind.__name__.lower()}") from None
+
+
 class Base(DeclarativeBase):
     """Base class of the tables."""
 
@@ -140,6 +177,7 @@ class Base(DeclarativeBase):
         float: Number,
         dict[str, Any]: JsonObject,
         dict[str, str]: JsonTexts,
+        Environment: Fields(Environment),
         list[int]: JsonList,
         list[list[Any]]: JsonList,
         Array: FloatArray,
@@ -188,7 +226,8 @@ class StudyRow(Base):
     distributions: Mapped[dict[str, str]] = mapped_column(default=dict)
     """Optuna's distribution of each searched parameter, as JSON."""
     inputs: Mapped[dict[str, Any] | None]
-    """Digests of texts and encoders by setting and name, and versions, of the first process."""
+    """Of the first process: digests of texts and encoders by setting and name, and under `versions`
+    those of packages by name."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
     next_number: Mapped[int] = mapped_column(default=0)
@@ -290,7 +329,7 @@ class TrialRow(Owned, Base):
     wall_seconds: Mapped[float | None]
     peak_memory: Mapped[float | None]
     """Bytes: resident of the process, or allocated on the GPU."""
-    environment: Mapped[dict[str, str] | None]
+    environment: Mapped[Environment | None]
 
     @property
     def reported(self) -> dict[int, float]:

@@ -19,6 +19,7 @@ import numpy as np
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
+from analysis.data.environment import Environment
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
 from mtdlab.store.database import writing_engine
@@ -46,7 +47,7 @@ RESULT = Result(
     scores={"sts_dev": 40.0, "sts_test": 40.0},
     arrays={f"curve/{name}": np.zeros(STEPS, np.float32) for name in CURVES}
     | {f"spectrum/{moment}": np.zeros(SPECTRUM, np.float32) for moment in ("before", "after")},
-    environment={"device": "cpu, float32, threads a trial: 1", "processor": "x"},
+    environment=Environment(device="cpu", precision="float32", threads=1, processor="x"),
 )
 """As large as a real one."""
 PIECE = 2_000

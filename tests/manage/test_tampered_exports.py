@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
@@ -70,7 +71,17 @@ def trained(watch: Any) -> tuple[Result, None]:
     watch.evaluated(2, score)
     names = ("score", "score_before", "alignment", "uniformity", "mean_cosine", "wall_seconds")
     values = dict.fromkeys(names, score) | {"best_step": 2}
-    environment = {"device": "cpu, float32, threads a trial: 1", "processor": "x", "versions": "y"}
+    environment = Environment(
+        Corpus("a", 24_000, "sentences", "0f", "[UNK]", (0.5, 1.5)),
+        Encoder("b", 890_000, "cls pooling", "bert"),
+        Evaluation("c", 15, 16, "MR", "STS12", {"MR": "10 of 20"}),
+        device="cpu",
+        precision="float32",
+        threads=1,
+        processor="x",
+        versions={"torch": "2"},
+        commit="ab12",
+    )
     scores = {"sts_dev": score, "sts_test": score}
     items = {"sts_test": similarities([0.1, 0.9, 0.4], [1, 5, 2.5], "ab" * 32)}
     return Result("COMPLETE", "", values, scores, arrays, environment, items=items), None

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from analysis.data.environment import Corpus, Encoder, Environment
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
@@ -47,11 +48,13 @@ trials: 3
 seeds: [0, 1]
 """
 NOTE = "model not saved: OSError: [Errno 28] No space left on device"
-ENVIRONMENT = {
-    "corpus": "builtin: 24,000 sentences",
-    "encoder": "builtin: 0.89 million weights, cls pooling",
-    "device": "cpu, float32, threads a trial: 1",
-}
+ENVIRONMENT = Environment(
+    corpus=Corpus("builtin", 24_000, "sentences", "0f" * 32),
+    encoder=Encoder("builtin", 890_000, "cls pooling"),
+    device="cpu",
+    precision="float32",
+    threads=1,
+)
 STEP_CURVES = ("loss", "fgsm_changed", "ema_decay", "queue_fill")
 EVALUATION_CURVES = ("score", "alignment", "uniformity", "mean_cosine")
 Run = tuple[str, str]

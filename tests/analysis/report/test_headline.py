@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
 from analysis.data.frames import Setting, StudyFrames
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
@@ -49,15 +50,15 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
 
 
 def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -> None:
-    facts = {
-        "encoder": "tiny: 0.52 million weights, cls pooling",
-        "corpus": "builtin: 240 sentences, SHA-256 ab",
-        "evaluation": "builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
-    }
+    used = Environment(
+        corpus=Corpus("builtin", 240, "sentences", "ab"),
+        encoder=Encoder("tiny", 520_000, "cls pooling"),
+        evaluation=Evaluation("builtin", 15, 15),
+    )
     study = build_study(make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(6)))
     default = dataclasses.replace(study.settings["ema_decay"], default=0.99)
     settings = {**study.settings, "ema_decay": default}
-    shown = headline_of(dataclasses.replace(study, facts=facts, settings=settings))
+    shown = headline_of(dataclasses.replace(study, environments=(used,), settings=settings))
     assert shown.answer == "The score peaks at MTD 8.67 (η 0.85)"
     assert shown.scope == (
         "Covers other seeds than these 6 and these evaluation data only; encoder tiny (0.52 "

@@ -93,8 +93,9 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> str:
     frame = make_trials(times=(2,), decays=(0.5, 0.85, 0.9), seeds=range(4))
     frame = frame.assign(steps=160, best_step=160.0, select_on="test")
     frame.loc[3, "state"] = "PRUNED"
-    facts = {"corpus": "builtin", "encoder": "builtin", "versions": "python 3.11 (commit ab12)"}
-    study = dataclasses.replace(build_study(frame), facts=facts, sampler="tpe")
+    study = build_study(frame)
+    used = dataclasses.replace(study.ran_with, versions={"Python": "3.11"}, commit="ab12")
+    study = dataclasses.replace(study, environments=(used,), sampler="tpe")
     return write(study, tmp_path_factory.mktemp("crowded")).page.as_uri()
 
 

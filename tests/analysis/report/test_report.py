@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import analysis.report
+from analysis.data.environment import Environment
 from analysis.data.frames import Setting, StudyFrames
 from analysis.report import Report, write_report
 from tests.analysis.conftest import build_study, make_trials
@@ -221,7 +222,7 @@ def write_hostile(study: StudyFrames, trials: pd.DataFrame, out: Path) -> Report
         metric=text,
         command=text,
         study_file=text,
-        facts={text: text},
+        environments=(Environment(device=text, versions={text: text}),),
     )
     return write(study, out)
 
