@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.data import defaults
 from analysis.data.environment import Environment, join_sentences
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.data.items import ItemScores, no_items
 
 SettingValue = float | str | bool | None
@@ -132,6 +133,7 @@ class StudyFrames:
             and `lag` steps ago; cosine_different that of different sentences' keys now.
         planned: how many trials the search plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
+        invocation: the command that ran it, or that read its table; empty where none is recorded.
         environments: what the trials ran with, each once, in the order of the trials.
         environment: `ENVIRONMENT_COLUMNS`, then the version of each package and the commit, a row
             per trial that recorded its environment; empty text where a value is not known.
@@ -169,7 +171,7 @@ class StudyFrames:
     probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
     sampler: str = "grid"
     study_file: str = ""
-    command: str = ""
+    invocation: Invocation = NO_INVOCATION
     environments: tuple[Environment, ...] = ()
     table: Mapping[str, str] = field(default_factory=dict)
     environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
@@ -201,6 +203,11 @@ class StudyFrames:
     def alpha(self) -> float:
         """The error rate of the verdict."""
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
+
+    @property
+    def command(self) -> str:
+        """Its command for a shell; empty where none is recorded."""
+        return str(self.invocation)
 
     @property
     def ran_with(self) -> Environment:

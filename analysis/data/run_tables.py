@@ -6,7 +6,6 @@ Columns are recognised by mtdlab's names, by those of a W&B export, or as given.
 import difflib
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from analysis.data.cells import (
 )
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, Setting, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
@@ -377,25 +377,28 @@ def build_study(
         table=_describe(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
         settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
-        command=_command(path, score, stated, scale, beyond_run),
+        invocation=_invocation(path, score, stated, scale, beyond_run),
         beyond_run=beyond_run,
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
     )
 
 
-def _command(
+def _invocation(
     path: Path,
     score: str,
     stated: Mapping[str, str],
     scale: Scale | None,
     beyond_run: BeyondRun,
-) -> str:
+) -> Invocation:
     """The command that reads the table."""
-    words = ["mtdlab", "report", "--table", str(path)]
-    words += ["--score", score] if score != "score" else []
-    words += [word for pair in stated.items() for word in ("--column", "=".join(pair))]
-    words += ["--scale", scale] if scale else []
-    return shlex.join([*words, *(["--beyond-run", beyond_run] if beyond_run != BEYOND_RUN else [])])
+    options = {
+        "table": (str(path),),
+        "score": () if score == "score" else (score,),
+        "column": tuple("=".join(pair) for pair in stated.items()),
+        "scale": (scale,) if scale else (),
+        "beyond-run": () if beyond_run == BEYOND_RUN else (beyond_run,),
+    }
+    return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
 def _describe(table: RunTable, path: Path, rule: str) -> dict[str, str]:

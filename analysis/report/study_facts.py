@@ -3,16 +3,14 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
-import shlex
 from collections.abc import Mapping
-from itertools import pairwise
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
 from analysis.data.environment import BUILT_IN
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.data.study_state import find_state
@@ -26,49 +24,17 @@ from analysis.statistics.best_trial import find_scores
 _MODELS = "models"
 
 
-def _words(command: str) -> list[str]:
-    """The words of a command; none for text that is no command of a shell."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def runs(command: str, name: str) -> bool:
-    """Whether a text is the mtdlab command `name`, such as sweep."""
-    words = _words(command)
-    return len(words) > 2 and words[0].rpartition("/")[2] == "mtdlab" and words[1] == name
-
-
-def option(command: str, name: str) -> str:
-    """The value of a command's option such as --models, or empty; given twice, the last one."""
-    words, value = _words(command), ""
-    for word, following in pairwise([*words, ""]):
-        given, equals, joined = word.partition("=")
-        if given == name:
-            value = joined if equals else following
-    return value
-
-
-def extend(command: str, *words: str) -> str:
-    """The command with more words; one that is there already is not repeated."""
-    given = _words(command)
-    return shlex.join([*given, *(word for word in words if word not in given)])
-
-
-def _command(
-    study: StudyFrames, name: str, *words: str, options: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """A command on the study in the database of its own command, and its options with a value."""
-    values = {"--storage": option(study.command, "--storage"), **options}
-    given = [word for key, value in values.items() if value for word in (key, value)]
-    return shlex.join(["mtdlab", name, study.name, *words, *given])
+def _command(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:
+    """A command on the study, in the database of its own one; an option may be without a value."""
+    values = {"storage": study.invocation.value("storage"), **options}
+    given = {option: (value,) for option, value in values.items() if value}
+    return str(Invocation(name, (study.name, *arguments), given))
 
 
 def confirm_command(study: StudyFrames) -> str:
     """The command that measures the best level and its runner-up with fresh seeds."""
-    objective = option(study.command, "--objective") or study.program
-    return _command(study, "confirm", options={"--objective": objective})
+    objective = study.invocation.value("objective") or study.program
+    return _command(study, "confirm", objective=objective)
 
 
 def compare_command(study: StudyFrames, *others: str) -> str:
@@ -84,16 +50,16 @@ def more_seeds_command(study: StudyFrames, seeds: int) -> str:
     used = sorted({int(seed) for seed in study.trials["seed"]})
     unused = (seed for seed in range(len(used) + seeds) if seed not in used)
     wanted = [*used, *(seed for seed, _ in zip(unused, range(seeds - len(used)), strict=False))]
-    if not runs(study.command, "sweep") or len(wanted) > 100:
+    if study.invocation.command != "sweep" or len(wanted) > 100:
         return ""
-    return extend(study.command, "--set", f"seeds=[{', '.join(map(str, wanted))}]")
+    return str(study.invocation.adding("set", f"seeds=[{', '.join(map(str, wanted))}]"))
 
 
 def model_folder(study: StudyFrames) -> str:
     """Where the best trial's model was saved, from the folder in which the command ran."""
-    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
+    if study.program or study.invocation.command not in ("sweep", "confirm"):
         return ""
-    return f"{option(study.command, '--models') or _MODELS}/{study.name}"
+    return f"{study.invocation.value('models') or _MODELS}/{study.name}"
 
 
 _MOST_REASONS = 3
@@ -131,8 +97,8 @@ def describe_status(study: StudyFrames) -> Status:
     if study.baseline is not None:
         text += f" ({study.baseline.planned:,} of the baseline)"
     retry = ""
-    if failed and runs(study.command, "sweep"):
-        retry = extend(study.command, "--retry-failed")
+    if failed and study.invocation.command == "sweep":
+        retry = str(study.invocation.adding("retry-failed"))
     why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [
@@ -365,9 +331,8 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     text += f" and another configuration ({clean(named)})."
     if not (folder := model_folder(study)):
         return text, ""
-    options = {"--out": f"{folder}-median"}
-    words = _command(study, "reproduce", f"{median['number']:.0f}", options=options)
-    command = clean(words, most=2_000)
+    trial, out = f"{median['number']:.0f}", f"{folder}-median"
+    command = clean(_command(study, "reproduce", trial, out=out), most=2_000)
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 

@@ -66,7 +66,7 @@ def run_study(
         retry_failed=retry_failed,
         max_failed=max_failed,
         scheduler=scheduler,
-        command=given.command(models, artifacts),
+        invocation=given.invocation(models, artifacts),
     )
 
 

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shlex
 import textwrap
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     find_costs,
@@ -107,7 +107,7 @@ def plan(
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()
     if costs is not None:
-        print_text("\n".join(cost_lines(costs, given.command())))
+        print_text("\n".join(cost_lines(costs, given.invocation())))
     if not left:
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit((costs or {}).get("exit_code", 0))
@@ -160,8 +160,8 @@ def describe_baseline(spec: "StudySpec") -> str:
     return text and wrap_text(f"baseline {text}")
 
 
-def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> list[str]:
-    """Time, memory and disk, a line each; or why there is no estimate. command  runs the study."""
+def cost_lines(found: dict[str, Any], sweep: Invocation = ANY_SWEEP) -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate. `sweep` runs the study."""
     from rich.filesize import decimal
 
     from mtdlab.sweep.progress import clock
@@ -189,11 +189,10 @@ def cost_lines(found: dict[str, Any], command: str = "mtdlab sweep FILE") -> lis
         + (f"; others {others}" if found["measured"] != found["kinds"] else ""),
     ]
     if smaller := found["smaller"]:
-        changed = shlex.join(part for each in smaller["overrides"] for part in ("--set", each))
         trials = count_noun(smaller["trials"], "trial")
         lines += [
             f"to begin with a smaller study, about {clock(smaller['seconds'])} for {trials}:",
-            f"  {command} {changed}",
+            f"  {sweep.adding('set', *smaller['overrides'])}",
         ]
     return lines + [f"warning {warning}" for warning in found["warnings"]]
 

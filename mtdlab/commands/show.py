@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
@@ -194,11 +195,11 @@ def _describe_best(study: "StudyOverview", model: Path) -> str:
 
 def next_command(frames: "Study", study: "StudyOverview") -> str:
     """What to do next: resume the study, run its failed trials again, or read its page."""
-    resume = frames.command or "mtdlab sweep FILE"
+    resume = frames.invocation or ANY_SWEEP
     if study.state in ("planned", "paused", "running"):
-        return resume
+        return str(resume)
     if study.counts.get("FAIL"):
-        return resume if "--retry-failed" in resume else f"{resume} --retry-failed"
+        return str(resume.adding("retry-failed"))
     return f"mtdlab report --study {study.name}"
 
 

@@ -3,6 +3,7 @@
 from sqlalchemy import delete, update
 from sqlalchemy.orm import Session
 
+from analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 from mtdlab.store.database import lock_writers, translate_errors, writing_engine
 from mtdlab.store.imported import Records, Row, records_of
@@ -59,17 +60,17 @@ def delete_records(url: str, name: str) -> None:
         session.execute(delete(PlanRow).where(PlanRow.study == name))
 
 
-def rename_records(url: str, old: str, new: str, command: str) -> None:
+def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    `command` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
+    `invocation` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
     with translate_errors(url), Session(writing_engine(url)) as session, session.begin():
         lock_writers(session.connection())
         if conflict := conflict_in(session, new, url, renamed=old):
             raise StorageError(f"{conflict}; choose another name")
         session.execute(
-            update(StudyRow).where(StudyRow.name == old).values(name=new, command=command)
+            update(StudyRow).where(StudyRow.name == old).values(name=new, invocation=invocation)
         )
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
         if has_tables(session.connection()):

@@ -186,7 +186,7 @@ def load_study(
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
-            command=row.command,
+            invocation=row.invocation,
             environments=recorded.different_environments(),
             environment=recorded.environment(),
             settings=settings,

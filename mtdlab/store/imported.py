@@ -5,7 +5,6 @@ written; a new column of lists, objects or arrays needs its line in `_OWN`.
 """
 
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from sqlalchemy.orm import Session
 from analysis.data.defaults import BeyondRun
 from analysis.data.environment import Environment
 from analysis.data.frames import TRIAL_COLUMNS
+from analysis.data.invocation import Invocation
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import StorageError
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
@@ -119,14 +119,6 @@ def _is_json(value: Any, depth: int = 0) -> bool:
     return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
-def _is_command(value: Any) -> bool:
-    try:
-        shlex.split(value)
-    except (ValueError, AttributeError, TypeError):
-        return False
-    return isinstance(value, str) and len(value) <= LONGEST
-
-
 def _is_distribution(value: Any) -> bool:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
@@ -169,9 +161,9 @@ TIME = Shape(
 FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TEXT = Shape("text", lambda value: isinstance(value, str) and len(value) <= LONGEST)
 NAME = Shape("a name of a study", lambda value: isinstance(value, str) and is_study_name(value))
-COMMAND = Shape("a command with closed quotes", _is_command)
-# its fields were read one by one
+# their fields were read one by one
 ENVIRONMENT = Shape("an environment", lambda value: isinstance(value, Environment))
+INVOCATION = Shape("a command", lambda value: isinstance(value, Invocation))
 JSON = Shape("JSON with finite numbers", _is_json)
 SCALAR = Shape(
     "text, a finite number, true, false or null",
@@ -204,7 +196,7 @@ _OWN: Mapping[type[Base], Mapping[str, Shape]] = {
     StudyRow: {
         "name": NAME,
         "identity": _IDENTITY,
-        "command": COMMAND,
+        "invocation": INVOCATION,
         "imports": _named(TEXT),
         "methods": _named(_METHOD),
         "precision": _one_of("float32", "bfloat16"),

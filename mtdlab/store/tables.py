@@ -31,6 +31,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_propert
 from sqlalchemy.sql.functions import FunctionElement
 
 from analysis.data.environment import Environment
+from analysis.data.invocation import Invocation
 from analysis.data.typed_json import read_fields
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.owner import is_dead
@@ -178,6 +179,7 @@ class Base(DeclarativeBase):
         dict[str, Any]: JsonObject,
         dict[str, str]: JsonTexts,
         Environment: Fields(Environment),
+        Invocation: Fields(Invocation),
         list[int]: JsonList,
         list[list[Any]]: JsonList,
         Array: FloatArray,
@@ -209,7 +211,7 @@ class StudyRow(Base):
     metric: Mapped[str]
     identity: Mapped[dict[str, Any]]
     file_text: Mapped[str]
-    command: Mapped[str]
+    invocation: Mapped[Invocation]
     description: Mapped[str] = mapped_column(default="")
     imports: Mapped[dict[str, str]] = mapped_column(default=dict)
     """SHA-256 of each module or file that the study's methods were imported from."""

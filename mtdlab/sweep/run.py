@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import temporary_folders
@@ -78,7 +79,7 @@ def sweep(
     max_failed: int | None = None,
     wait: bool = False,
     scheduler: str | None = None,
-    command: str = "",
+    invocation: Invocation = NO_INVOCATION,
 ) -> SweepResult:
     """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
     with GPUs `jobs_per_gpu` on each. With 0 jobs its trials are recorded and none is run.
@@ -115,7 +116,7 @@ def sweep(
             found = objective.check(job)
         if place is not None and (found is not None or artifacts is not None):
             Artifacts(place).check()
-        store = open_study(spec, url, command, notify=_warn)
+        store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
             record_artifacts(spec.name, store, place)
         if retry_failed:

@@ -13,6 +13,7 @@ from scipy import stats
 
 from analysis.data.environment import Corpus, Encoder, Environment
 from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
 from analysis.measures import Floats
 from analysis.measures.trace import d_trace
@@ -124,7 +125,7 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         spectra=make_spectra(done) if len(done) else pd.DataFrame(),
         scores=make_scores(done),
         study_file="study: mtd\nmetric: sts_average\nsampler: grid\n",
-        command="mtdlab sweep studies/mtd.yaml",
+        invocation=Invocation("sweep", ("studies/mtd.yaml",)),
         environments=(USED,),
         settings=SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE"},

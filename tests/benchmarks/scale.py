@@ -20,6 +20,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from analysis.data.environment import Environment
+from analysis.data.invocation import Invocation
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
 from mtdlab.store.database import writing_engine
@@ -66,7 +67,7 @@ def write_study(folder: Path, trials: int) -> StudySpec:
 
 def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
     """Record every planned trial but the last `waiting` ones as complete."""
-    store = open_study(spec, url, "mtdlab sweep many.yaml")
+    store = open_study(spec, url, Invocation("sweep", ("many.yaml",)))
     random = np.random.default_rng(0)
     with Session(writing_engine(url)) as session, session.begin():
         rows = session.execute(

@@ -81,7 +81,7 @@ def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
     stop = StopRequest()
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     sweep = store.begin_sweep(this_process())
     models = folder / "models"
     job = Job(spec, url, models)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from analysis.data.invocation import Invocation
 from mtdlab.api.plan import find_costs, find_ended, plan
 from mtdlab.commands.plan import (
     begin_in_copy,
@@ -49,7 +50,7 @@ def spec(tmp_path: Path) -> StudySpec:
 def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     assert find_ended(spec, url) == {}
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     assert find_ended(spec, url) == {}
     for state in ("COMPLETE", "FAIL"):
         claim = store.claim(this_process())
@@ -154,7 +155,7 @@ def test_what_was_not_timed_well_is_a_range_or_not_known(
 def test_a_long_study_is_offered_smaller(spec: StudySpec, monkeypatch: pytest.MonkeyPatch) -> None:
     smaller = Smaller(500.0, 4, ["study=a-small", "seeds=[0, 1]"])
     found = costs(spec, monkeypatch, replace(ESTIMATE, smaller=smaller, evaluation=0.0))
-    assert cost_lines(found, "mtdlab sweep a.yaml")[-2:] == [
+    assert cost_lines(found, Invocation("sweep", ("a.yaml",)))[-2:] == [
         "to begin with a smaller study, about 8 min for 4 trials:",
         "  mtdlab sweep a.yaml --set study=a-small --set 'seeds=[0, 1]'",
     ]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
@@ -98,7 +99,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name, text in (("tampered", STUDY), ("good", GOOD)):
             Path(f"{name}.yaml").write_text(text)
             url, spec = f"sqlite:///{name}-source.db", read_study(made / f"{name}.yaml")
-            sweep(spec, url, jobs=1, command=f"mtdlab sweep {name}.yaml")
+            sweep(
+                spec,
+                url,
+                jobs=1,
+                invocation=Invocation("sweep", (f"{name}.yaml",), {"set": ("seeds=[0]",)}),
+            )
             Store(url, 1).record_model(1, "gpu-7", "/models/x")
             open_in_process.cache_clear()
         export_study("tampered", "sqlite:///tampered-source.db", made / "export.db")

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from analysis.data.environment import Corpus, Encoder, Environment
+from analysis.data.invocation import Invocation
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
@@ -128,7 +129,7 @@ def make(out: Path) -> None:
                     f"sqlite:///{out}",
                     jobs=1,
                     models=Path(folder) / "models",
-                    command=f"mtdlab sweep {name}.yaml",
+                    invocation=Invocation("sweep", (f"{name}.yaml",)),
                 )
             worker.open_in_process.cache_clear()
 

@@ -61,7 +61,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
 ) -> None:
     monkeypatch.setattr("mtdlab.trial.tracking.find_spec", lambda _: None)
     if existing:
-        open_study(write(study="other"), url, "")
+        open_study(write(study="other"), url)
     spec = write(changed, tracking="none" if changed else "tensorboard")
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
@@ -116,7 +116,7 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
     """Record how both trials ended."""
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     for _ in range(2):
         end_trial(store, Result(state, values={"score": 1.0}))
 
@@ -124,7 +124,7 @@ def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
 def test_trials_are_left_until_all_have_ended(write: Write, url: str) -> None:
     spec = write()
     assert has_trials_left(spec, url)
-    open_study(spec, url, "")
+    open_study(spec, url)
     assert has_trials_left(spec, url)
     finish(spec, url)
     assert not has_trials_left(spec, url)

@@ -9,6 +9,7 @@ import pytest
 
 from analysis import read_run_table
 from analysis.data.frames import StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.level_means import load_published_means
 from analysis.report import write_level_means, write_multi_study
 from analysis.report.topics import comparison, score, trials
@@ -231,7 +232,11 @@ def test_hostile_names_do_nothing(open_page: OpenPage, tmp_path: Path) -> None:
     frame = make_trials().assign(queue_slice=[ATTACK, "all"] * 12)
     frame.loc[0, "state"], frame.loc[0, "reason"] = "FAIL", ATTACK
     study = dataclasses.replace(
-        build_study(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
+        build_study(frame),
+        name=ATTACK,
+        metric=ATTACK,
+        invocation=Invocation(ATTACK, (ATTACK,)),
+        description=f"{ATTACK}?",
     )
     address, messages = write_small(study, tmp_path), []
     page = open_page(address, 390, messages=messages)
