@@ -80,7 +80,7 @@ def plan(
     import pandas as pd
 
     from mtdlab.cost.estimate import estimate
-    from mtdlab.trial.checks import length_warnings, setting_warnings
+    from mtdlab.trial.checks import length_warnings
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
@@ -90,8 +90,10 @@ def plan(
         len(spec.planned_units()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
-        (*warn_of_confounding(rows), *length_warnings(spec), *setting_warnings(spec)),
-        None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
+        (*warn_of_confounding(rows), *length_warnings(spec), *spec.warnings()),
+        None
+        if spec.unknown_cost or not measure
+        else estimate(spec.of_methods(), jobs, jobs_per_gpu),
         spec.baseline,
         suggest_baseline(spec),
     )
@@ -136,15 +138,7 @@ def suggest_baseline(spec: "StudySpec") -> str:
 
     Empty for another study, and for one that a program trains: its settings are its own.
     """
-    from mtdlab.config.program_study import ProgramSpec
-    from mtdlab.methods.registry import settings_class
-
-    if spec.baseline is not None or isinstance(spec, ProgramSpec):
-        return ""
-    kinds = [settings_class(method).model_fields for method in spec.methods]
-    if not all("queue_size" in fields for fields in kinds) or 0 in spec.possible_values(
-        "queue_size"
-    ):
+    if spec.baseline is not None or not spec.always_has_queue:
         return ""
     return (
         "none: the study does not show what a queue is worth; to compare it with SimCSE, which has "
@@ -283,17 +277,13 @@ def count_pairs(spec: "StudySpec") -> int:
 
     Those of other metrics are known once a trial has recorded them.
     """
-    from mtdlab.config.paths import resolve_paths
-    from mtdlab.config.program_study import ProgramSpec
     from mtdlab.evaluation.pairs import load_pairs
 
     splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
-    if isinstance(spec, ProgramSpec) or spec.metric not in splits:
-        return 0
-    if len(spec.possible_values("evaluation")) > 1:
+    if len(spec.evaluations) != 1 or spec.metric not in splits:
         return 0
     with suppress(MtdlabError):
-        source = resolve_paths(spec.fixed(), spec.places).evaluation
+        source = spec.places.find("evaluation", spec.evaluations[0])
         return len(load_pairs(source, splits[spec.metric]))
     return 0
 
@@ -311,12 +301,12 @@ def find_costs(
     Args:
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
-    from mtdlab.config.program_study import ProgramSpec
     from mtdlab.sweep.progress import clock
     from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 
-    if isinstance(spec, ProgramSpec):
-        return {"reason": "how long a program takes is known once its trials have run"}
+    if spec.unknown_cost:
+        return {"reason": spec.unknown_cost}
+    own = spec.of_methods()
     with progress_bar(transient=True) as bar:
         task = bar.add_task("loading encoder and texts", total=None)
 
@@ -327,7 +317,7 @@ def find_costs(
         try:
             from mtdlab.cost.estimate import estimate
 
-            found = estimate(spec, jobs, jobs_per_gpu, done=done, before_timing=ready)
+            found = estimate(own, jobs, jobs_per_gpu, done=done, before_timing=ready)
         except MtdlabError as error:
             return {"reason": str(error), "exit_code": error.exit_code}
         except TrialError as error:
@@ -343,5 +333,5 @@ def find_costs(
             f"a trial evaluates for {clock(found.evaluation)} and trains for "
             f"{clock(found.training)}; raise evaluate_every, or take tasks or evaluation pairs out"
         )
-    warnings += selection_warnings(spec) + shortfall_warnings(spec)
+    warnings += selection_warnings(own) + shortfall_warnings(own)
     return asdict(found) | {"warnings": warnings}

@@ -67,7 +67,7 @@ def plan(
     """
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
-    from mtdlab.trial.checks import length_warnings, setting_warnings
+    from mtdlab.trial.checks import length_warnings
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
@@ -75,7 +75,7 @@ def plan(
     # it takes seconds, in which a copy of this process finds it
     design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
-    warnings = warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
+    warnings = warn_of_confounding(rows) + length_warnings(spec) + spec.warnings()
     ended = find_ended(spec, storage_url(storage))
     units = {unit.key for unit in spec.planned_units()}
     left = units - ended.keys()
@@ -101,8 +101,7 @@ def plan(
     print_text(describe_size(spec, len(rows), ended), flush=True)
     if text := describe_baseline(spec):
         print_text(text, flush=True)
-    pooling = spec.encoder_pooling
-    if pooling and any(spec.fixed(method).pooling == pooling for method in spec.methods):
+    if pooling := spec.used_pooling:
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
     costs = find_costs(spec, jobs, jobs_per_gpu, ended, print_design) if is_measured else None
     print_design()

@@ -179,13 +179,8 @@ def _gpus(spec: "StudySpec") -> int:
     """The number of GPUs of a task: one where the study asks for one or would take one here."""
     import torch
 
-    from mtdlab.config.program_study import ProgramSpec
-
-    if isinstance(spec, ProgramSpec):
-        return 0
-    devices = {spec.fixed(method).device for method in spec.methods}
-    wanted = any(device.startswith("cuda") for device in devices)
-    return int(wanted or ("auto" in devices and torch.cuda.is_available()))
+    wanted = any(device.startswith("cuda") for device in spec.devices)
+    return int(wanted or ("auto" in spec.devices and torch.cuda.is_available()))
 
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:

@@ -21,7 +21,7 @@ import optuna
 
 from analysis.data.tasks import LAST
 from analysis.measures import Floats
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.config.reader import defined_study
 from mtdlab.config.search import Choices
@@ -47,7 +47,7 @@ SHARES = (1, 2, 5, 10, 20, 50, 100)
 LEAST_STEPS, EVALUATIONS = 20, 4
 
 
-def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
+def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
     """Smaller versions of a study on a grid, from the longest to the shortest, each with its --set.
 
     None of a study that adds seeds, or draws configurations.
@@ -78,7 +78,8 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
         ]
         code = (spec.user_modules, spec.places.folder)
         try:
-            yield overrides, defined_study(spec.definition, spec.text, *code, overrides=overrides)
+            small = defined_study(spec.definition, spec.text, *code, overrides=overrides)
+            yield overrides, small.of_methods()
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return
@@ -156,7 +157,7 @@ class Smaller:
 
 
 def estimate(
-    spec: StudySpec,
+    spec: MethodSpec,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     seconds: float | None = None,
@@ -229,7 +230,7 @@ def estimate(
     )
 
 
-def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
+def find_smaller(spec: MethodSpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
     """Of a long study the first smaller one that takes no longer than a first look should, or the
     smallest.
     """
@@ -245,7 +246,7 @@ def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Sm
     return found if found and found.seconds < whole / 2 else None
 
 
-def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
+def trials_of(spec: MethodSpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
     """The settings of every trial that is not done, with the paths of its texts.
 
     Of a sampled study those of some configurations that it might draw, first as many as are left,
@@ -253,9 +254,7 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
     """
     left = [unit for unit in spec.planned_units() if unit.key not in done]
     if spec.sampler == "grid":
-        found = [
-            spec.trainer_settings(unit.parameters or {}, unit.seed, unit.role) for unit in left
-        ]
+        found = [spec.settings(unit.parameters or {}, unit.seed, unit.role) for unit in left]
         return [resolve_paths(settings, spec.places) for settings in found]
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study, found = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
@@ -263,14 +262,14 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
         parameters = ask(study, spec)
         # some do not go together
         with suppress(ValueError):
-            found.append(spec.trainer_settings(parameters, spec.seeds[0]))
+            found.append(spec.settings(parameters, spec.seeds[0]))
     if not found:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
     beside = [unit for unit in left if unit.role == BASELINE]
     drawn, count = cycle(found), len(left) - len(beside)
     if beside:
         found = list(islice(drawn, max(count, len(found))))
-        own = [spec.trainer_settings(unit.parameters or {}, unit.seed, BASELINE) for unit in beside]
+        own = [spec.settings(unit.parameters or {}, unit.seed, BASELINE) for unit in beside]
         found[count:count] = own
     return [resolve_paths(settings, spec.places) for settings in found]
 

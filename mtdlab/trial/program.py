@@ -59,8 +59,7 @@ class ProgramObjective(Objective):
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Call the program for one trial."""
-        spec = run.study.spec
-        assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
+        spec = run.study.spec.of_program()
         assert isinstance(settings, ProgramSettings), "those of its study"
         if "torch" in spec.program.uses():
             # its slots import torch
@@ -101,6 +100,9 @@ class ProgramObjective(Objective):
         """Remove the folders of trials that have ended."""
         for _, folder in folders_of_ended(study.store, study.job.checkpoints):
             remove_checkpoints_of(folder)
+
+
+OBJECTIVE = ProgramObjective()
 
 
 class Reports(Watch):

@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.config import StudySpec
-from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.reader import defined_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
@@ -65,14 +63,11 @@ def _differences_from(
 ) -> Iterator[Difference]:
     """What differs between the recorded identity of a study and that of its file."""
     new = identity | {"imports": spec.imports}
-    old = recorded.identity | {"imports": recorded.imports}
-    old["trainer"] = _with_added_settings(old["trainer"], new["trainer"], spec)
+    old = spec.with_gained(recorded.identity, identity) | {"imports": recorded.imports}
     before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
     if before and not now:
         yield BASELINE, recorded.definition.get(BASELINE), None
     elif before and now:
-        if not isinstance(spec, ProgramSpec):
-            before = _with_defaults(before, now, now["method"], spec)
         yield from _differences(before, now, BASELINE)
     elif now:
         # it may be added, with the module of its method
@@ -122,31 +117,6 @@ def as_another_study(spec: StudySpec, invocation: Invocation) -> str:
     return str((invocation or ANY_SWEEP).adding("set", f"study={stem}-{number}"))
 
 
-def _with_added_settings(
-    recorded: dict[str, Any], new: dict[str, Any], spec: StudySpec
-) -> dict[str, Any]:
-    """A recorded trainer section with the defaults of settings that its method has gained since.
-
-    A study that searches the method has a section for each.
-    """
-    if isinstance(spec, ProgramSpec):
-        return recorded
-    if "method" in spec.search:
-        return recorded | {
-            name: _with_defaults(section, new[name], name, spec)
-            for name, section in recorded.items()
-            if name in spec.methods
-        }
-    return _with_defaults(recorded, new, spec.methods[0], spec)
-
-
-def _with_defaults(
-    recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
-) -> dict[str, Any]:
-    defaults = type(spec.fixed(method))().model_dump(mode="json")
-    return {name: defaults[name] for name in new} | recorded
-
-
 def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted(old.keys() | new.keys()):
@@ -183,21 +153,7 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         recorded = read_recorded(url, spec.name)
     except (NothingToReport, StorageError):
         return spec  # no study or no database yet
-    begun = recorded.identity
-    given = {*spec.trainer, *spec.search, *(recorded.definition.get("trainer") or {})}
-    if isinstance(spec, ProgramSpec) or "pooling" in given:
-        return spec
-    for method in spec.methods:
-        section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
-        if not section:
-            continue  # the file has added this method
-        now = spec.fixed(method)
-        plain = type(now).model_fields["pooling"].default
-        # a version without this setting read every encoder with the default
-        recorded = section.get("pooling", plain)
-        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
-            return replace(spec, encoder_pooling=None if recorded == plain else recorded)
-    return spec
+    return spec.with_begun_pooling(recorded.identity, recorded.definition.get("trainer") or {})
 
 
 def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:

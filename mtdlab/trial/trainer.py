@@ -32,7 +32,9 @@ class Trainer(Objective):
 
     def check(self, job: Job) -> dict[str, Any]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        return check_training(job) | {VERSIONS: machine(PACKAGES).all_versions}
+        return check_training(job, job.spec.of_methods()) | {
+            VERSIONS: machine(PACKAGES).all_versions
+        }
 
     def prepare(self, study: OpenStudy) -> str:
         """Fix what `precision: auto` means in all trials of the study."""
@@ -56,7 +58,7 @@ class Trainer(Objective):
             save_result(run.folder, result, trained.identity)
         run.record(result, notes)
         notes = [publish_model(run.folder, study.job.model, study.store, claim)]
-        if trained is not None and study.spec.tracking == "tensorboard":
+        if trained is not None and study.spec.of_methods().tracking == "tensorboard":
             notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
         # after the model, as those of this machine
         return [*notes, *checkpoints.remove_shared()]
@@ -64,6 +66,9 @@ class Trainer(Objective):
     def restore(self, study: OpenStudy) -> None:
         """Publish the best trial's model if a killed process left it staged."""
         publish_left_models(study)
+
+
+OBJECTIVE = Trainer()
 
 
 def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
@@ -107,7 +112,7 @@ def fix_precision(study: OpenStudy) -> str:
         A sentence where the recorded one is not what `auto` would choose on this machine, else an
         empty string.
     """
-    spec = study.spec
+    spec = study.spec.of_methods()
     if "auto" not in spec.possible_values("precision"):
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
