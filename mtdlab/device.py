@@ -29,6 +29,11 @@ class Device:
         """`float32` or `bfloat16`."""
         return str(self.dtype).removeprefix("torch.")
 
+    @property
+    def name(self) -> str:
+        """`cpu`, or the name of the GPU."""
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+
     def autocast(self) -> torch.autocast:
         """The autocast context for encoder and heads."""
         return torch.autocast(
@@ -60,8 +65,7 @@ class Device:
         return CUDA_CONTEXT + torch.cuda.max_memory_reserved(self.device)
 
     def __str__(self) -> str:
-        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
-        return f"{name}, {self.precision}"
+        return f"{self.name}, {self.precision}"
 
 
 def peak_memory() -> int:

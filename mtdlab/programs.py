@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Any, get_origin, get_type_hints
+from typing import Any, ClassVar, get_origin, get_type_hints
 
 from analysis.measures.trace import d_trace
 from mtdlab.errors import MtdlabError, nearest
@@ -34,6 +34,8 @@ class ProgramSettings:
         method: the program's reference, recorded where a trial of mtdlab's has its method.
         values: what the program receives, by name; the seed is not among them.
     """
+
+    trained_by: ClassVar[str] = "program"
 
     method: str
     seed: int

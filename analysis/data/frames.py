@@ -11,6 +11,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.data import defaults
+from analysis.data.environment import Environment, join_sentences
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.data.items import ItemScores, no_items
 
 SettingValue = float | str | bool | None
@@ -44,7 +46,7 @@ LOOK_COLUMNS: Mapping[str, str] = {
 }
 ENVIRONMENT_COLUMNS: Mapping[str, str] = {
     "number": "int64",
-    **dict.fromkeys(("device", "precision", "threads", "processor", "versions"), "str"),
+    **dict.fromkeys(("device", "precision", "threads", "processor"), "str"),
 }
 
 
@@ -131,10 +133,12 @@ class StudyFrames:
             and `lag` steps ago; cosine_different that of different sentences' keys now.
         planned: how many trials the search plans.
         sampler: Optuna's sampler that suggested the settings: grid, random, tpe or qmc.
-        facts: what was run, as text, in the order to print it: corpus, encoder, device, versions,
-            commit.
-        environment: `ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment; empty
-            text where a value is not known. versions are separated by a comma and a space.
+        invocation: the command that ran it, or that read its table; empty where none is recorded.
+        environments: what the trials ran with, each once, in the order of the trials.
+        environment: `ENVIRONMENT_COLUMNS`, then the version of each package and the commit, a row
+            per trial that recorded its environment; empty text where a value is not known.
+        table: of runs that were made elsewhere the file, and which column was read as what, in
+            sentences by name.
         settings: the hyperparameters by name: they define which columns of trials are settings. The
             seed and the MTD are not settings. It may hold settings that no trial recorded.
         methods: display names of methods, such as mocose: MoCoSE; other methods are displayed as
@@ -167,8 +171,9 @@ class StudyFrames:
     probes: pd.DataFrame = field(default_factory=lambda: empty(PROBE_COLUMNS))
     sampler: str = "grid"
     study_file: str = ""
-    command: str = ""
-    facts: Mapping[str, str] = field(default_factory=dict)
+    invocation: Invocation = NO_INVOCATION
+    environments: tuple[Environment, ...] = ()
+    table: Mapping[str, str] = field(default_factory=dict)
     environment: pd.DataFrame = field(default_factory=lambda: empty(ENVIRONMENT_COLUMNS))
     settings: Settings = field(default_factory=dict)
     methods: Mapping[str, str] = field(default_factory=dict)
@@ -198,6 +203,26 @@ class StudyFrames:
     def alpha(self) -> float:
         """The error rate of the verdict."""
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
+
+    @property
+    def command(self) -> str:
+        """Its command for a shell; empty where none is recorded."""
+        return str(self.invocation)
+
+    @property
+    def ran_with(self) -> Environment:
+        """What its first trial ran with, which all share but for machine and versions."""
+        return self.environments[0] if self.environments else Environment()
+
+    @property
+    def evaluation_name(self) -> str:
+        """The data set of the graded pairs; empty where it was not recorded."""
+        return self.ran_with.evaluation.name if self.ran_with.evaluation else ""
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What was run, in sentences by name, in the order to print them."""
+        return self.table or join_sentences(self.environments)
 
     @property
     def program(self) -> str:

@@ -6,7 +6,6 @@ Columns are recognised by mtdlab's names, by those of a W&B export, or as given.
 import difflib
 import hashlib
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from analysis.data.cells import (
 )
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, Setting, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
@@ -38,7 +38,7 @@ STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
 SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
-_ENVIRONMENT = tuple(name for name in ENVIRONMENT_COLUMNS if name != "number")
+_ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
 _CONFIG = ("config.", "config/", "config:")
 _SUMMARY = ("summary.", "summary/", "summary:")
 # Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
@@ -374,38 +374,42 @@ def build_study(
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        facts=_list_facts(table, path, rule),
+        table=_describe(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
         settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
-        command=_command(path, score, stated, scale, beyond_run),
+        invocation=_invocation(path, score, stated, scale, beyond_run),
         beyond_run=beyond_run,
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
     )
 
 
-def _command(
+def _invocation(
     path: Path,
     score: str,
     stated: Mapping[str, str],
     scale: Scale | None,
     beyond_run: BeyondRun,
-) -> str:
+) -> Invocation:
     """The command that reads the table."""
-    words = ["mtdlab", "report", "--table", str(path)]
-    words += ["--score", score] if score != "score" else []
-    words += [word for pair in stated.items() for word in ("--column", "=".join(pair))]
-    words += ["--scale", scale] if scale else []
-    return shlex.join([*words, *(["--beyond-run", beyond_run] if beyond_run != BEYOND_RUN else [])])
+    options = {
+        "table": (str(path),),
+        "score": () if score == "score" else (score,),
+        "column": tuple("=".join(pair) for pair in stated.items()),
+        "scale": (scale,) if scale else (),
+        "beyond-run": () if beyond_run == BEYOND_RUN else (beyond_run,),
+    }
+    return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
-def _list_facts(table: RunTable, path: Path, rule: str) -> dict[str, str]:
+def _describe(table: RunTable, path: Path, rule: str) -> dict[str, str]:
     """The file, and which column was read as what."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
     if "mtd" in table.named:
         distance = f"column {table.named['mtd']}"
     facts = {
-        "table": f"{path.name}, {len(table.cells):,} rows, SHA-256 {digest}",
+        "table": f"{path.name}, {len(table.cells):,} rows",
+        "SHA-256": digest,
         "score": f"column {table.named['score']}. {rule}",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),

@@ -21,14 +21,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
+from analysis.data.environment import Environment
 from analysis.data.frames import Baseline, Plan, Setting, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
+from analysis.data.typed_json import read_fields
 
 MAIN, ITEMS, BASELINE = "study.parquet", "items.parquet", "baseline.parquet"
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 1
-_TEXTS = ("name", "metric", "planned", "sampler", "study_file", "command", "facts", "methods")
+_TEXTS = ("name", "metric", "planned", "sampler", "study_file", "table", "methods")
 _FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
 
 
@@ -56,6 +59,8 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
         "generated": generated,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
         "study": {name: getattr(study, name) for name in _FIELDS},
+        "invocation": dataclasses.asdict(study.invocation),
+        "environments": [dataclasses.asdict(each) for each in study.environments],
         "settings": [dataclasses.asdict(setting) for setting in study.settings.values()],
         "plans": [dataclasses.asdict(plan) for plan in study.plans],
     }
@@ -115,6 +120,8 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
             frames[beside.stem], _ = _read(beside, main, digest)
     study = StudyFrames(
         trials=trials,
+        invocation=read_fields(Invocation, about["invocation"]),
+        environments=tuple(read_fields(Environment, each) for each in about["environments"]),
         settings={setting["name"]: Setting(**setting) for setting in about["settings"]},
         plans=tuple(Plan(**plan) for plan in about["plans"]),
         **about["study"],

@@ -2,6 +2,8 @@
 
 import re
 
+from analysis.data.environment import BUILT_IN
+
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 """The tasks of semantic similarity, scored by Spearman's correlation."""
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
@@ -29,7 +31,7 @@ def label_score(metric: str, evaluation: str = "") -> str:
 
     Args:
         metric: its name, such as sts_test or STS12; another name is written as it is.
-        evaluation: what the graded pairs were, as the study recorded it: "builtin: 1,500 ...".
+        evaluation: the name of the data set of the graded pairs; empty where it is not known.
     """
     averages = {"sts_average": (STS, "STS"), "transfer_average": (TRANSFER, "transfer")}
     if metric in averages:
@@ -37,10 +39,10 @@ def label_score(metric: str, evaluation: str = "") -> str:
         return f"{_unit(tasks[0])} (mean of {len(tasks)} {kind} tasks)"
     split = {"sts_dev": "dev", "sts_test": "test"}.get(metric)
     if split:
-        source, pairs = evaluation.partition(":")[0], f"{split} pairs"
-        if source == "builtin":
+        pairs = f"{split} pairs"
+        if evaluation == BUILT_IN:
             pairs = f"built-in {pairs}"
-        elif _STS_B.search(source):
+        elif _STS_B.search(evaluation):
             pairs = f"STS-B {split}"
         return f"{_unit('STSB')} ({pairs})"
     if is_own(metric):

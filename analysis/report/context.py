@@ -202,7 +202,7 @@ class StudyContext:
     def score_label(self) -> str:
         """The unit of the metric x 100 and what it is measured on, for the axis of a figure."""
         study = self.study
-        return clean(label_score(study.metric, study.facts.get("evaluation", "")), most=_MOST_LABEL)
+        return clean(label_score(study.metric, study.evaluation_name), most=_MOST_LABEL)
 
     @property
     def selection_label(self) -> str:
@@ -212,8 +212,8 @@ class StudyContext:
         if len(names) != 1:
             return "score that chooses the checkpoint"
         # a task of the user's own on its dev split is named after both
-        name, evaluation = names[0].removesuffix(":dev"), self.study.facts.get("evaluation", "")
-        label = label_score(name, evaluation)
+        name = names[0].removesuffix(":dev")
+        label = label_score(name, self.study.evaluation_name)
         return clean(label if name == names[0] else label.replace("test", "dev"), most=_MOST_LABEL)
 
     @property

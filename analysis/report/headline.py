@@ -32,7 +32,6 @@ from analysis.report.study_facts import (
     list_facts,
     more_seeds_command,
     planned_trials,
-    runs,
     trial_states,
 )
 from analysis.report.topics.sufficiency import name_cell
@@ -204,7 +203,7 @@ def _describe_choice(context: StudyContext, number: int) -> str:
 
 def find_next_step(context: StudyContext, finding: Finding, status: Status) -> NextStep:
     """What to do next: finish the study, confirm its best level, or run more seeds."""
-    study, command = context.study, context.study.command
+    study, command = context.study, context.study.invocation.command
     new_seeds = f"{CONFIRMATION_SEEDS} new seeds"
     time = describe_time(study, 2 * CONFIRMATION_SEEDS)
     if status.kind not in _OVER:
@@ -212,13 +211,13 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     if status.failures:
         failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
-    if study.name.endswith(CONFIRMATION_SUFFIX) and runs(command, "confirm"):
+    if study.name.endswith(CONFIRMATION_SUFFIX) and command == "confirm":
         return _step("Compare with the study that chose the two configurations")
     if finding.topic == "sufficiency":
         return _compare_divisions(context, f"with {new_seeds} ({time})")
     if finding.kind == "flat":
         return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
-    if finding.decided and finding.topic == "score" and runs(command, "sweep"):
+    if finding.decided and finding.topic == "score" and command == "sweep":
         text = f"{_widen(context)}Confirm the best level with {new_seeds} ({time})"
         return _step(text, confirm_command(study))
     if finding.decided:
@@ -237,7 +236,7 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
     ]
     high, low = map(name_cell, cells)
     text = f"{text}, {new_seeds}. Most different here: {high} and {low}"
-    if not runs(context.study.command, "sweep"):
+    if context.study.invocation.command != "sweep":
         return _step(text)
     trials = context.traced.assign(
         ratio=context.traced["queue_size"] / context.traced["batch_size"]

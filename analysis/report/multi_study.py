@@ -257,7 +257,7 @@ def _draw_metric(context: Studies, metric: str) -> Drawing:
     untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
     alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
-    evaluations = {study.facts.get("evaluation", "") for study in shown}
+    evaluations = {study.evaluation_name for study in shown}
     label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
     names = context.names
     linked = curves.assign(href=[_address(row, names) for row in curves.to_dict("records")])

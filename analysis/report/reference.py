@@ -115,7 +115,6 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "uniformity": "log mean of exp(-2 d²) over pairs of sentences; lower is better",
     "value": "score by which the trial is the best",
     "verdict": "verdict of the look",
-    "versions": "versions of the packages",
     "wall_seconds": "duration of the trial, in seconds",
     "within_high": "upper end of the 95 % confidence interval within seeds, about the mean",
     "within_low": "its lower end",
@@ -235,7 +234,8 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "looks": ("A row per look, in studies with `until`.", frames.LOOK_COLUMNS),
     "environment": (
-        "A row per trial that recorded what it was computed with.",
+        "A row per trial that recorded what it was computed with. The version of each package "
+        "follows as a column of its own, and `commit` where it is known.",
         frames.ENVIRONMENT_COLUMNS,
     ),
 }

@@ -3,17 +3,15 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
-import re
-import shlex
 from collections.abc import Mapping
-from itertools import pairwise
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.environment import BUILT_IN
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
 from analysis.data.study_state import find_state
@@ -25,49 +23,17 @@ from analysis.report.page import Status
 from analysis.statistics.best_trial import find_scores
 
 
-def _words(command: str) -> list[str]:
-    """The words of a command; none for text that is no command of a shell."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def runs(command: str, name: str) -> bool:
-    """Whether a text is the mtdlab command `name`, such as sweep."""
-    words = _words(command)
-    return len(words) > 2 and words[0].rpartition("/")[2] == "mtdlab" and words[1] == name
-
-
-def option(command: str, name: str) -> str:
-    """The value of a command's option such as --models, or empty; given twice, the last one."""
-    words, value = _words(command), ""
-    for word, following in pairwise([*words, ""]):
-        given, equals, joined = word.partition("=")
-        if given == name:
-            value = joined if equals else following
-    return value
-
-
-def extend(command: str, *words: str) -> str:
-    """The command with more words; one that is there already is not repeated."""
-    given = _words(command)
-    return shlex.join([*given, *(word for word in words if word not in given)])
-
-
-def _command(
-    study: StudyFrames, name: str, *words: str, options: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """A command on the study in the database of its own command, and its options with a value."""
-    values = {"--storage": option(study.command, "--storage"), **options}
-    given = [word for key, value in values.items() if value for word in (key, value)]
-    return shlex.join(["mtdlab", name, study.name, *words, *given])
+def _command(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:
+    """A command on the study, in the database of its own one; an option may be without a value."""
+    values = {"storage": study.invocation.value("storage"), **options}
+    given = {option: (value,) for option, value in values.items() if value}
+    return str(Invocation(name, (study.name, *arguments), given))
 
 
 def confirm_command(study: StudyFrames) -> str:
     """The command that measures the best level and its runner-up with fresh seeds."""
-    objective = option(study.command, "--objective") or study.program
-    return _command(study, "confirm", options={"--objective": objective})
+    objective = study.invocation.value("objective") or study.program
+    return _command(study, "confirm", objective=objective)
 
 
 def compare_command(study: StudyFrames, *others: str) -> str:
@@ -83,16 +49,16 @@ def more_seeds_command(study: StudyFrames, seeds: int) -> str:
     used = sorted({int(seed) for seed in study.trials["seed"]})
     unused = (seed for seed in range(len(used) + seeds) if seed not in used)
     wanted = [*used, *(seed for seed, _ in zip(unused, range(seeds - len(used)), strict=False))]
-    if not runs(study.command, "sweep") or len(wanted) > 100:
+    if study.invocation.command != "sweep" or len(wanted) > 100:
         return ""
-    return extend(study.command, "--set", f"seeds=[{', '.join(map(str, wanted))}]")
+    return str(study.invocation.adding("set", f"seeds=[{', '.join(map(str, wanted))}]"))
 
 
 def model_folder(study: StudyFrames) -> str:
     """Where the best trial's model was saved, from the folder in which the command ran."""
-    if study.program or not any(runs(study.command, name) for name in ("sweep", "confirm")):
+    if study.program or study.invocation.command not in ("sweep", "confirm"):
         return ""
-    return f"{option(study.command, '--models') or MODELS_FOLDER}/{study.name}"
+    return f"{study.invocation.value('models') or MODELS_FOLDER}/{study.name}"
 
 
 _MOST_REASONS = 3
@@ -130,8 +96,8 @@ def describe_status(study: StudyFrames) -> Status:
     if study.baseline is not None:
         text += f" ({study.baseline.planned:,} of the baseline)"
     retry = ""
-    if failed and runs(study.command, "sweep"):
-        retry = extend(study.command, "--retry-failed")
+    if failed and study.invocation.command == "sweep":
+        retry = str(study.invocation.adding("retry-failed"))
     why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [
@@ -241,8 +207,6 @@ def _list_values(column: pd.Series, name: str) -> str:
     return ", ".join(texts) or "none yet"
 
 
-_ENCODER = re.compile(r"(?P<name>.+?): (?P<weights>[\d.,]+ \w+ weights)")
-_BUILT_IN = "builtin"
 _MOST_LETTERS = 160
 
 
@@ -274,14 +238,7 @@ def define_points(context: StudyContext) -> str:
     return f"Points of {clean(study.metric, most=40)}: {label}; higher is better."
 
 
-_COMMIT = re.compile(r"\(commit (\w+(?:-dirty)?)")
 _DIRTY = "-dirty"
-
-
-def find_commit(study: StudyFrames) -> str:
-    """The commit of the program that trained the runs, with -dirty for changes on top; or empty."""
-    match = _COMMIT.search(study.facts.get("versions", ""))
-    return match[1] if match else ""
 
 
 def describe_rerun(study: StudyFrames) -> tuple[str, str]:
@@ -290,7 +247,7 @@ def describe_rerun(study: StudyFrames) -> tuple[str, str]:
     Returns:
         The commands, a line each, and where to run them; both are empty where none was recorded.
     """
-    commit = find_commit(study)
+    commit = study.ran_with.commit
     if not study.command or not commit or study.program:
         return study.command, ""
     checkout = f"git checkout {commit.removesuffix(_DIRTY)} && pip install ."
@@ -300,25 +257,27 @@ def describe_rerun(study: StudyFrames) -> tuple[str, str]:
 
 def describe_encoder(context: StudyContext) -> str:
     """The encoder with its number of weights, and whether the text is synthetic."""
-    study, facts = context.study, context.study.facts
-    if "table" in facts:
+    study = context.study
+    if study.table:
         return "encoder and text as in the table"
     if study.program:
         return f"program {clean(study.program, most=_MOST_LETTERS)}"
-    encoder, corpus = facts.get("encoder", ""), facts.get("corpus", "")
+    encoder, corpus = study.ran_with.encoder, study.ran_with.corpus
     if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
         named = count(int(context.trials["encoder"].nunique()), "encoder")
-    elif match := _ENCODER.match(encoder):
-        named = f"encoder {clean(match['name'])} ({match['weights']})"
+    elif encoder is None:
+        named = "encoder not recorded"
     else:
-        named = f"encoder {clean(encoder, most=_MOST_LETTERS) or 'not recorded'}"
-    text = f"text {clean(corpus.partition(':')[0])}" if corpus else "text not recorded"
-    return f"{named}, {'synthetic text' if corpus.startswith(_BUILT_IN) else text}"
+        named = f"encoder {clean(encoder.name, most=_MOST_LETTERS)} ({encoder.size})"
+    if corpus is None:
+        return f"{named}, text not recorded"
+    is_synthetic = corpus.name == BUILT_IN
+    return f"{named}, {'synthetic text' if is_synthetic else f'text {clean(corpus.name)}'}"
 
 
 def list_facts(context: StudyContext) -> Mapping[str, str]:
     """The facts of the first screen: what varied, how many seeds, and the data with the metric."""
-    study, facts = context.study, context.study.facts
+    study, used = context.study, context.study.ran_with
     if not len(study.trials):
         return {}
     names = chosen_settings(study.trials, study.settings)
@@ -327,14 +286,14 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         varied.append(f"{count(following, 'setting')} that follow from the method")
     varied.append(count(int(study.trials["seed"].nunique()), "seed"))
     data = [study.metric]
-    if corpus := facts.get("corpus", ""):
-        data.append(f"trained on {corpus.partition(', SHA-256')[0]}")
+    if used.corpus:
+        data.append(f"trained on {used.corpus.size}")
     if study.program:
         data.append(f"as returned by {study.program}")
-    if "table" in facts:
-        data.append(f"table {facts['table'].partition(', SHA-256')[0]}")
-    if evaluation := facts.get("evaluation", ""):
-        data.append(f"evaluated on {evaluation.partition(';')[0]}")
+    if study.table:
+        data.append(f"table {study.table['table']}")
+    if used.evaluation:
+        data.append(f"evaluated on {used.evaluation.size}")
     return {"Varied": "; ".join(varied), "Data and metric": clean("; ".join(data))}
 
 
@@ -371,9 +330,8 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     text += f" and another configuration ({clean(named)})."
     if not (folder := model_folder(study)):
         return text, ""
-    options = {"--out": f"{folder}-median"}
-    words = _command(study, "reproduce", f"{median['number']:.0f}", options=options)
-    command = clean(words, most=2_000)
+    trial, out = f"{median['number']:.0f}", f"{folder}-median"
+    command = clean(_command(study, "reproduce", trial, out=out), most=2_000)
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 

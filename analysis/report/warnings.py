@@ -8,6 +8,7 @@ import pandas as pd
 import scipy
 
 from analysis.data.beyond_run import describe_lengths, list_rows
+from analysis.data.environment import BUILT_IN
 from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
@@ -165,8 +166,9 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
 def _warn_of_data(context: StudyContext) -> Iterator[str]:
     """Warnings that data are synthetic, that scores are missing, or that they are fractions."""
     study = context.study
-    if study.facts.get("corpus", "").startswith("builtin"):
-        pairs = study.facts.get("evaluation", "builtin").startswith("builtin")
+    corpus = study.ran_with.corpus
+    if corpus is not None and corpus.name == BUILT_IN:
+        pairs = study.evaluation_name in ("", BUILT_IN)
         both = "and the evaluation pairs are" if pairs else "is"
         yield f"The training text {both} synthetic (the built-in data set)."
     scores = completed_runs(study.trials)["score"].astype("float64")
@@ -242,7 +244,7 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
 
 
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
-    """Warnings that runs differ in precision, device, processor, threads or versions.
+    """Warnings that runs differ in precision, device, processor, threads or a version.
 
     Args:
         environment: `StudyFrames.environment`.
@@ -253,21 +255,12 @@ def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     for name in environment.columns.drop("number"):
         values = known[known[name] != ""]
         if values[name].nunique() > 1:
-            texts.append(f"{clean(str(name))} ({_name_values(values, str(name))})")
+            groups = values.groupby(name)["mtd"]
+            levels = [f"{clean(str(value))} at {name_levels(each)}" for value, each in groups]
+            texts.append(f"{clean(str(name))} ({'; '.join(levels)})")
     if not texts:
         return ""
     return (
         f"Not all trials computed alike. They differ in {', '.join(texts)}. Where levels differ in "
         "this, a difference between their scores may come from it."
     )
-
-
-def _name_values(runs: pd.DataFrame, name: str) -> str:
-    """Each value with the levels that have it, as text; of versions only those that differ."""
-    groups = {str(value): group["mtd"] for value, group in runs.groupby(name)}
-    shared = set.intersection(*(set(value.split(", ")) for value in groups))
-    texts = []
-    for value, levels in groups.items():
-        own = [part for part in value.split(", ") if part not in shared]
-        texts.append(f"{clean(', '.join(own) or value)} at {name_levels(levels)}")
-    return "; ".join(texts)

@@ -19,7 +19,7 @@ from analysis.report.files import TEXT_TABLES, Files, to_csv, write_files
 from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.page import BasePage, Page, Section, render
-from analysis.report.study_facts import describe_cost, find_commit, list_fixed
+from analysis.report.study_facts import describe_cost, list_fixed
 from analysis.report.summary import describe_methods, list_terms, summarise_study
 from analysis.report.topics import TOPICS, Topic
 from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure
@@ -203,7 +203,7 @@ def write_report(
         version=version,
         headline=headline,
         summary=summary if finding.best is not None else (),
-        commit=find_commit(study),
+        commit=study.ran_with.commit,
         limits=tuple(filter(None, (*list_warnings(context), exploratory))),
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),

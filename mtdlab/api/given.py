@@ -1,13 +1,13 @@
 """A study as a command or a Python function is given it: read, and written as a command again."""
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.packaged import find_study_file
 
@@ -87,14 +87,16 @@ class Given:
         modules = import_modules(list_modules(self.import_ or []), folders)
         return modules, None if self.objective is None else find_program(self.objective, folders)
 
-    def command(self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None) -> str:
-        """The sweep command that resumes the study, to be recorded; empty for a study of values."""
+    def invocation(
+        self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None
+    ) -> Invocation:
+        """The sweep that resumes the study, to be recorded; empty for a study of values."""
         if isinstance(self.study, Mapping):
-            return ""
+            return NO_INVOCATION
         kept = None if str(models) == MODELS_FOLDER else str(models)
         given = {name: value for name, value in vars(self).items() if name != "study"}
-        words = write_options(**given, models=kept, artifacts=artifacts)
-        return shlex.join(["mtdlab", "sweep", str(self.study), *words])
+        options = as_options(**given, models=kept, artifacts=artifacts)
+        return Invocation("sweep", (str(self.study),), options)
 
     def _file(self) -> Path | None:
         if self.study is None or isinstance(self.study, Mapping):
@@ -102,13 +104,13 @@ class Given:
         return find_study_file(Path(self.study))
 
 
-def write_options(**given: str | Sequence[str] | None) -> list[str]:
-    """Options with their values as words of a command, by the names of the parameters."""
-    words = []
-    for name, values in given.items():
-        for value in [values] if isinstance(values, str) else values or []:
-            words += [f"--{name.rstrip('_')}", value]
-    return words
+def as_options(**given: str | Sequence[str] | None) -> dict[str, tuple[str, ...]]:
+    """The options that have values, as `Invocation` holds them, by the names of the parameters."""
+    values = {
+        name.rstrip("_"): (value,) if isinstance(value, str) else tuple(value or ())
+        for name, value in given.items()
+    }
+    return {name: each for name, each in values.items() if each}
 
 
 def assign(overrides: Overrides | None) -> list[str]:

@@ -177,7 +177,9 @@ def plan(
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
         tuple(find_warnings(spec, rows)),
-        None if objective or not measure else estimate(spec, jobs, jobs_per_gpu),
+        None
+        if spec.unknown_cost or not measure
+        else estimate(spec.of_methods(), jobs, jobs_per_gpu),
         spec.baseline,
         suggest_baseline(spec),
     )
@@ -222,15 +224,7 @@ def suggest_baseline(spec: "StudySpec") -> str:
 
     Empty for another study, and for one that a program trains: its settings are its own.
     """
-    from mtdlab.config.program_study import ProgramSpec
-    from mtdlab.methods.registry import settings_class
-
-    if spec.baseline is not None or isinstance(spec, ProgramSpec):
-        return ""
-    kinds = [settings_class(method).model_fields for method in spec.methods]
-    if not all("queue_size" in fields for fields in kinds) or 0 in spec.possible_values(
-        "queue_size"
-    ):
+    if spec.baseline is not None or not spec.always_has_queue:
         return ""
     return (
         "none: the study does not show what a queue is worth; to compare it with SimCSE, which has "
@@ -250,9 +244,9 @@ def mtd_value(mtd: float | None) -> float | None:
 
 def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the configurations, as from `list_configurations`, confound, and likely mistakes."""
-    from mtdlab.trial.checks import length_warnings, setting_warnings
+    from mtdlab.trial.checks import length_warnings
 
-    return warn_of_confounding(rows) + length_warnings(spec) + setting_warnings(spec)
+    return warn_of_confounding(rows) + length_warnings(spec) + spec.warnings()
 
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -374,17 +368,13 @@ def count_pairs(spec: "StudySpec") -> int:
 
     Those of other metrics are known once a trial has recorded them.
     """
-    from mtdlab.config.paths import resolve_paths
-    from mtdlab.config.program_study import ProgramSpec
     from mtdlab.evaluation.pairs import load_pairs
 
     splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
-    if isinstance(spec, ProgramSpec) or spec.metric not in splits:
-        return 0
-    if len(spec.possible_values("evaluation")) > 1:
+    if len(spec.evaluations) != 1 or spec.metric not in splits:
         return 0
     with suppress(MtdlabError):
-        source = resolve_paths(spec.fixed(), spec.places).evaluation
+        source = spec.places.find("evaluation", spec.evaluations[0])
         return len(load_pairs(source, splits[spec.metric]))
     return 0
 
@@ -401,10 +391,8 @@ def find_costs(
     Args:
         before_timing: called before steps are timed, while other work would disturb nothing yet.
     """
-    from mtdlab.config.program_study import ProgramSpec
-
-    if isinstance(spec, ProgramSpec):
-        return NoEstimate("how long a program takes is known once its trials have run")
+    if spec.unknown_cost:
+        return NoEstimate(spec.unknown_cost)
     with progress_bar(transient=True) as bar:
         task = bar.add_task("loading encoder and texts", total=None)
 
@@ -415,7 +403,7 @@ def find_costs(
         try:
             from mtdlab.cost.estimate import estimate
 
-            return estimate(spec, jobs, jobs_per_gpu, done=done, before_timing=ready)
+            return estimate(spec.of_methods(), jobs, jobs_per_gpu, done=done, before_timing=ready)
         except MtdlabError as error:
             return NoEstimate(str(error), error.exit_code)
         except TrialError as error:

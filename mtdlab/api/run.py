@@ -67,7 +67,7 @@ def run_study(
         retry_failed=retry_failed,
         max_failed=max_failed,
         scheduler=scheduler,
-        command=given.command(models, artifacts),
+        invocation=given.invocation(models, artifacts),
     )
 
 
@@ -107,7 +107,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     from mtdlab.training.inputs import load_inputs
     from mtdlab.training.loop import train
     from mtdlab.training.selection import warn_of_missing_sets
-    from mtdlab.trial.environment import environment
+    from mtdlab.trial.environment import environment_of
     from mtdlab.trial.signals import Interrupted, stop_on_signals
 
     if out is not None:
@@ -139,7 +139,8 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
             raise KeyboardInterrupt from None
     if out is not None:
         with locked(out.absolute()):
-            save_model(out, settings, inputs, outcome, environment(settings, inputs))
+            facts = environment_of(settings, inputs).sentences()
+            save_model(out, settings, inputs, outcome, facts)
     after = outcome.after
     return {
         "mtd": mtd_value(settings.mtd),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def confirm(
+    context: typer.Context,
     study: opt.StudyName,
     seeds: Annotated[
         int, typer.Option(min=2, max=1000, help="Number of fresh seeds.")
@@ -49,7 +50,7 @@ def confirm(
         models=models,
         jobs=jobs,
         jobs_per_gpu=jobs_per_gpu,
-        command=opt.this_command(),
+        invocation=opt.invocation_of(context),
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
     if as_json:

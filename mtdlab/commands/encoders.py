@@ -18,7 +18,6 @@ def train(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            callback=opt.replace_name,
             autocompletion=opt.complete_study_file,
             help="A study file, or a packaged study, whose trainer section to take.",
         ),

@@ -1,15 +1,14 @@
 """Arguments and options of several commands, and their shell completion."""
 
-import shlex
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
-from mtdlab.packaged import find_study_file, packaged_studies
+from mtdlab.packaged import packaged_studies
 
 
 def complete_study_file(incomplete: str) -> list[str]:
@@ -34,16 +33,10 @@ def complete_study(incomplete: str) -> list[str]:
     return []
 
 
-def replace_name(given: Path | None) -> Path | None:
-    """The file that FILE means: itself, or a packaged study's where it is the name of one."""
-    return None if given is None else find_study_file(given)
-
-
 StudyFile = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        callback=replace_name,
         autocompletion=complete_study_file,
         help="A study file, or the name of a study that comes with mtdlab, such as mtd "
         "(mtdlab init --list).",
@@ -142,8 +135,20 @@ JobsPerGpu = Annotated[
 ]
 
 
-def this_command() -> str:
-    """The command that was typed, without the passwords of its storage URLs."""
+def invocation_of(context: typer.Context) -> Invocation:
+    """The command as it was typed, without the passwords of its storage URLs."""
     from mtdlab.store.urls import without_passwords
 
-    return without_passwords(shlex.join(["mtdlab", *sys.argv[1:]]))
+    arguments, options = list[str](), dict[str, tuple[str, ...]]()
+    for each in context.command.params:
+        name, source = str(each.name), context.get_parameter_source(str(each.name))
+        # typer may hold its own copy of click, whose enumeration is another one
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[name]
+        values = tuple(map(str, value if isinstance(value, list | tuple) else [value]))
+        if each.param_type_name == "argument":
+            arguments += values
+        else:
+            options[each.opts[0].lstrip("-")] = () if isinstance(value, bool) else values
+    return without_passwords(Invocation(str(context.info_name), tuple(arguments), options))

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shlex
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     Design,
@@ -103,13 +103,12 @@ def plan(
     print_text(describe_size(spec, len(rows), ended), flush=True)
     if text := describe_baseline(spec):
         print_text(text, flush=True)
-    pooling = spec.encoder_pooling
-    if pooling and any(spec.fixed(method).pooling == pooling for method in spec.methods):
+    if pooling := spec.used_pooling:
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
     costs = find_these(print_design) if find_these else None
     print_design()
     if costs:
-        print_text("\n".join(cost_lines(costs, given.command())))
+        print_text("\n".join(cost_lines(costs, given.invocation())))
     if not left:
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit(_exit_code(costs))
@@ -166,8 +165,8 @@ def describe_baseline(spec: "StudySpec") -> str:
     return text and wrap_text(f"baseline {text}")
 
 
-def cost_lines(costs: "Estimate | NoEstimate", command: str = "mtdlab sweep FILE") -> list[str]:
-    """Time, memory and disk, a line each; or why there is no estimate. command  runs the study."""
+def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate. `sweep` runs the study."""
     from rich.filesize import decimal
 
     from mtdlab.sweep.progress import clock
@@ -199,11 +198,10 @@ def cost_lines(costs: "Estimate | NoEstimate", command: str = "mtdlab sweep FILE
         + (f"; others {others}" if costs.measured != costs.kinds else ""),
     ]
     if smaller := costs.smaller:
-        changed = shlex.join(part for each in smaller.overrides for part in ("--set", each))
         lines += [
             f"to begin with a smaller study, about {clock(smaller.seconds)} for "
             f"{count_noun(smaller.trials, 'trial')}:",
-            f"  {command} {changed}",
+            f"  {sweep.adding('set', *smaller.overrides)}",
         ]
     return lines + [f"warning {warning}" for warning in costs.warnings]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
@@ -195,11 +196,11 @@ def _describe_best(study: "StudyOverview", model: Path) -> str:
 
 def next_command(frames: "Study", study: "StudyOverview") -> str:
     """What to do next: resume the study, run its failed trials again, or read its page."""
-    resume = frames.command or "mtdlab sweep FILE"
+    resume = frames.invocation or ANY_SWEEP
     if study.state in ("planned", "paused", "running"):
-        return resume
+        return str(resume)
     if study.counts.get("FAIL"):
-        return resume if "--retry-failed" in resume else f"{resume} --retry-failed"
+        return str(resume.adding("retry-failed"))
     return f"mtdlab report --study {study.name}"
 
 
@@ -253,7 +254,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
         "traceback": row.traceback or None,
         "model": str(model) if kept_trial(model) == row.number else None,
         "settings": _other_settings(trial) | dict(trial.parameters),
-        "environment": dict(trial.environment),
+        "environment": trial.environment.sentences(),
     }
 
 
@@ -280,7 +281,7 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("model", "" if program else where),
         ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
-        *trial.environment.items(),
+        *trial.environment.sentences().items(),
         ("run again", "" if program else f"mtdlab reproduce {study} {row.number}"),
     ]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.data.defaults import MODELS_FOLDER
-from mtdlab.api.given import Given, write_options
+from analysis.data.invocation import Invocation
+from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun
@@ -79,7 +80,7 @@ def slurm(
     from mtdlab.slurm.resources import max_array_size as ask_size
     from mtdlab.slurm.resources import parse_time
     from mtdlab.slurm.script import Script, read_options
-    from mtdlab.store.urls import mask, sqlite_file, storage_url, without_passwords
+    from mtdlab.store.urls import mask, sqlite_file, storage_url, without_password
     from mtdlab.sweep.preflight import has_trials_left
     from mtdlab.sweep.run import sweep
 
@@ -98,10 +99,10 @@ def slurm(
     if path.is_dir() or not path.parent.is_dir():
         raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
     trials, resources = _resources(spec, url, tasks, seconds, gpus, measure=measure)
-    is_secret = without_passwords(url) != url
+    is_secret = without_password(url) != url
     modules, program = given.code()
     function = present_evaluator()
-    options_of_worker = write_options(
+    options_of_worker = as_options(
         study=spec.name,
         storage=None if is_secret else url,
         models=str(models),
@@ -111,13 +112,14 @@ def slurm(
         objective=f"{program.module.spec}:{program.function}" if program else None,
         jobs=str(resources.workers) if resources.workers > 1 else None,
     )
+    worker = Invocation("worker", options=options_of_worker)
     job = Script(
         study=spec.name,
         trials=trials,
         resources=resources,
         # by the path of this Python, since a node has another PATH; -P: modules in the working
         # folder do not hide installed ones
-        command=[sys.executable, "-P", "-m", "mtdlab", "worker", *options_of_worker],
+        command=[sys.executable, "-P", "-m", *worker.words],
         url_is_secret=is_secret,
         options=given_options,
         folder=Path.cwd(),
@@ -126,7 +128,7 @@ def slurm(
     )
     text = job.text()
     # a sweep that runs none of the trials records them
-    sweep(spec, url, models=models, jobs=0, command=given.command(models))
+    sweep(spec, url, models=models, jobs=0, invocation=given.invocation(models))
     try:
         job.logs.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -176,13 +178,8 @@ def _gpus(spec: "StudySpec") -> int:
     """The number of GPUs of a task: one where the study asks for one or would take one here."""
     import torch
 
-    from mtdlab.config.program_study import ProgramSpec
-
-    if isinstance(spec, ProgramSpec):
-        return 0
-    devices = {spec.fixed(method).device for method in spec.methods}
-    wanted = any(device.startswith("cuda") for device in devices)
-    return int(wanted or ("auto" in devices and torch.cuda.is_available()))
+    wanted = any(device.startswith("cuda") for device in spec.devices)
+    return int(wanted or ("auto" in spec.devices and torch.cuda.is_available()))
 
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:

@@ -12,6 +12,7 @@ from mtdlab.terminal import print_text
 
 
 def sweep(
+    context: typer.Context,
     file: opt.StudyFile,
     storage: opt.Storage = None,
     jobs: Annotated[
@@ -61,7 +62,7 @@ def sweep(
     from mtdlab.sweep.run import sweep as run
     from mtdlab.trial.signals import ended_by_signals
 
-    command = opt.this_command()
+    invocation = opt.invocation_of(context)
     given = Given(file, profile, set_, import_, evaluator, objective)
     with ended_by_signals():
         spec = given.read()
@@ -75,12 +76,13 @@ def sweep(
             retry_failed=retry_failed,
             max_failed=max_failed,
             scheduler=find_scheduler(backend, scheduler, jobs),
-            command=command,
+            invocation=invocation,
         )
-    raise typer.Exit(print_result(result, spec, models, command, as_json=as_json))
+    raise typer.Exit(print_result(result, spec, models, invocation, as_json=as_json))
 
 
 def worker(
+    context: typer.Context,
     study: opt.StudyOption,
     storage: opt.Storage = None,
     jobs: Annotated[
@@ -116,7 +118,7 @@ def worker(
     url = storage_url(storage)
     with ended_by_signals():
         given = Given(import_=import_, evaluator=evaluator, objective=objective)
-        spec, recorded_command = read_defined(study, url, *given.code())
+        spec, recorded = read_defined(study, url, *given.code())
         result = sweep(
             spec,
             url,
@@ -125,9 +127,10 @@ def worker(
             jobs_per_gpu=jobs_per_gpu,
             max_failed=max_failed,
             wait=wait,
-            command=recorded_command,
+            invocation=recorded,
         )
-    raise typer.Exit(print_result(result, spec, models, opt.this_command(), as_json=as_json))
+    invocation = opt.invocation_of(context)
+    raise typer.Exit(print_result(result, spec, models, invocation, as_json=as_json))
 
 
 def stop(study: opt.StudyName, storage: opt.Storage = None) -> None:

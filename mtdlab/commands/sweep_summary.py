@@ -1,11 +1,11 @@
 """The summary that a sweep prints at its end: best trial, model, failures, next command."""
 
-import shlex
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.invocation import Invocation
 from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
@@ -26,17 +26,17 @@ SHOWN_TRIALS = 10
 
 
 def print_result(
-    result: SweepResult, spec: StudySpec, models: Path, command: str, *, as_json: bool
+    result: SweepResult, spec: StudySpec, models: Path, invocation: Invocation, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
     beside = _find_baseline(result) if spec.baseline is not None else None
     if as_json:
         own = {} if beside is None else {"baseline": baseline_fields(beside)}
-        print_json(summary_fields(result, models, command) | own)
+        print_json(summary_fields(result, models, invocation) | own)
         return result.exit_code
     if beside is not None:
         print_text("\n".join(textwrap.wrap(beside.sentence, WIDTH)))
-    print_text("\n".join(summary_lines(result, models, command)))
+    print_text("\n".join(summary_lines(result, models, invocation)))
     if result.look:
         print_text(describe_look(result.look, len(spec.looks)))
     return result.exit_code
@@ -51,12 +51,12 @@ def _find_baseline(result: SweepResult) -> "Beside | None":
     return find_baseline(load_study(result.study, result.storage, curves=False))
 
 
-def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str, Any]:
+def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
     """The end of a sweep as fields.
 
     Args:
         models: the folder of the studies' models.
-        command: the command of the sweep, which `next` repeats where trials are left.
+        invocation: the command of the sweep, which `next` repeats where trials are left.
     """
     best = result.best
     fields = {
@@ -86,7 +86,7 @@ def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str,
             for row in result.failures
         ],
         "too_many_failed": result.too_many_failed,
-        "next": _next(result, command),
+        "next": _next(result, invocation),
     }
     if (look := result.look) is None:
         return fields
@@ -94,7 +94,7 @@ def summary_fields(result: SweepResult, models: Path, command: str) -> dict[str,
     return fields | {"look": described}
 
 
-def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
+def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> list[str]:
     """The end of a sweep in a few lines; the arguments are those of `summary_fields`."""
     done = result.counts.get("COMPLETE", 0)
     others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
@@ -123,7 +123,7 @@ def summary_lines(result: SweepResult, models: Path, command: str) -> list[str]:
         lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
-    return lines + [f"next: {following}" for following in _next(result, command)]
+    return lines + [f"next: {following}" for following in _next(result, invocation)]
 
 
 def _model(result: SweepResult, models: Path) -> str | None:
@@ -138,15 +138,14 @@ def _model(result: SweepResult, models: Path) -> str | None:
     return None
 
 
-def _next(result: SweepResult, command: str) -> list[str]:
+def _next(result: SweepResult, invocation: Invocation) -> list[str]:
     """The commands to go on with: resume, or run failed trials again; report."""
     if result.exit_code > 128:
-        return [command]
-    again = command if "--retry-failed" in command else f"{command} --retry-failed"
-    retry = [again] if result.failures else []
+        return [str(invocation)]
+    retry = [str(invocation.adding("retry-failed"))] if result.failures else []
     if result.best is None:
         return retry
-    words = ["mtdlab", "report", "--study", result.study]
+    report = Invocation("report", options={"study": (result.study,)})
     if result.storage != storage_url(None):
-        words += ["--storage", mask(result.storage)]
-    return [*retry, shlex.join(words)]
+        report = report.adding("storage", mask(result.storage))
+    return [*retry, str(report)]

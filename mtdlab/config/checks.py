@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mtdlab.config.method_study import section
 from mtdlab.config.search import (
     STRATA,
     STRATA_FIX,
@@ -20,7 +21,7 @@ from mtdlab.config.search import (
     grid,
 )
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, nearest_or_program
-from mtdlab.config.study import StudySpec, section
+from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, lacking, point_at
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator

@@ -6,7 +6,7 @@ Names are free; the values of a setting tell what it is.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from mtdlab.config.checks import check_sampler, check_strata
 from mtdlab.config.search import STRATA, Dimension, resolve
@@ -26,8 +26,16 @@ class ProgramSpec(StudySpec):
         named: every setting that the sections trainer and search name.
     """
 
+    objectives: ClassVar[tuple[str, ...]] = (ProgramSettings.trained_by,)
+    keeps_models: ClassVar[bool] = False
+    unknown_cost: ClassVar[str] = "how long a program takes is known once its trials have run"
+
     program: Program
     named: Mapping[str, Setting] = field(hash=False)
+
+    def of_program(self) -> "ProgramSpec":
+        """This study."""
+        return self
 
     @property
     def methods(self) -> tuple[str, ...]:

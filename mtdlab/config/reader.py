@@ -21,6 +21,7 @@ from mtdlab.config.checks import (
     check_values,
     with_evaluator,
 )
+from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.config.program_study import (
     ProgramSpec,
@@ -42,9 +43,7 @@ from mtdlab.config.study import (
     StudySpec,
     UntilSection,
     VerdictSection,
-    known_settings,
     read_looks,
-    with_pooling,
 )
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
 from mtdlab.encoders.folders import declared_pooling
@@ -58,7 +57,7 @@ from mtdlab.user_code import UserModule
 
 _AS_WRITTEN = (
     *("metric", "trainer", "sampler", "pruner", "trials", "description"),
-    *("tracking", "beyond_run"),
+    "beyond_run",
 )
 _Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
 """The function that builds the study, the dimensions of its search, and the points left out."""
@@ -146,8 +145,8 @@ def _read_sections(
         search, left_out = read_search(top, known, mistakes)
         if top.baseline is not None and mistakes.sound(("trainer",), ("search",)):
             check_program_baseline(top, known, search, mistakes)
-        make = partial(ProgramSpec, program=program, named=known, baseline=top.baseline)
-        return make, search, left_out
+        of_program = partial(ProgramSpec, program=program, named=known, baseline=top.baseline)
+        return of_program, search, left_out
     methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
     if methods is None:
         return None
@@ -166,8 +165,14 @@ def _read_sections(
     if mistakes.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
     pooling = encoder_pooling(top.trainer, places, search)
-    of_methods = partial(StudySpec, user_modules=used, encoder_pooling=pooling, baseline=baseline)
-    return of_methods, search, left_out
+    make = partial(
+        MethodSpec,
+        user_modules=used,
+        encoder_pooling=pooling,
+        tracking=top.tracking,
+        baseline=baseline,
+    )
+    return make, search, left_out
 
 
 def _read_baseline(

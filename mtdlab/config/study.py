@@ -4,21 +4,23 @@ import hashlib
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.config.paths import Places
-from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid, resolve
+from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
 from mtdlab.config.source import Source
-from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
-from mtdlab.methods.user_modules import ensure_imported
-from mtdlab.settings import Pooling, RunSettings, Setting, TrainerSettings, settings_of
+from mtdlab.settings import Pooling, RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, SEARCH
-from mtdlab.user_code import UserModule
+
+if TYPE_CHECKING:
+    from mtdlab.config.method_study import MethodSpec
+    from mtdlab.config.program_study import ProgramSpec
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
 """The default looks as shares of max_seeds: 3, 5, 7 and 10 of 10."""
@@ -105,28 +107,31 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class StudySpec:
+class StudySpec(ABC):
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
     Attributes:
+        objectives: the names of what trains its trials (`RunSettings.trained_by`).
+        keeps_models: whether the best trial's model is kept, and may be shared.
+        unknown_cost: why the cost of a trial is not known before one has run; empty where it is.
         metric: the score that is reported.
         select_by: the score that ranks the trials.
         trainer: the settings that the file gives, without defaults.
         skip: partial points of the grid that are not run.
         baseline: the settings that the file gives to the configuration outside the search, over
             the trainer section; None without one.
-        user_modules: imported modules that define methods of this study.
         until: the numbers of seeds at which the verdict is computed, rising up to all of `seeds`,
             of a study that adds seeds until it is decided; None for a fixed number.
         places: the folders in which relative paths of texts and models are looked up.
-        encoder_pooling: the pooling that the encoder's files declare, where the file gives none:
-            the default of all methods but those with a pooling of their own.
-        tracking: what else training curves are written as: none or tensorboard.
         margin: points (score x 100) below which a difference counts as none in the verdict.
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: the study file with its profile and --set, as `defined_study` reads it.
     """
+
+    objectives: ClassVar[tuple[str, ...]]
+    keeps_models: ClassVar[bool]
+    unknown_cost: ClassVar[str] = ""
 
     name: str
     metric: str
@@ -139,15 +144,12 @@ class StudySpec:
     text: str
     skip: tuple[Partial, ...] = field(default=(), hash=False)
     description: str = ""
-    user_modules: tuple[UserModule, ...] = ()
     select_by: str = "sts_dev"
     until: tuple[int, ...] | None = None
     margin: float = MARGIN
     alpha: float = ALPHA
     beyond_run: BeyondRun = BEYOND_RUN
     places: Places = field(default_factory=Places)
-    encoder_pooling: Pooling | None = None
-    tracking: str = "none"
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     baseline: dict[str, Any] | None = field(default=None, hash=False)
 
@@ -157,25 +159,93 @@ class StudySpec:
         return self.until or (len(self.seeds),)
 
     @property
+    @abstractmethod
     def methods(self) -> tuple[str, ...]:
-        """The methods that trials may use."""
-        searched = self.search.get("method")
-        if isinstance(searched, Choices):
-            return searched.values
-        return (str(self.trainer.get("method", DEFAULT)),)
+        """The methods that trials may use; a program stands for one in what is recorded."""
 
     @property
+    @abstractmethod
     def known(self) -> Mapping[str, Setting]:
-        """Every setting of the study's methods, by name."""
-        return known_settings(self.methods)
+        """Every setting of the study, by name."""
 
-    def fixed(self, method: str | None = None) -> TrainerSettings:
-        """The trainer section with a method's defaults, whose values may still miss the searched.
+    @property
+    @abstractmethod
+    def imports(self) -> dict[str, str]:
+        """The SHA-256 of each module that defines what the trials run, by its name."""
 
-        By default that of the first method; of several, each takes the settings that it has.
+    @abstractmethod
+    def ensure_imported(self) -> None:
+        """Import the code of the user that the study needs, in this process.
+
+        Raises MtdlabError where it has changed since the study file was read.
         """
-        name = method or self.methods[0]
-        return settings_class(name).partial({**self._given(name), "method": name})
+
+    @abstractmethod
+    def described_methods(self) -> dict[str, Any]:
+        """Title and settings of each of its methods by name, as a study records them."""
+
+    @abstractmethod
+    def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point of the search without the parameters of settings that its method lacks.
+
+        Points that become equal are one configuration.
+        """
+
+    @abstractmethod
+    def _dump(self, method: str) -> dict[str, Any]:
+        """The fixed settings of a method, as they identify the study."""
+
+    def _defaults(self, name: str) -> tuple[Any, ...]:
+        """The values of a setting that the file does not name."""
+        del name
+        return ()
+
+    def of_methods(self) -> "MethodSpec":
+        """The part of the study that mtdlab's trainer runs. Raises TypeError for none."""
+        raise TypeError(f"study {self.name}: mtdlab's trainer runs none of its trials")
+
+    def of_program(self) -> "ProgramSpec":
+        """The part of the study that a program trains. Raises TypeError for none."""
+        raise TypeError(f"study {self.name}: no program trains its trials")
+
+    # what differs between studies of methods and of programs, as it is for a program
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The values of `device` by which mtdlab takes GPUs; none where a program takes its own."""
+        return frozenset()
+
+    @property
+    def evaluations(self) -> tuple[str, ...]:
+        """The data sets of graded pairs that trials are scored on, as far as mtdlab knows."""
+        return ()
+
+    @property
+    def always_has_queue(self) -> bool:
+        """Whether every trial of the search is known to have a queue of keys."""
+        return False
+
+    @property
+    def used_pooling(self) -> Pooling | None:
+        """The pooling that the encoder's files declare, where a method uses it."""
+        return None
+
+    def warnings(self) -> list[str]:
+        """A sentence for each setting that may not be meant."""
+        return []
+
+    def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """A recorded identity with the defaults of settings that its methods have gained since."""
+        del new
+        return recorded
+
+    def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
+        """The study with the pooling that its identity records, where its file gives none.
+
+        `trainer` is the recorded section.
+        """
+        del identity, trainer
+        return self
 
     def possible_values(self, name: str) -> tuple[Any, ...]:
         """Every value that a setting may have in a trial; for a range, its ends."""
@@ -183,7 +253,7 @@ class StudySpec:
         if searched is None and name in self.trainer:
             possible: tuple[Any, ...] = (self.trainer[name],)
         elif searched is None:
-            possible = tuple({getattr(self.fixed(method), name): None for method in self.methods})
+            possible = self._defaults(name)
         elif isinstance(searched, Choices):
             possible = searched.values
         else:
@@ -192,48 +262,15 @@ class StudySpec:
         is_another = name in values and values[name] not in possible
         return (*possible, values[name]) if is_another else possible
 
+    @abstractmethod
     def settings(self, parameters: dict[str, Any], seed: int, role: str = SEARCH) -> RunSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
-        return self.trainer_settings(parameters, seed, role)
-
-    def trainer_settings(
-        self, parameters: dict[str, Any], seed: int, role: str = SEARCH
-    ) -> TrainerSettings:
-        """The settings of one trial (`settings`) of a study that mtdlab's trainer runs."""
-        method = str(parameters.get("method", self.methods[0]))
-        kind, given = settings_class(method), self._given(method)
-        if role == BASELINE:
-            # not of the search: a searched setting that it does not give has its default
-            return kind(**given | parameters | {"method": method, "seed": seed})
-
-        def default(name: str, settings: Mapping[str, Any]) -> Any:
-            return getattr(kind.partial(settings), name)
-
-        resolved = resolve(self.search, parameters, given, default)
-        return kind(**resolved | {"method": method, "seed": seed})
 
     def baseline_settings(self) -> RunSettings | None:
         """The settings of the baseline with the first seed; None without one."""
         if self.baseline is None:
             return None
         return self.settings(self.baseline, self.seeds[0], BASELINE)
-
-    def _given(self, method: str) -> dict[str, Any]:
-        """The settings that the trainer section gives to a method, and its encoder's pooling."""
-        kind = settings_class(method)
-        given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
-        return with_pooling(kind, given, self.encoder_pooling)
-
-    def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point of the search without the parameters of settings that its method lacks.
-
-        Points that become equal are one configuration.
-        """
-        method = point.get("method")
-        if method is None:
-            return dict(point)
-        fields = settings_class(str(method)).model_fields
-        return {name: value for name, value in point.items() if name.split("/")[0] in fields}
 
     def units(self) -> list[Unit]:
         """Every trial of the search, in the order to run them.
@@ -325,65 +362,6 @@ class StudySpec:
                 },
             }
         )
-
-    @property
-    def imports(self) -> dict[str, str]:
-        """The SHA-256 of each imported module, by its name."""
-        return {module.name: module.sha256 for module in self.user_modules}
-
-    def ensure_imported(self) -> None:
-        """Import the code of the user that the study needs, in this process.
-
-        Raises MtdlabError where it has changed since the study file was read.
-        """
-        ensure_imported(self.user_modules)
-
-    def described_methods(self) -> dict[str, Any]:
-        """Title and settings of each method by name, as a study records them."""
-        own = () if self.baseline is None else (self.baseline.get("method", self.methods[0]),)
-        return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
-
-    def _dump(self, method: str) -> dict[str, Any]:
-        return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})
-
-
-def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """Every setting that any of the methods has, by name.
-
-    Raises MtdlabError for a method that is not known.
-    """
-    known: dict[str, Setting] = {}
-    for method in methods:
-        known = {**settings_of(settings_class(method)), **known}
-    return known
-
-
-def section(
-    method: str, trainer: Mapping[str, Any], among: tuple[str, ...] = ()
-) -> TrainerSettings:
-    """A method's settings from a trainer section; with several methods, those that it has.
-
-    Raises pydantic.ValidationError where a value is wrong.
-    """
-    kind, given = settings_class(method), dict(trainer)
-    if len(among) > 1:
-        given = {name: value for name, value in given.items() if name in kind.model_fields}
-    return kind.partial({**given, "method": method})
-
-
-def with_pooling(
-    kind: type[TrainerSettings], given: Mapping[str, Any], declared: Pooling | None
-) -> dict[str, Any]:
-    """Given settings with the pooling that an encoder declares, unless the method has its own."""
-    own = declared is None or has_own_pooling(kind)
-    return dict(given) if own else {**given, "pooling": declared}
-
-
-def has_own_pooling(kind: type[TrainerSettings]) -> bool:
-    """Whether a method's default pooling is part of the method, not that of all methods."""
-    return bool(
-        kind.model_fields["pooling"].default != TrainerSettings.model_fields["pooling"].default
-    )
 
 
 def is_study_name(name: str) -> bool:

@@ -21,7 +21,7 @@ import optuna
 
 from analysis.data.tasks import LAST
 from analysis.measures import Floats
-from mtdlab.config import StudySpec, TrainerSettings
+from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.config.reader import defined_study
 from mtdlab.config.search import Choices
@@ -49,7 +49,7 @@ SHARES = (1, 2, 5, 10, 20, 50, 100)
 LEAST_STEPS, EVALUATIONS = 20, 4
 
 
-def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
+def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
     """Smaller versions of a study on a grid, from the longest to the shortest, each with its --set.
 
     None of a study that adds seeds, or draws configurations.
@@ -80,7 +80,8 @@ def smaller_studies(spec: StudySpec) -> Iterator[tuple[list[str], StudySpec]]:
         ]
         code = (spec.user_modules, spec.places.folder)
         try:
-            yield overrides, defined_study(spec.definition, spec.text, *code, overrides=overrides)
+            small = defined_study(spec.definition, spec.text, *code, overrides=overrides)
+            yield overrides, small.of_methods()
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return
@@ -159,7 +160,7 @@ class Smaller:
 
 
 def estimate(
-    spec: StudySpec,
+    spec: MethodSpec,
     jobs: int | None = None,
     jobs_per_gpu: int = 1,
     *,
@@ -244,7 +245,7 @@ def warn_of_evaluation(training: float, evaluation: float) -> list[str]:
     ]
 
 
-def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
+def find_smaller(spec: MethodSpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
     """Of a long study the first smaller one that takes no longer than a first look should, or the
     smallest.
     """
@@ -260,7 +261,7 @@ def find_smaller(spec: StudySpec, clock: "Clock", jobs: int, whole: float) -> Sm
     return found if found and found.seconds < whole / 2 else None
 
 
-def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
+def trials_of(spec: MethodSpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:
     """The settings of every trial that is not done, with the paths of its texts.
 
     Those of a sampled study's search are some that it might draw. Raises MtdlabError where none of
@@ -273,11 +274,11 @@ def trials_of(spec: StudySpec, done: Collection[tuple[str, int]] = ()) -> list[T
             unit if unit.role == BASELINE else replace(unit, parameters=next(drawn))
             for unit in left
         ]
-    trials = (spec.trainer_settings(unit.parameters or {}, unit.seed, unit.role) for unit in left)
+    trials = (spec.settings(unit.parameters or {}, unit.seed, unit.role) for unit in left)
     return [resolve_paths(settings, spec.places) for settings in trials]
 
 
-def draw_configurations(spec: StudySpec) -> list[dict[str, Any]]:
+def draw_configurations(spec: MethodSpec) -> list[dict[str, Any]]:
     """Configurations of a sampled study that can be trained. Raises MtdlabError where none can."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study, drawn = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0)), []
@@ -285,7 +286,7 @@ def draw_configurations(spec: StudySpec) -> list[dict[str, Any]]:
         parameters = ask(study, spec)
         # some do not go together
         with suppress(ValueError):
-            spec.trainer_settings(parameters, spec.seeds[0])
+            spec.settings(parameters, spec.seeds[0])
             drawn.append(parameters)
     if not drawn:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")

@@ -2,12 +2,12 @@
 
 import os
 import platform
-import shlex
 import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
@@ -55,7 +55,8 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
     recorded = store and store.study()
-    rename_records(url, old, new, adapt_command(recorded.command, new) if recorded else "")
+    resumed = adapt(recorded.invocation, new) if recorded else NO_INVOCATION
+    rename_records(url, old, new, resumed)
     try:
         for before, after in present.items():
             before.rename(after)
@@ -115,8 +116,8 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     _check_name(target)
     if conflict := find_conflict(url, target):
         raise MtdlabError(f"{conflict}; import it under another name with --name")
-    command = adapt_command(records.study["command"], "" if target == study else target, url)
-    write_records(url, replace(records, study=records.study | {"command": command}), target)
+    resumed = adapt(records.study["invocation"], "" if target == study else target, url)
+    write_records(url, replace(records, study=records.study | {"invocation": resumed}), target)
     return target
 
 
@@ -177,29 +178,20 @@ def _refuse_live(study: str, url: str) -> Store | None:
     return store
 
 
-def adapt_command(command: str, new_name: str = "", storage: str = "") -> str:
+def adapt(invocation: Invocation, new_name: str = "", storage: str = "") -> Invocation:
     """The command that resumes a study; empty for one that cannot do it.
 
     `new_name` is the study's if it was renamed (only `mtdlab sweep` takes another one), `storage`
     the URL of its database if it was copied to another one.
     """
-    words = shlex.split(command)
     if new_name:
-        if words[:2] != ["mtdlab", "sweep"]:
-            return ""
-        words = [*_without(words, "--set", "study="), "--set", f"study={new_name}"]
-    if storage and words:
-        words = _without(words, "--storage")
-        words += [] if storage == storage_url(None) else ["--storage", mask(storage)]
-    return shlex.join(words)
-
-
-def _without(words: list[str], option: str, value: str = "") -> list[str]:
-    """The words of a command without an option whose value begins with `value`."""
-    return [
-        word
-        for before, word, after in zip(["", *words[:-1]], words, [*words[1:], ""], strict=True)
-        if not (word == option and after.startswith(value))
-        and not (before == option and word.startswith(value))
-        and not word.startswith(f"{option}={value}")
-    ]
+        if invocation.command != "sweep":
+            return NO_INVOCATION
+        values = invocation.options.get("set", ())
+        kept = [each for each in values if not each.startswith("study=")]
+        invocation = invocation.giving("set", *kept, f"study={new_name}")
+    if not storage or not invocation:
+        return invocation
+    if storage == storage_url(None):
+        return invocation.without("storage")
+    return invocation.giving("storage", mask(storage))

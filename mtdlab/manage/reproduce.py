@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 
+from analysis.data.environment import Environment
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError
@@ -20,8 +21,7 @@ from mtdlab.store.tables import FINISHED, living_state
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, Outcome, train
-from mtdlab.trial.environment import environment
-from mtdlab.trial.machine import different_versions
+from mtdlab.trial.environment import different_versions, environment_of
 from mtdlab.user_code import UserModule
 
 
@@ -112,13 +112,13 @@ def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) 
     where texts, encoder or device are missing.
     """
     trial, settings = repeatable.trial, repeatable.settings
-    with _recorded_threads(trial.environment):
+    with _threads(trial.environment.threads):
         inputs = load_inputs(settings)
         outcome = train(settings, inputs, on_step)
-        present = environment(settings, inputs)
+        present = environment_of(settings, inputs)
     if out is not None:
         with locked(out.absolute()):
-            save_model(out, settings, inputs, outcome, present)
+            save_model(out, settings, inputs, outcome, present.sentences())
     metric = repeatable.metric
     scores = outcome.all_scores() | {metric: outcome.score_of(metric)[0]}
     first_step = _first_difference(trial, outcome)
@@ -145,20 +145,20 @@ def _first_difference(trial: RecordedTrial, outcome: Outcome) -> int | None:
 
 
 @contextmanager
-def _recorded_threads(recorded: Mapping[str, str]) -> Iterator[None]:
-    """The number of threads that the trial ran with: it decides the order of sums."""
-    count = recorded.get("device", "").rpartition("threads a trial: ")[2]
+def _threads(recorded: int | None) -> Iterator[None]:
+    """The number of threads that the trial ran with, if recorded: it decides the order of sums."""
     before = torch.get_num_threads()
-    torch.set_num_threads(int(count) if count.isdigit() else before)
+    torch.set_num_threads(recorded or before)
     try:
         yield
     finally:
         torch.set_num_threads(before)
 
 
-def _changed(recorded: Mapping[str, str], present: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def _changed(recorded: Environment, present: Environment) -> dict[str, tuple[str, str]]:
     """What is recorded and differs now; of versions only those that differ."""
-    pairs = {name: (before, present.get(name, "")) for name, before in recorded.items()}
+    now = present.sentences()
+    pairs = {name: (before, now.get(name, "")) for name, before in recorded.sentences().items()}
     if "versions" in pairs:
-        pairs["versions"] = different_versions(*pairs["versions"])
+        pairs["versions"] = different_versions(recorded.all_versions, present.all_versions)
     return {name: (before, now) for name, (before, now) in pairs.items() if before != now}

@@ -64,7 +64,13 @@ def is_pairs(corpus: str) -> bool:
 
 
 class RunSettings(Protocol):
-    """The settings of one trial: `TrainerSettings`, or those of a program of the user."""
+    """The settings of one trial: `TrainerSettings`, or those of a program of the user.
+
+    Attributes:
+        trained_by: the name of the objective that trains it.
+    """
+
+    trained_by: ClassVar[str]
 
     @property
     def mtd(self) -> float | None:
@@ -123,6 +129,7 @@ class TrainerSettings(BaseModel):
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
+    trained_by: ClassVar[str] = "trainer"
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
+from analysis.data.environment import Environment
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.settings.roles import SEARCH
@@ -80,7 +81,7 @@ class Result:
     values: Mapping[str, float] = field(default_factory=dict)
     scores: Mapping[str, float] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Environment | None = None
     traceback: str = ""
     reason_code: str = ""
     items: Mapping[str, Items] = field(default_factory=dict)
@@ -274,7 +275,7 @@ class Claims:
             row.ended = Now()
             row.reason_code, row.traceback = result.reason_code, result.traceback
             row.note = result.note
-            row.environment = dict(result.environment)
+            row.environment = result.environment
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():

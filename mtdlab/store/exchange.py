@@ -2,6 +2,7 @@
 
 from sqlalchemy import delete, update
 
+from analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 from mtdlab.store.database import (
     create_tables,
@@ -62,17 +63,17 @@ def delete_records(url: str, name: str) -> None:
         session.execute(delete(PlanRow).where(PlanRow.study == name))
 
 
-def rename_records(url: str, old: str, new: str, command: str) -> None:
+def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    `command` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
+    `invocation` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
     with writing(url) as session:
         lock_writers(session)
         if conflict := conflict_in(session, new, url, renamed=old):
             raise StorageError(f"{conflict}; choose another name")
         session.execute(
-            update(StudyRow).where(StudyRow.name == old).values(name=new, command=command)
+            update(StudyRow).where(StudyRow.name == old).values(name=new, invocation=invocation)
         )
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
         if has_tables(session.connection()):

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
 from analysis.data.defaults import BEYOND_RUN
+from analysis.data.environment import Environment
 from analysis.data.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
@@ -60,13 +61,13 @@ class RecordedTrials:
     Attributes:
         columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
         settings: values of each setting that any trial recorded, NaN where a trial did not.
-        environments: what each trial recorded of its machine; empty for a trial that did not.
+        environments: what each trial ran with; None for a trial that did not record it.
     """
 
     def __init__(self, session: Session, begun: ColumnElement[bool]) -> None:
         self.columns: dict[str, list[Any]] = {name: [] for name in _OWN}
         self.settings: dict[str, list[Any]] = {}
-        self.environments: list[Mapping[str, Any]] = []
+        self.environments: list[Environment | None] = []
         self._notes: list[str] = []
         columns = [getattr(TrialRow, name) for name in _READ]
         query = select(*columns).where(begun).order_by(TrialRow.number)
@@ -78,7 +79,7 @@ class RecordedTrials:
         for name, values in self.columns.items():
             values += map(living_state if name == "state" else attrgetter(name), rows)
         self._notes += [row.note for row in rows]
-        self.environments += [row.environment or {} for row in rows]
+        self.environments += [row.environment for row in rows]
         recorded = [row.settings or {} for row in rows]
         for name in dict.fromkeys(name for each in recorded for name in each):
             self.settings.setdefault(name, [_MISSING] * begin)
@@ -101,32 +102,34 @@ class RecordedTrials:
         return pd.concat([first, rest], axis=1)
 
     def environment(self) -> pd.DataFrame:
-        """`ENVIRONMENT_COLUMNS`, a row per trial that recorded its environment."""
+        """`ENVIRONMENT_COLUMNS` and versions, a row per trial that recorded its environment."""
         records = [
-            {"number": number} | _split_device(environment)
+            {"number": number} | _row_of(environment)
             for number, environment in zip(self.columns["number"], self.environments, strict=True)
-            if environment
+            if environment is not None
         ]
         if not records:
             return empty(ENVIRONMENT_COLUMNS)
-        frame = pd.DataFrame.from_records(records, columns=list(ENVIRONMENT_COLUMNS))
-        return frame.astype(dict(ENVIRONMENT_COLUMNS))
+        frame = pd.DataFrame.from_records(records)
+        return frame.fillna("").astype({name: "str" for name in frame if name != "number"})
 
-    def facts(self) -> dict[str, str]:
-        """The recorded environment of the trials; several values are joined by semicolons."""
-        seen: dict[str, dict[str, None]] = {}
+    def different_environments(self) -> tuple[Environment, ...]:
+        """The environments of the trials, each once."""
+        different: list[Environment] = []
         for environment in self.environments:
-            for name, value in environment.items():
-                seen.setdefault(name, {})[str(value)] = None
-        return {name: "; ".join(values) for name, values in seen.items()}
+            if environment is not None and environment not in different:
+                different.append(environment)
+        return tuple(different)
 
 
-def _split_device(environment: Mapping[str, Any]) -> dict[str, str]:
-    """The environment with its device line, "cpu, bfloat16, threads a trial: 1", split."""
-    device, _, rest = str(environment.get("device", "")).partition(", ")
-    precision, _, threads = rest.partition(", threads a trial: ")
-    parts = {"device": device, "precision": precision, "threads": threads}
-    return {name: str(environment.get(name, "")) for name in ("processor", "versions")} | parts
+def _row_of(environment: Environment) -> dict[str, str]:
+    return {
+        "device": environment.device,
+        "precision": environment.precision,
+        "threads": "" if environment.threads is None else str(environment.threads),
+        "processor": environment.machine,
+        **environment.all_versions,
+    }
 
 
 ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
@@ -182,8 +185,8 @@ def load_study(
             probes=_probes(session, of_study),
             sampler=row.identity["sampler"],
             study_file=row.file_text,
-            command=row.command,
-            facts=recorded.facts(),
+            invocation=row.invocation,
+            environments=recorded.different_environments(),
             environment=recorded.environment(),
             settings=settings,
             methods={name: method["title"] for name, method in row.methods.items()},

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from analysis.data.environment import Environment
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import reading
 from mtdlab.store.records import find_study
@@ -55,9 +56,9 @@ class RecordedTrial:
         return self.row.settings or {}
 
     @property
-    def environment(self) -> Mapping[str, str]:
+    def environment(self) -> Environment:
         """Return what it ran with; nothing before it ended."""
-        return self.row.environment or {}
+        return self.row.environment or Environment()
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:

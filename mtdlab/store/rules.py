@@ -6,7 +6,6 @@ trusted by the analysis (`records.check_row`), and where `doctor` asks for it.
 """
 
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -14,6 +13,8 @@ from typing import Any, get_args
 import numpy as np
 
 from analysis.data.defaults import BeyondRun
+from analysis.data.environment import Environment
+from analysis.data.invocation import Invocation
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
 
 LARGEST = 2**31 - 1
@@ -22,6 +23,8 @@ LONGEST = 10_000_000
 """The most characters of a text."""
 DEEPEST = 40
 """The most levels of a JSON value."""
+VERSIONS = "versions"
+"""What of a study's inputs may differ between machines, at the price of equal bits."""
 _ARRAY_NAME = re.compile(
     r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
 )
@@ -88,14 +91,6 @@ def _is_study_name(value: str) -> bool:
     return is_study_name(value)
 
 
-def _has_closed_quotes(value: str) -> bool:
-    try:
-        shlex.split(value)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_distribution(value: Any) -> bool:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
@@ -148,7 +143,9 @@ TIME = NUMBER.narrowed("a time in seconds, from 1970 to 2099", lambda value: 0 <
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 TEXT = IS_TEXT.narrowed("text", lambda value: len(value) <= LONGEST)
 NAME = IS_TEXT.narrowed("a name of a study", _is_study_name)
-COMMAND = TEXT.narrowed("a command with closed quotes", _has_closed_quotes)
+# what is read of them was read field by field (`tables.Fields`)
+ENVIRONMENT = Rule("an environment", lambda value: isinstance(value, Environment))
+INVOCATION = Rule("a command", lambda value: isinstance(value, Invocation))
 SHA256 = IS_TEXT.narrowed(
     "a SHA-256", lambda value: re.fullmatch("[0-9a-f]{64}", value) is not None
 )
@@ -176,6 +173,12 @@ METHOD = named(
     TEXT,
     title=TEXT,
     settings=named(named(TEXT, symbol=TEXT, unit=TEXT, description=TEXT, default=SCALAR)),
+)
+INPUTS = IS_OBJECT.narrowed(
+    "digests, and versions by package",
+    lambda value: all(
+        (named(TEXT) if name == VERSIONS else TEXT).holds(part) for name, part in value.items()
+    ),
 )
 PLAN = named(
     JSON,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
+from analysis.data.invocation import NO_INVOCATION
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import BASELINE, SEARCH
@@ -87,7 +88,7 @@ class Store(Claims):
         What `row` leaves out stays as it is recorded. Its command is recorded without the passwords
         of its storage URLs.
         """
-        row.id, row.command = self.study_id, without_passwords(row.command)
+        row.id, row.invocation = self.study_id, without_passwords(row.invocation)
         with self.database.writing() as session:
             lock_writers(session)
             merged = session.merge(row)
@@ -384,7 +385,9 @@ def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> 
 
     Raises StorageError.
     """
-    row = StudyRow(name=name, metric=metric, identity=identity, file_text="", command="")
+    row = StudyRow(
+        name=name, metric=metric, identity=identity, file_text="", invocation=NO_INVOCATION
+    )
     with writing(url) as session:
         lock_writers(session)
         if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:

@@ -7,6 +7,9 @@ A row of `mtdlab_trials` is one planned, running or finished trial (a configurat
 and the only record of its state. Optuna's tables have a copy of what has ended (`optuna_copy.py`).
 """
 
+import json
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
+from analysis.data.environment import Environment
+from analysis.data.invocation import Invocation
+from analysis.data.typed_json import read_fields
 from mtdlab.settings.roles import ROLES, SEARCH
 from mtdlab.store import rules
 from mtdlab.store.owner import is_dead
@@ -54,7 +60,7 @@ def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 """States of a trial that has ended."""
 STATE = rules.one_of("WAITING", "RUNNING", *FINISHED)
@@ -76,7 +82,7 @@ class FloatArray(TypeDecorator[NDArray[Any]]):
 
     def __init__(self, kind: str = "<f4") -> None:
         super().__init__()
-        self.kind = kind
+        self.kind: Any = kind
 
     def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
         """Return the bytes of a vector."""
@@ -135,6 +141,36 @@ JsonObject = _checked(_OBJECT, rules.IS_OBJECT)
 JsonTexts = _checked(_OBJECT, rules.ARE_TEXTS)
 
 
+class Fields(TypeDecorator[Any]):
+    """This type stores a frozen dataclass as JSON (`read_fields`); equal texts are read once.
+
+    Raises ValueError where what is read is not of its fields.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__()
+        self.kind: Any = kind
+
+    def process_bind_param(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """Return the JSON of its fields."""
+        return None if value is None else json.dumps(asdict(value))
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
+        """Return the dataclass."""
+        return None if value is None else _read(self.kind, value)
+
+
+@lru_cache
+def _read(kind: Any, text: Any) -> Any:
+    try:
+        return read_fields(kind, json.loads(text))
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(f"{text!r:.60} is no {kind.__name__.lower()}") from None
+
+
 class Base(DeclarativeBase):
     """This is the base class of the tables."""
 
@@ -144,6 +180,8 @@ class Base(DeclarativeBase):
         float: Number,
         dict[str, Any]: JsonObject,
         dict[str, str]: JsonTexts,
+        Environment: Fields(Environment),
+        Invocation: Fields(Invocation),
         list[int]: JsonList,
         list[list[Any]]: JsonList,
         Array: FloatArray,
@@ -197,7 +235,7 @@ class StudyRow(Base):
     metric: Mapped[str]
     identity: Mapped[dict[str, Any]] = _held_to(rules.IDENTITY)
     file_text: Mapped[str]
-    command: Mapped[str] = _held_to(rules.COMMAND)
+    invocation: Mapped[Invocation] = _held_to(rules.INVOCATION)
     description: Mapped[str] = mapped_column(default="")
     imports: Mapped[dict[str, str]] = mapped_column(default=dict)
     """SHA-256 of each module or file that the study's methods were imported from."""
@@ -213,8 +251,9 @@ class StudyRow(Base):
     """The folder of the study file, in which its relative paths are looked up."""
     distributions: Mapped[dict[str, str]] = _held_to(rules.named(rules.DISTRIBUTION), default=dict)
     """Optuna's distribution of each searched parameter, as JSON."""
-    inputs: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.TEXT))
-    """Digests of texts and encoders by setting and name, and versions, of the first process."""
+    inputs: Mapped[dict[str, Any] | None] = _held_to(rules.INPUTS)
+    """Of the first process: digests of texts and encoders by setting and name, and under `versions`
+    those of packages by name."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
     next_number: Mapped[int] = mapped_column(default=0)
@@ -316,7 +355,7 @@ class TrialRow(Owned, Base):
     wall_seconds: Mapped[float | None]
     peak_memory: Mapped[float | None]
     """Bytes: resident of the process, or allocated on the GPU."""
-    environment: Mapped[dict[str, str] | None]
+    environment: Mapped[Environment | None] = _held_to(rules.ENVIRONMENT)
 
     @property
     def reported(self) -> dict[int, float]:

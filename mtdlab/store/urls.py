@@ -2,13 +2,13 @@
 
 import os
 import re
-import shlex
 from pathlib import Path
 from urllib.parse import unquote_plus
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 
 _BEFORE_HOST = re.compile(r"(\w://)([^/:@]*:)(.*)@(\S*)")
@@ -40,20 +40,16 @@ def sqlite_url(path: str | Path) -> str:
 
 def mask(url: str) -> str:
     """Return a storage URL without its password, for printing."""
-    return _masked(parse_url(url).render_as_string(hide_password=True))
+    return without_password(parse_url(url).render_as_string(hide_password=True))
 
 
-def without_passwords(command: str) -> str:
+def without_passwords(invocation: Invocation) -> Invocation:
     """Return a command whose storage URLs have *** in place of their passwords."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return _masked(command)
-    masked = [_masked(word) for word in words]
-    return command if masked == words else shlex.join(masked)
+    return invocation.changed(without_password)
 
 
-def _masked(text: str) -> str:
+def without_password(text: str) -> str:
+    """A text that may be a storage URL, with *** in place of its password."""
     if "://" not in text:
         return text
     head, mark, query = _BEFORE_HOST.sub(_mask, text).partition("?")

@@ -65,10 +65,10 @@ def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
     from mtdlab.sweep.preflight import check_same_inputs
     from mtdlab.trial.artifacts import Artifacts
-    from mtdlab.trial.objectives import objective_of
+    from mtdlab.trial.objectives import check
     from mtdlab.trial.worker import open_in_process
 
-    found = objective_of(job.spec).check(job)
+    found = check(job)
     store = open_in_process(job).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)

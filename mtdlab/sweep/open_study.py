@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError
@@ -19,7 +20,11 @@ _LOG = logging.getLogger(__name__)
 
 
 def open_study(
-    spec: StudySpec, url: str, command: str, *, notify: Callable[[str], None] = lambda _: None
+    spec: StudySpec,
+    url: str,
+    invocation: Invocation = NO_INVOCATION,
+    *,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Store:
     """Create the study or add the file's new trials to it, and repair what killed sweeps left.
 
@@ -31,7 +36,7 @@ def open_study(
     that another program wrote.
     """
     # messages and the record name it
-    command = without_passwords(command)
+    invocation = without_passwords(invocation)
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     refuse_foreign(url, spec.name)
@@ -43,7 +48,7 @@ def open_study(
         # before anything is written: a record that cannot be read ends the sweep here
         begun.check_readable()
     try:
-        store = _record(spec, url, command)
+        store = _record(spec, url, invocation)
     except OtherFile:
         recorded = open_store(url, spec.name)
         # a trial that a worker has claimed is not replaced
@@ -53,7 +58,7 @@ def open_study(
             f"study {spec.name} was planned from another file; it is replaced by this one, since "
             "none of its trials has begun"
         )
-        store = _record(spec, url, command)
+        store = _record(spec, url, invocation)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
     store.release_abandoned()
@@ -67,7 +72,7 @@ def open_study(
     return store
 
 
-def _record(spec: StudySpec, url: str, command: str) -> Store:
+def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
     """Record a study and its new trials. Raises OtherFile."""
     identity = spec.identity()
     store = create_store(url, spec.name, spec.metric, identity)
@@ -76,12 +81,12 @@ def _record(spec: StudySpec, url: str, command: str) -> Store:
         recorded = None if store is None else store.study()
         if store is None or recorded is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
-        refuse_other_settings(spec, identity, recorded, command)
+        refuse_other_settings(spec, identity, recorded, invocation)
     if missing := store.add_units(spec.planned_units(), spec.first_seeds):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
-            f"another study: {as_another_study(spec, command)}"
+            f"another study: {as_another_study(spec, invocation)}"
         )
     store.write_study(
         StudyRow(
@@ -89,7 +94,7 @@ def _record(spec: StudySpec, url: str, command: str) -> Store:
             metric=spec.metric,
             identity=identity,
             file_text=spec.text,
-            command=command,
+            invocation=invocation,
             description=spec.description,
             imports=spec.imports,
             methods=spec.described_methods(),

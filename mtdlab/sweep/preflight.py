@@ -1,14 +1,15 @@
 """What a sweep compares with the record before its first trial."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from mtdlab.config import StudySpec
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Store
 from mtdlab.store.recorded import read_last_decision, read_states
-from mtdlab.trial.machine import different_versions
-from mtdlab.trial.objective import VERSIONS
+from mtdlab.store.rules import VERSIONS
+from mtdlab.trial.environment import different_versions
 
 
 def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) -> bool:
@@ -34,7 +35,7 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     )
 
 
-def check_same_inputs(study: str, store: Store, found: Mapping[str, str]) -> str:
+def check_same_inputs(study: str, store: Store, found: Mapping[str, Any]) -> str:
     """Record the inputs that this process has found, unless another process has before it.
 
     `found` is `Objective.check` of this process: digests by what they are of, and its versions.

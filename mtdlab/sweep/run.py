@@ -7,11 +7,13 @@ import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
-from mtdlab.config.program_study import ProgramSpec
 from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
@@ -77,7 +79,7 @@ def sweep(
     max_failed: int | None = None,
     wait: bool = False,
     scheduler: str | None = None,
-    command: str = "",
+    invocation: Invocation = NO_INVOCATION,
 ) -> SweepResult:
     """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
     with GPUs `jobs_per_gpu` on each. With 0 jobs its trials are recorded and none is run.
@@ -99,7 +101,7 @@ def sweep(
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))
         engine: Engine = ThisProcess()
-        found, objective = None, None
+        found: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=retry_failed):
             for warning in length_warnings(spec):
                 _warn(warning)
@@ -108,13 +110,12 @@ def sweep(
                 engine = _engine(spec, jobs, jobs_per_gpu, scheduler)
                 opened.enter_context(closing(engine))
             # imported here, since it imports optuna, torch and transformers
-            from mtdlab.trial.objectives import objective_of
+            from mtdlab.trial.objectives import check, objectives_of
 
-            objective = objective_of(spec)
-            found = objective.check(job)
+            found = check(job)
         if place is not None and (found is not None or artifacts is not None):
             Artifacts(place).check()
-        store = open_study(spec, url, command, notify=_warn)
+        store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
             record_artifacts(spec.name, store, place)
         if retry_failed:
@@ -127,16 +128,17 @@ def sweep(
         study = OpenStudy(job, store)
         supervisor = Supervisor(Work(study, row, stop), engine, max_failed, wait=wait)
         if jobs != 0:
-            if objective is not None:
-                _warn(objective.prepare(study))
+            if found is not None:
+                for objective in objectives_of(spec):
+                    _warn(objective.prepare(study))
             engine.lead(supervisor.run)
         left = place or job.checkpoints.exists()
         if jobs != 0 and not stop.requested() and left:
             # imported here, since it imports optuna
-            from mtdlab.trial.objectives import objective_of
+            from mtdlab.trial.objectives import objectives_of
 
-            restore = objective_of(spec).restore
-            retry_lost(lambda: restore(study))
+            for objective in objectives_of(spec):
+                retry_lost(partial(objective.restore, study))
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 
@@ -182,7 +184,7 @@ def _result(
         failures=tuple(store.failures()) if counts.get("FAIL") else (),
         too_many_failed=supervisor.too_many_failed,
         model=store.saved_model(),
-        keeps_models=not isinstance(spec, ProgramSpec),
+        keeps_models=spec.keeps_models,
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from mtdlab.config import TrainerSettings
-from mtdlab.device import choose_device
 from mtdlab.errors import describe
 from mtdlab.training.checkpoint import (
     Checkpoint,
@@ -21,7 +20,7 @@ from mtdlab.training.checkpoint import (
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.state import RunState
 from mtdlab.trial.artifacts import ArtifactsError
-from mtdlab.trial.environment import environment
+from mtdlab.trial.environment import environment_of
 from mtdlab.trial.shared_checkpoints import SharedCheckpoints
 
 COST = 0.03
@@ -44,10 +43,11 @@ THREADS = "threads"
 
 def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
     """What a checkpoint's run computes, and with what."""
-    return environment(settings, inputs) | {
+    environment = environment_of(settings, inputs)
+    return environment.sentences() | {
         "settings": settings.model_dump_json(),
-        "device": str(choose_device(settings)),
-        THREADS: str(torch.get_num_threads()),
+        "device": f"{environment.device}, {environment.precision}",
+        THREADS: str(environment.threads),
     }
 
 

@@ -1,50 +1,114 @@
-"""What a trial ran with, as text: for running it again, and for finding trials that differ."""
+"""What a trial runs with, as it is recorded: for running it again, and to find what differs."""
 
-import torch
+import platform
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mtdlab.config import TrainerSettings
-from mtdlab.device import choose_device
-from mtdlab.encoders.traits import describe_encoder
+from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
 from mtdlab.settings.representation import describe
-from mtdlab.training.inputs import RunInputs
-from mtdlab.training.selection import describe_sets
-from mtdlab.trial.machine import describe_processor, describe_versions
+
+if TYPE_CHECKING:
+    # it imports torch, which a program of the user may do without
+    from mtdlab.config import TrainerSettings
+    from mtdlab.training.inputs import RunInputs
 
 PACKAGES = ("mtdlab", "torch", "transformers", "optuna", "numpy")
 
 
-def environment(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]:
-    """Corpus, encoder, evaluation, device, precision, threads, processor, versions and commit."""
+def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environment:
+    """What a run of mtdlab's trainer computes with in this process."""
+    import torch
+
+    from mtdlab.device import choose_device
+    from mtdlab.encoders.traits import describe_encoder
+    from mtdlab.training.selection import describe_sets
+
     model, fields = inputs.encoder.model, inputs.encoder.traits.dropout_fields
-    selection = ""
-    if settings.select_on == "sts_average":
-        sets = describe_sets(settings.evaluation)
-        selection = f"; checkpoints selected on the average of {sets}"
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    return {
-        "corpus": f"{settings.corpus}: {len(inputs.tokens):,} {inputs.corpus.unit}, "
-        f"SHA-256 {inputs.corpus.fingerprint}{_unknown(inputs)}",
-        "encoder": f"{settings.encoder}: {weights / 1e6:.2f} million weights, "
-        f"{describe(settings.representation)}; {describe_encoder(model, fields)}",
-        "evaluation": f"{settings.evaluation}: {len(inputs.dev.gold):,} dev pairs (sts_dev) and "
-        f"{len(inputs.test.gold):,} test pairs (sts_test)"
-        + (f"; tasks {settings.tasks}" if settings.tasks else "")
-        + selection
-        + "".join(f"; {name}: {text}" for name, text in inputs.suite.shortfalls.items()),
-        "device": f"{choose_device(settings)}, threads a trial: {torch.get_num_threads()}",
-        "processor": describe_processor(torch.backends.cpu.get_cpu_capability()),
-        "versions": describe_versions(PACKAGES),
-    }
+    device = choose_device(settings)
+    token, unknown = _unknown(inputs)
+    averages = settings.select_on == "sts_average"
+    return replace(
+        machine(PACKAGES),
+        corpus=Corpus(
+            settings.corpus,
+            len(inputs.tokens),
+            inputs.corpus.unit,
+            inputs.corpus.fingerprint,
+            token,
+            unknown,
+        ),
+        encoder=Encoder(
+            settings.encoder,
+            sum(parameter.numel() for parameter in model.parameters()),
+            describe(settings.representation),
+            describe_encoder(model, fields),
+        ),
+        evaluation=Evaluation(
+            settings.evaluation,
+            len(inputs.dev.gold),
+            len(inputs.test.gold),
+            settings.tasks,
+            describe_sets(settings.evaluation) if averages else "",
+            dict(inputs.suite.shortfalls),
+        ),
+        device=device.name,
+        precision=device.precision,
+        threads=torch.get_num_threads(),
+        instructions=torch.backends.cpu.get_cpu_capability(),
+    )
 
 
-def _unknown(inputs: RunInputs) -> str:
-    """The share of [UNK] in the tokens of each view, prompts included; empty if there are none."""
+def _unknown(inputs: "RunInputs") -> tuple[str, tuple[float, ...]]:
+    """The token [UNK] and its percentage in the tokens of each view, prompts included."""
     tokenizer = inputs.encoder.tokenizer
     if tokenizer.unk_token_id is None or tokenizer.unk_token_id == tokenizer.pad_token_id:
+        return "", ()
+    shares = tuple(100 * view.share_of(int(tokenizer.unk_token_id)) for view in inputs.views)
+    return (str(tokenizer.unk_token), shares) if any(shares) else ("", ())
+
+
+@lru_cache(maxsize=4)
+def machine(packages: tuple[str, ...]) -> Environment:
+    """Architecture, processor, the versions of Python and of packages, and the commit.
+
+    Processor and instruction set decide the order of floating-point sums, so that the same run ends
+    with other bits.
+    """
+    name = platform.processor()
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+        names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        name = next(names, name)
+    return Environment(
+        architecture=platform.machine(),
+        processor=name,
+        versions={"Python": platform.python_version()} | {each: version(each) for each in packages},
+        commit=_commit(),
+    )
+
+
+def _commit() -> str:
+    """The commit of a checkout, with -dirty for changes on top; empty for an installed copy."""
+    folder = Path(__file__).parents[2]
+    if not (folder / ".git").exists():
         return ""
-    shares = [100 * view.share_of(int(tokenizer.unk_token_id)) for view in inputs.views]
-    if not any(shares):
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         return ""
-    listed = ", ".join(f"{share:.2f} %" for share in shares)
-    kind = "each view" if len(shares) > 1 else "it"
-    return f"; {tokenizer.unk_token} (words that the vocabulary lacks), of {kind}: {listed}"
+
+
+def different_versions(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, str]:
+    """What differs between two results of `Environment.all_versions`, as text of each."""
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    texts = (
+        ", ".join(f"{name} {versions[name]}" for name in names if name in versions)
+        for versions in (first, second)
+    )
+    return next(texts), next(texts)

@@ -2,23 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from mtdlab.settings import RunSettings
 from mtdlab.trial.study import Job, OpenStudy, TrialRun
-
-VERSIONS = "versions"
-"""The entry of `Objective.check` that may differ between machines, at the price of equal bits."""
 
 
 class Objective(ABC):
     """What trains the trials of a study."""
 
     @abstractmethod
-    def check(self, job: Job) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, Any]:
         """Raise MtdlabError where something that the trials need is missing; writes no record.
 
         Returns:
-            What all processes of the study must share: digests, and versions (`same_inputs`).
+            What all processes of the study must share: digests by what they are of, and under
+            `VERSIONS` the versions by package (`check_same_inputs`).
         """
 
     def prepare(self, study: OpenStudy) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from analysis.data.environment import Environment, Program
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import PER_ITEM, own_items
@@ -19,7 +20,7 @@ from mtdlab.settings import RunSettings
 from mtdlab.settings.limits import STEPS, too_far
 from mtdlab.store import Result
 from mtdlab.trial.checks import check_writable
-from mtdlab.trial.machine import describe_processor, describe_versions
+from mtdlab.trial.environment import machine
 from mtdlab.trial.model_folders import folders_of_ended, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch
 from mtdlab.trial.objective import Objective
@@ -48,7 +49,7 @@ _FRAMEWORKS = {
 class ProgramObjective(Objective):
     """Calls the program; what it writes to its folder is there again when it is called again."""
 
-    def check(self, job: Job) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, Any]:
         """Check that checkpoints can be written; the program was checked when it was named.
 
         Its file has a digest in the identity of the study; what it reads is not known.
@@ -58,8 +59,7 @@ class ProgramObjective(Objective):
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Call the program for one trial."""
-        spec = run.study.spec
-        assert isinstance(spec, ProgramSpec), "chosen by `objective_of`"
+        spec = run.study.spec.of_program()
         assert isinstance(settings, ProgramSettings), "those of its study"
         if "torch" in spec.program.uses():
             # its slots import torch
@@ -100,6 +100,9 @@ class ProgramObjective(Objective):
         """Remove the folders of trials that have ended."""
         for _, folder in folders_of_ended(study.store, study.job.checkpoints):
             remove_checkpoints_of(folder)
+
+
+OBJECTIVE = ProgramObjective()
 
 
 class Reports(Watch):
@@ -224,11 +227,8 @@ def _step(value: Any) -> int:
     return step
 
 
-def _environment(spec: ProgramSpec) -> dict[str, str]:
+def _environment(spec: ProgramSpec) -> Environment:
     """The program, the processor and the versions of what it uses."""
     used = [package for name, package in _FRAMEWORKS.items() if name in spec.program.uses()]
-    return {
-        "program": f"{spec.program.reference}, SHA-256 {spec.program.module.sha256}",
-        "processor": describe_processor(),
-        "versions": describe_versions((*_PACKAGES, *used)),
-    }
+    program = Program(spec.program.reference, spec.program.module.sha256)
+    return replace(machine((*_PACKAGES, *used)), program=program)

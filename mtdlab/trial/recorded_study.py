@@ -2,13 +2,11 @@
 
 import json
 import re
-import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
+from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.config import StudySpec
-from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.reader import defined_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
@@ -19,9 +17,6 @@ from mtdlab.user_code import UserModule
 
 Difference = tuple[str, object, object]
 """The name of a setting, its recorded value and that of the file."""
-
-
-_ANY_COMMAND = "mtdlab sweep FILE"
 
 
 class OtherFile(MtdlabError):
@@ -44,22 +39,22 @@ def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
 
 
 def refuse_other_settings(
-    spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, command: str
+    spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, invocation: Invocation
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
     before = recorded.objective
     if before != (now := identity.get("objective", "")):
         raise OtherFile(
             f"{describe_objectives(spec.name, before, now)}\n"
-            f"  to run this file as another study: {as_another_study(spec, command)}"
+            f"  to run this file as another study: {as_another_study(spec, invocation)}"
         )
     differences = list(_differences_from(recorded, spec, identity))
     if differences:
         shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
         raise OtherFile(
             f"study {spec.name} was begun with another file ({shown})\n"
-            f"  to resume it: {_resumed(spec, differences, command)}\n"
-            f"  to run this file as another study: {as_another_study(spec, command)}"
+            f"  to resume it: {_resumed(spec, differences, invocation)}\n"
+            f"  to run this file as another study: {as_another_study(spec, invocation)}"
         )
 
 
@@ -68,14 +63,11 @@ def _differences_from(
 ) -> Iterator[Difference]:
     """What differs between the recorded identity of a study and that of its file."""
     new = identity | {"imports": spec.imports}
-    old = recorded.identity | {"imports": recorded.imports}
-    old["trainer"] = _with_added_settings(old["trainer"], new["trainer"], spec)
+    old = spec.with_gained(recorded.identity, identity) | {"imports": recorded.imports}
     before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
     if before and not now:
         yield BASELINE, recorded.definition.get(BASELINE), None
     elif before and now:
-        if not isinstance(spec, ProgramSpec):
-            before = _with_defaults(before, now, now["method"], spec)
         yield from _differences(before, now, BASELINE)
     elif now:
         # it may be added, with the module of its method
@@ -98,7 +90,7 @@ def describe_objectives(study: str, recorded: str, given: str) -> str:
     return f"study {study} was begun with {before}, not {now}; {what} to resume it"
 
 
-def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -> str:
+def _resumed(spec: StudySpec, differences: Sequence[Difference], invocation: Invocation) -> str:
     """The command with the recorded values, where single settings of the trainer differ."""
     given = {
         name: _as_yaml(before)
@@ -107,8 +99,8 @@ def _resumed(spec: StudySpec, differences: Sequence[Difference], command: str) -
     }
     if len(given) < len(differences) or None in given.values():
         return "put the former values back into the file"
-    values = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in given.items()]
-    return " ".join([command or _ANY_COMMAND, *values])
+    values = [f"{name}={value}" for name, value in given.items()]
+    return str((invocation or ANY_SWEEP).adding("set", *values))
 
 
 def _as_yaml(value: object) -> str | None:
@@ -118,36 +110,11 @@ def _as_yaml(value: object) -> str | None:
     return None if isinstance(value, dict | list) else json.dumps(value)
 
 
-def as_another_study(spec: StudySpec, command: str) -> str:
+def as_another_study(spec: StudySpec, invocation: Invocation) -> str:
     """The command with another name for the study: its own with a number, or with the next."""
     numbered = re.fullmatch(r"(.+)-(\d+)", spec.name)
     stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
-    return f"{command or _ANY_COMMAND} --set study={stem}-{number}"
-
-
-def _with_added_settings(
-    recorded: dict[str, Any], new: dict[str, Any], spec: StudySpec
-) -> dict[str, Any]:
-    """A recorded trainer section with the defaults of settings that its method has gained since.
-
-    A study that searches the method has a section for each.
-    """
-    if isinstance(spec, ProgramSpec):
-        return recorded
-    if "method" in spec.search:
-        return recorded | {
-            name: _with_defaults(section, new[name], name, spec)
-            for name, section in recorded.items()
-            if name in spec.methods
-        }
-    return _with_defaults(recorded, new, spec.methods[0], spec)
-
-
-def _with_defaults(
-    recorded: dict[str, Any], new: dict[str, Any], method: str, spec: StudySpec
-) -> dict[str, Any]:
-    defaults = type(spec.fixed(method))().model_dump(mode="json")
-    return {name: defaults[name] for name in new} | recorded
+    return str((invocation or ANY_SWEEP).adding("set", f"study={stem}-{number}"))
 
 
 def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:
@@ -160,7 +127,7 @@ def _differences(old: object, new: object, path: str = "") -> Iterator[Differenc
 
 def read_defined(
     study: str, url: str, modules: Sequence[UserModule] = (), program: Program | None = None
-) -> tuple[StudySpec, str]:
+) -> tuple[StudySpec, Invocation]:
     """A study with the profile and --set of its last sweep, and the command of that sweep.
 
     Raises NothingToReport where the study is missing, MtdlabError where it needs other imported
@@ -173,7 +140,7 @@ def read_defined(
     defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
     spec = as_begun(defined, url)
     refuse_other_modules(study, recorded, spec)
-    return spec, recorded.command
+    return spec, recorded.invocation
 
 
 def as_begun(spec: StudySpec, url: str) -> StudySpec:
@@ -186,21 +153,7 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         recorded = read_recorded(url, spec.name)
     except (NothingToReport, StorageError):
         return spec  # no study or no database yet
-    begun = recorded.identity
-    given = {*spec.trainer, *spec.search, *(recorded.definition.get("trainer") or {})}
-    if isinstance(spec, ProgramSpec) or "pooling" in given:
-        return spec
-    for method in spec.methods:
-        section = begun["trainer"].get(method, {}) if "method" in spec.search else begun["trainer"]
-        if not section:
-            continue  # the file has added this method
-        now = spec.fixed(method)
-        plain = type(now).model_fields["pooling"].default
-        # a version without this setting read every encoder with the default
-        recorded = section.get("pooling", plain)
-        if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
-            return replace(spec, encoder_pooling=None if recorded == plain else recorded)
-    return spec
+    return spec.with_begun_pooling(recorded.identity, recorded.definition.get("trainer") or {})
 
 
 def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:

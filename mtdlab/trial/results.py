@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import optuna
 
+from analysis.data.environment import Environment
 from mtdlab.errors import StorageError, TrialError, describe, message_of
 from mtdlab.settings.tasks import needed
 from mtdlab.store import Result
@@ -42,7 +43,7 @@ def ended_early(error: BaseException, watch: "Watch") -> Result:
     return Result("FAIL", reason, arrays=arrays, traceback=kept, reason_code=code)
 
 
-def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, str]) -> Result:
+def complete(metric: str, select_by: str, outcome: "Outcome", environment: Environment) -> Result:
     """The result of a run that ended; failed where metric or select_by have no score."""
     named = {name: outcome.score_of(name)[0] for name in (metric, select_by)}
     for name, score in named.items():
@@ -75,6 +76,6 @@ def complete(metric: str, select_by: str, outcome: "Outcome", facts: dict[str, s
             "spectrum/before": outcome.before.spectrum.astype(np.float32),
             "spectrum/after": outcome.after.spectrum.astype(np.float32),
         },
-        environment=facts,
+        environment=environment,
         items=outcome.items_of(metric),
     )

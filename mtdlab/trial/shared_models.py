@@ -10,7 +10,6 @@ import platform
 import secrets
 from pathlib import Path
 
-from mtdlab.config.program_study import ProgramSpec
 from mtdlab.data_paths import RUN
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.store import SavedModel, Store
@@ -35,7 +34,7 @@ def choose_artifacts(job: Job, given: str | None) -> str | None:
         return recorded
     chosen = artifacts_url(given)
     refuse_other_artifacts(spec.name, recorded or chosen, chosen)
-    if isinstance(spec, ProgramSpec):
+    if not spec.keeps_models:
         raise MtdlabError(
             "--artifacts shares the checkpoints and models of mtdlab's own trainer; a program of "
             "--objective keeps its own files: leave --artifacts out"

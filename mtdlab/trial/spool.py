@@ -6,12 +6,15 @@ whose process ends in between is claimed again, and its result is read instead o
 
 import json
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from analysis.data.environment import Environment
+from analysis.data.typed_json import read_fields
 from mtdlab.evaluation.items import Items
 from mtdlab.files import new_folder
 from mtdlab.store import Result
@@ -29,6 +32,7 @@ def save_result(folder: Path, result: Result, identity: str) -> None:
     """
     values = {name: each for name, each in vars(result).items() if name not in ("arrays", "items")}
     values["items"] = {task: (each.kind, each.digest) for task, each in result.items.items()}
+    values["environment"] = result.environment and asdict(result.environment)
     arrays: dict[str, Any] = dict(result.arrays)
     for task, each in result.items.items():
         arrays |= {f"items/{task}": each.values}
@@ -50,6 +54,7 @@ def load_result(folder: Path, identity: str) -> Result | None:
             task: Items(kind, arrays.pop(f"items/{task}"), digest, arrays.pop(f"gold/{task}", None))
             for task, (kind, digest) in values["items"].items()
         }
-        return Result(**values | {"arrays": arrays, "items": items})
+        environment = values["environment"] and read_fields(Environment, values["environment"])
+        return Result(**values | {"arrays": arrays, "items": items, "environment": environment})
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         return None

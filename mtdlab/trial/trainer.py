@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from mtdlab.config import TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.device import choose_device
 from mtdlab.settings import RunSettings
 from mtdlab.store import Result
+from mtdlab.store.rules import VERSIONS
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, TrialCheckpoints, describe_run
 from mtdlab.trial.checks import check_training
-from mtdlab.trial.environment import PACKAGES, environment
-from mtdlab.trial.machine import describe_versions
+from mtdlab.trial.environment import PACKAGES, environment_of, machine
 from mtdlab.trial.monitor import TrialMonitor
-from mtdlab.trial.objective import VERSIONS, Objective
+from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early
 from mtdlab.trial.shared_checkpoints import SharedCheckpoints
 from mtdlab.trial.slots import take_gpu
@@ -29,9 +30,11 @@ from mtdlab.trial.tracking import track
 class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
-    def check(self, job: Job) -> dict[str, str]:
+    def check(self, job: Job) -> dict[str, Any]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        return check_training(job) | {VERSIONS: describe_versions(PACKAGES)}
+        return check_training(job, job.spec.of_methods()) | {
+            VERSIONS: machine(PACKAGES).all_versions
+        }
 
     def prepare(self, study: OpenStudy) -> str:
         """Fix what `precision: auto` means in all trials of the study."""
@@ -55,7 +58,7 @@ class Trainer(Objective):
             save_result(run.folder, result, trained.identity)
         run.record(result, notes)
         notes = [publish_model(run.folder, study.job.model, study.store, claim)]
-        if trained is not None and study.spec.tracking == "tensorboard":
+        if trained is not None and study.spec.of_methods().tracking == "tensorboard":
             notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
         # after the model, as those of this machine
         return [*notes, *checkpoints.remove_shared()]
@@ -63,6 +66,9 @@ class Trainer(Objective):
     def restore(self, study: OpenStudy) -> None:
         """Publish the best trial's model if a killed process left it staged."""
         publish_left_models(study)
+
+
+OBJECTIVE = Trainer()
 
 
 def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
@@ -81,8 +87,8 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         state = start(settings, inputs)
         with monitor.checkpoints.continued(state, run):
             outcome = train(settings, inputs, monitor, state)
-            facts = environment(settings, inputs)
-        result = complete(spec.metric, study.row.select_by, outcome, facts)
+            environment = environment_of(settings, inputs)
+        result = complete(spec.metric, study.row.select_by, outcome, environment)
     except NOT_ENDING:
         raise
     except BaseException as error:
@@ -96,7 +102,7 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         "chosen": f"for the highest {study.row.select_by} of the study's trials",
         "file": spec.text,
     }
-    return result, Trained(settings, inputs, outcome, origin | facts, identity)
+    return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
 
 
 def fix_precision(study: OpenStudy) -> str:
@@ -106,7 +112,7 @@ def fix_precision(study: OpenStudy) -> str:
         A sentence where the recorded one is not what `auto` would choose on this machine, else an
         empty string.
     """
-    spec = study.spec
+    spec = study.spec.of_methods()
     if "auto" not in spec.possible_values("precision"):
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))

@@ -17,8 +17,7 @@ from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.objective import Objective
-from mtdlab.trial.objectives import objective_of
+from mtdlab.trial.objectives import objective_of, objectives_of
 from mtdlab.trial.recorded_study import check_unchanged
 from mtdlab.trial.signals import Interrupted, StopRequest
 from mtdlab.trial.study import Job, OpenStudy, TrialRun, deleted
@@ -57,11 +56,11 @@ def work(job: Job, sweep: int, stop: StopRequest) -> bool:
     """
     job.spec.ensure_imported()
     # before the claim, since it may import torch and transformers, which takes seconds
-    objective = objective_of(job.spec)
+    objectives_of(job.spec)
     study, lost, has_claimed = open_in_process(job), 0, False
     while not stop.requested():
         try:
-            if not _run_next(objective, study, sweep, stop):
+            if not _run_next(study, sweep, stop):
                 return has_claimed
             lost, has_claimed = 0, True
         except ConnectionLost as error:
@@ -72,7 +71,7 @@ def work(job: Job, sweep: int, stop: StopRequest) -> bool:
     return has_claimed
 
 
-def _run_next(objective: Objective, study: OpenStudy, sweep: int, stop: StopRequest) -> bool:
+def _run_next(study: OpenStudy, sweep: int, stop: StopRequest) -> bool:
     """Claim a trial and run it to its end, or until it is interrupted; False if none was."""
     try:
         claim = study.store.claim(study.owner, sweep)
@@ -92,7 +91,7 @@ def _run_next(objective: Objective, study: OpenStudy, sweep: int, stop: StopRequ
             lent_streams(),
             ended_forks(),
         ):
-            _run(objective, TrialRun(study, claim, stop, heartbeat))
+            _run(TrialRun(study, claim, stop, heartbeat))
     except ClaimLost:
         pass
     except ConnectionLost:
@@ -106,7 +105,7 @@ def _run_next(objective: Objective, study: OpenStudy, sweep: int, stop: StopRequ
     return True
 
 
-def _run(objective: Objective, run: TrialRun) -> None:
+def _run(run: TrialRun) -> None:
     """Run a claimed trial to its end, or release it if it is interrupted. Raises ClaimLost."""
     study, claim = run.study, run.claim
     parameters = claim.parameters
@@ -126,7 +125,7 @@ def _run(objective: Objective, run: TrialRun) -> None:
         if settings is None:
             run.record(Result("FAIL", mistake, reason_code="error"))
         else:
-            notes = objective.run(settings, run)
+            notes = objective_of(settings.trained_by).run(settings, run)
     except Interrupted:
         study.store.release(claim)
         return

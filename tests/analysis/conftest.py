@@ -12,7 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
+from analysis.data.environment import Corpus, Encoder, Environment
 from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
 from analysis.measures import Floats
 from analysis.measures.trace import d_trace
@@ -106,6 +108,13 @@ def make_scores(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts)[["number", "task", "score"]]
 
 
+USED = Environment(
+    corpus=Corpus("builtin", 24_000, "sentences", "0f" * 32),
+    encoder=Encoder("builtin", 890_000),
+    device="cpu",
+)
+
+
 def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFrames:
     """The trials as a study with all frames and facts."""
     done = trials[trials["state"] == "COMPLETE"]
@@ -117,8 +126,8 @@ def build_study(trials: pd.DataFrame, *, planned: int | None = None) -> StudyFra
         spectra=make_spectra(done) if len(done) else pd.DataFrame(),
         scores=make_scores(done),
         study_file="study: mtd\nmetric: sts_average\nsampler: grid\n",
-        command="mtdlab sweep studies/mtd.yaml",
-        facts={"corpus": "builtin", "encoder": "builtin", "device": "cpu"},
+        invocation=Invocation("sweep", ("studies/mtd.yaml",)),
+        environments=(USED,),
         settings=SETTINGS,
         methods={"mocose": "MoCoSE", "simcse": "SimCSE"},
     )

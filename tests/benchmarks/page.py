@@ -13,8 +13,7 @@ from training_speed import SIZES
 
 from mtdlab.corpus.tokens import TokenStore
 from mtdlab.device import BFLOAT16_FEATURES, Device
-from mtdlab.trial.environment import PACKAGES
-from mtdlab.trial.machine import describe_versions
+from mtdlab.trial.environment import PACKAGES, machine
 
 Samples = defaultdict[str, list[float]]
 """Every figure's values, one a round."""
@@ -33,7 +32,7 @@ def conditions(device: Device, tokens: TokenStore, corpus: str | None) -> dict[s
         "sentences": f"{corpus or 'random'}, {tokens.lengths.mean():.1f} tokens on average",
         "load": f"{os.getloadavg()[0]:.1f} in the minute before (0 is an idle machine)",
         "databases": f"in {gettempdir()}",
-        "versions": describe_versions(PACKAGES),
+        "versions": machine(PACKAGES).sentences()["versions"],
     }
 
 

@@ -19,6 +19,8 @@ import numpy as np
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
+from analysis.data.environment import Environment
+from analysis.data.invocation import Invocation
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
 from mtdlab.store.database import writing
@@ -46,7 +48,7 @@ RESULT = Result(
     scores={"sts_dev": 40.0, "sts_test": 40.0},
     arrays={f"curve/{name}": np.zeros(STEPS, np.float32) for name in CURVES}
     | {f"spectrum/{moment}": np.zeros(SPECTRUM, np.float32) for moment in ("before", "after")},
-    environment={"device": "cpu, float32, threads a trial: 1", "processor": "x"},
+    environment=Environment(device="cpu", precision="float32", threads=1, processor="x"),
 )
 """As large as a real one."""
 PIECE = 2_000
@@ -65,7 +67,7 @@ def write_study(folder: Path, trials: int) -> StudySpec:
 
 def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
     """Record every planned trial but the last `waiting` ones as complete."""
-    store = open_study(spec, url, "mtdlab sweep many.yaml")
+    store = open_study(spec, url, Invocation("sweep", ("many.yaml",)))
     random = np.random.default_rng(0)
     with writing(url) as session:
         rows = session.execute(

@@ -16,7 +16,7 @@ import optuna
 from scale import RESULT, SPECTRUM
 from sqlalchemy import Connection, Engine, event
 
-from mtdlab.config import StudySpec
+from mtdlab.config import MethodSpec, StudySpec
 from mtdlab.config.search import Choices, Dimension
 from mtdlab.config.study import Sampler
 from mtdlab.store import Result
@@ -74,14 +74,14 @@ def study(trials: int, sampler: Sampler) -> StudySpec:
         "queue_size": Choices((512,)),
     }
     count = None if sampler == "grid" else trials
-    return StudySpec("bench", "sts_test", {}, search, (0,), sampler, "none", count, "")
+    return MethodSpec("bench", "sts_test", {}, search, (0,), sampler, "none", count, "")
 
 
 def our_trials(folder: Path, trials: int, sampler: Sampler) -> Cost:
     """Trials by the sweep's own path, from claim to result, with one heartbeat each."""
     url, spec = f"sqlite:///{folder / sampler}.db", study(trials, sampler)
     stop = StopRequest()
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     sweep = store.begin_sweep(this_process())
     models = folder / "models"
     job = Job(spec, url, models)

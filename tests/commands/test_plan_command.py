@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from analysis.data.invocation import Invocation
 from mtdlab.api.plan import NoEstimate, StudyPlan, find_costs, find_ended, plan
 from mtdlab.commands.plan import (
     begin_in_copy,
@@ -50,7 +51,7 @@ def spec(tmp_path: Path) -> StudySpec:
 def test_finished_trials_are_not_planned_again(spec: StudySpec, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a.db'}"
     assert find_ended(spec, url) == {}
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     assert find_ended(spec, url) == {}
     for state in ("COMPLETE", "FAIL"):
         claim = store.claim(this_process())
@@ -137,7 +138,8 @@ def test_what_was_not_timed_well_is_a_range_or_not_known(
 
 def test_a_long_study_is_offered_smaller() -> None:
     smaller = Smaller(500.0, 4, ["study=a-small", "seeds=[0, 1]"])
-    assert cost_lines(replace(ESTIMATE, smaller=smaller), "mtdlab sweep a.yaml")[-2:] == [
+    sweep = Invocation("sweep", ("a.yaml",))
+    assert cost_lines(replace(ESTIMATE, smaller=smaller), sweep)[-2:] == [
         "to begin with a smaller study, about 8 min for 4 trials:",
         "  mtdlab sweep a.yaml --set study=a-small --set 'seeds=[0, 1]'",
     ]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mtdlab
+from analysis.data.invocation import NO_INVOCATION
 from analysis.report import MultiStudyReport, Report
 from mtdlab.api.given import Given, assign
 from mtdlab.errors import MtdlabError
@@ -127,11 +128,11 @@ def test_a_file_with_overrides_is_planned_trained_and_recorded_by_its_command(
 
 def test_the_recorded_command_has_every_option() -> None:
     given = Given("a b.yaml", "two", ["seeds=[0]"], ["own.py", "other"], "e:f", "o:g")
-    assert given.command(artifacts="file:///runs") == (
+    assert str(given.invocation(artifacts="file:///runs")) == (
         "mtdlab sweep 'a b.yaml' --profile two --set 'seeds=[0]' --import own.py --import other "
         "--evaluator e:f --objective o:g --artifacts file:///runs"
     )
-    assert Given(study={"study": "values"}, profile="two").command() == ""
+    assert Given(study={"study": "values"}, profile="two").invocation() == NO_INVOCATION
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mtdlab.data_paths import RUN
-from mtdlab.manage.reproduce import _recorded_threads
+from mtdlab.manage.reproduce import _threads
 from tests.commands.conftest import Command, Recorded
 
 
@@ -47,7 +47,8 @@ def test_another_result_and_another_environment_are_named(command: Command, stor
     change(storage, "UPDATE mtdlab_scores SET score = score - 1 WHERE task = 'sts_test'")
     change(
         storage,
-        "UPDATE mtdlab_trials SET environment = replace(environment, 'torch ', 'torch 1')",
+        "UPDATE mtdlab_trials SET environment = "
+        """replace(environment, '"torch": "', '"torch": "1')""",
     )
     found = json.loads(command("reproduce tiny 0 --json").stdout)
     assert not found["identical"]
@@ -83,8 +84,8 @@ def test_other_modules_than_the_recorded_ones_are_refused(command: Command, stor
 
 def test_the_recorded_number_of_threads_is_used_and_put_back() -> None:
     before = torch.get_num_threads()
-    with _recorded_threads({"device": "cpu, float32, threads a trial: 2"}):
+    with _threads(2):
         assert torch.get_num_threads() == 2
     assert torch.get_num_threads() == before
-    with _recorded_threads({}):
+    with _threads(None):
         assert torch.get_num_threads() == before

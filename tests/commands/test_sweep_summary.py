@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from analysis.data.invocation import Invocation
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
 from mtdlab.store import FinishedTrial
 from mtdlab.sweep.run import SweepResult
 from tests.commands.conftest import Command, Recorded
 
-COMMAND = "mtdlab sweep a.yaml"
+SWEEP = Invocation("sweep", ("a.yaml",))
+COMMAND = str(SWEEP)
 BEST = FinishedTrial(7, 3, {"ema_decay": 0.9}, "COMPLETE", "", 14.000000000000002, 51.25, 55.5)
 FAILED = [FinishedTrial(number, 0, {}, "FAIL", "oom: out of memory") for number in range(12)]
 RESULT = SweepResult(
@@ -39,13 +41,13 @@ def saved_model(models: Path, trial: int) -> None:
 
 def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path: Path) -> None:
     saved_model(tmp_path, 7)
-    assert summary_lines(RESULT, tmp_path, COMMAND) == [
+    assert summary_lines(RESULT, tmp_path, SWEEP) == [
         "study a in sqlite:///mtdlab.db is complete: 8 of 8 trials done; 8 run now in 65 s",
         "best trial by sts_dev: 7 (MTD 14), sts_dev 55.50, sts_test 51.25",
         f"model: {tmp_path / 'a'}",
         "next: mtdlab report --study a",
     ]
-    fields = summary_fields(RESULT, tmp_path, COMMAND)
+    fields = summary_fields(RESULT, tmp_path, SWEEP)
     best = fields["best"]
     assert (best["trial"], best["value"], best["score"]) == (7, 55.5, 51.25)
     assert (best["seed"], best["parameters"]) == (3, {"ema_decay": 0.9})
@@ -56,8 +58,8 @@ def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path
 
 def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
     saved_model(tmp_path, 3)
-    assert summary_fields(RESULT, tmp_path, COMMAND)["model"] is None
-    [line] = [each for each in summary_lines(RESULT, tmp_path, COMMAND) if each.startswith("model")]
+    assert summary_fields(RESULT, tmp_path, SWEEP)["model"] is None
+    [line] = [each for each in summary_lines(RESULT, tmp_path, SWEEP) if each.startswith("model")]
     assert line == (
         f"model: not in {tmp_path / 'a'} on this machine: another machine ran trial 7, or it could "
         "not be saved"
@@ -68,7 +70,7 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     other = replace(FAILED[0], number=30, reason="the loss is nan at step 3")
     counts = {"COMPLETE": 8, "FAIL": 13}
     result = replace(RESULT, counts=counts, failures=(*FAILED, other), exit_code=3)
-    lines = summary_lines(result, tmp_path, COMMAND)
+    lines = summary_lines(result, tmp_path, SWEEP)
     assert lines[0].startswith("study a in sqlite:///mtdlab.db is 8 of 21 trials done (13 fail)")
     listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
     assert f"failed: trials {listed}: oom: out of memory" in lines
@@ -77,11 +79,11 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
         "next: mtdlab sweep a.yaml --retry-failed",
         "next: mtdlab report --study a",
     ]
-    fields = summary_fields(result, tmp_path, COMMAND)
+    fields = summary_fields(result, tmp_path, SWEEP)
     assert len(fields["failures"]) == 13
     assert fields["failures"][-1]["reason"] == "the loss is nan at step 3"
     none_done = replace(result, best=None)
-    assert summary_fields(none_done, tmp_path, COMMAND)["next"] == [f"{COMMAND} --retry-failed"]
+    assert summary_fields(none_done, tmp_path, SWEEP)["next"] == [f"{COMMAND} --retry-failed"]
 
 
 def test_the_last_lines_of_a_sweep_with_failed_runs(
@@ -104,12 +106,12 @@ def test_the_last_lines_of_a_sweep_with_failed_runs(
 
 def test_an_interrupted_sweep_names_the_command_that_resumes(tmp_path: Path) -> None:
     result = replace(RESULT, counts={"COMPLETE": 2, "WAITING": 6}, exit_code=130)
-    assert summary_lines(result, tmp_path, COMMAND)[-1] == f"next: {COMMAND}"
+    assert summary_lines(result, tmp_path, SWEEP)[-1] == f"next: {COMMAND}"
 
 
 def test_another_database_is_part_of_the_next_command(tmp_path: Path) -> None:
     result = replace(RESULT, storage="sqlite:///other.db")
-    line = summary_lines(result, tmp_path, COMMAND)[-1]
+    line = summary_lines(result, tmp_path, SWEEP)[-1]
     assert line == "next: mtdlab report --study a --storage sqlite:///other.db"
 
 

@@ -24,7 +24,7 @@ from mtdlab.testing import check_resume, check_state_round_trip
 from mtdlab.training.export import save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from mtdlab.trial.environment import environment
+from mtdlab.trial.environment import environment_of
 from tests.conftest import WORDS, Settings
 from tests.encoders.random_encoders import DECODERS, FAMILIES, POSITIONS, write_family
 
@@ -153,13 +153,13 @@ def opened_plainly(folder: Path, texts: list[str], pooling: Pooling) -> Arrays:
 
 def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: Settings) -> None:
     settings = run_of(folder)
-    recorded = environment(settings, load_inputs(settings))["encoder"]
+    recorded = environment_of(settings, load_inputs(settings)).encoder
     how = {
         "xlm-roberta": "xlm-roberta, the fast forward pass",
         "qwen3": "qwen3, transformers' own forward pass, dropout in attention_dropout",
     }
     kind = next(each for each in FAMILIES if folder.name.startswith(each))
-    assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in recorded
+    assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in str(recorded)
 
 
 def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Settings) -> None:

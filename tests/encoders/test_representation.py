@@ -22,7 +22,6 @@ from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
 from mtdlab.settings.representation import describe
-from mtdlab.trial.checks import setting_warnings
 
 PROMPT = "the {sentence} is a {mask} dog"
 
@@ -313,9 +312,9 @@ def test_the_pooling_of_a_studys_trials_and_what_is_warned_of(
     for name, folder in names.items():
         text = text.replace(f"{{{name}}}", str(folder))
     spec = parse_study("a.yaml", text)
-    trials = [spec.trainer_settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
+    trials = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
     assert [each.pooling for each in trials] == poolings
-    warnings = setting_warnings(spec)
+    warnings = spec.warnings()
     assert len(warnings) == bool(warned)
     for warning in warnings:
         declared, used = warned

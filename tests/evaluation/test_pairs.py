@@ -18,7 +18,7 @@ from mtdlab.evaluation.sts import StsTask
 from mtdlab.settings import Pooling, Representation
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-from mtdlab.trial.environment import environment
+from mtdlab.trial.environment import environment_of
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 
@@ -134,8 +134,8 @@ def test_a_run_is_chosen_on_dev_and_reported_on_test(own: Path, settings_of: Set
     curve = outcome.curve["score"]
     assert scores["sts_dev"] == pytest.approx(curve[outcome.best_step - 1], abs=1e-3)
     assert scores["sts_test"] != scores["sts_dev"]
-    described = environment(settings, inputs)["evaluation"]
-    assert described == f"{own}: 24 dev pairs (sts_dev) and 24 test pairs (sts_test)"
+    described = environment_of(settings, inputs).evaluation
+    assert str(described) == f"{own}: 24 dev pairs (sts_dev) and 24 test pairs (sts_test)"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
 from mtdlab.trial.checks import selection_warnings
-from mtdlab.trial.environment import environment
+from mtdlab.trial.environment import environment_of
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 
@@ -94,7 +94,7 @@ def test_the_checkpoint_is_the_best_on_average(settings_of: Settings, senteval: 
     scores: list[Any] = [each.score for each in outcome.after.tasks]
     assert seen[outcome.best_step].score == pytest.approx(np.mean(scores))
     assert outcome.after.test.uniformity == pytest.approx(seen[outcome.best_step].uniformity)
-    chosen = environment(settings, inputs)["evaluation"]
+    chosen = str(environment_of(settings, inputs).evaluation)
     assert "; checkpoints selected on the average of STS12, STSB, SICKR (STS13, STS14" in chosen
 
 

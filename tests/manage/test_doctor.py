@@ -53,7 +53,7 @@ def make_study(folder: Path, url: str) -> None:
     """Write the study to a database, and its model to a folder."""
     (folder / "a.yaml").write_text(STUDY)
     spec = read_study(folder / "a.yaml")
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     for score in (40.0, 41.0):
         scores = {"sts_dev": score, "sts_test": score + 1}
         end_trial(store, replace(TRAINED, values={"score": score + 1}, scores=scores))

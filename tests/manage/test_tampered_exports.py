@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
@@ -70,7 +72,17 @@ def trained(watch: Any) -> tuple[Result, None]:
     watch.evaluated(2, score)
     names = ("score", "score_before", "alignment", "uniformity", "mean_cosine", "wall_seconds")
     values = dict.fromkeys(names, score) | {"best_step": 2}
-    environment = {"device": "cpu, float32, threads a trial: 1", "processor": "x", "versions": "y"}
+    environment = Environment(
+        Corpus("a", 24_000, "sentences", "0f", "[UNK]", (0.5, 1.5)),
+        Encoder("b", 890_000, "cls pooling", "bert"),
+        Evaluation("c", 15, 16, "MR", "STS12", {"MR": "10 of 20"}),
+        device="cpu",
+        precision="float32",
+        threads=1,
+        processor="x",
+        versions={"torch": "2"},
+        commit="ab12",
+    )
     scores = {"sts_dev": score, "sts_test": score}
     items = {"sts_test": similarities([0.1, 0.9, 0.4], [1, 5, 2.5], "ab" * 32)}
     return Result("COMPLETE", "", values, scores, arrays, environment, items=items), None
@@ -87,7 +99,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name, text in (("tampered", STUDY), ("good", GOOD)):
             Path(f"{name}.yaml").write_text(text)
             url, spec = f"sqlite:///{name}-source.db", read_study(made / f"{name}.yaml")
-            sweep(spec, url, jobs=1, command=f"mtdlab sweep {name}.yaml")
+            sweep(
+                spec,
+                url,
+                jobs=1,
+                invocation=Invocation("sweep", (f"{name}.yaml",), {"set": ("seeds=[0]",)}),
+            )
             Store(url, 1).record_model(1, "gpu-7", "/models/x")
             open_in_process.cache_clear()
         export_study("tampered", "sqlite:///tampered-source.db", made / "export.db")

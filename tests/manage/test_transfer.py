@@ -19,13 +19,14 @@ from pytest_postgresql.executors import PostgreSQLExecutor
 from stub_store import claim_trial
 
 from analysis.data.frames import StudyFrames
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import (
-    adapt_command,
+    adapt,
     delete_study,
     export_study,
     import_study,
@@ -47,9 +48,9 @@ from tests.store.test_stored_items import assert_same_items
 
 def assert_equal(first: StudyFrames, second: StudyFrames) -> None:
     """The same but for the storage of the command, which is that of the database."""
-    assert first.command.partition(" --storage ")[0] == second.command.partition(" --storage ")[0]
+    assert first.invocation.without("storage") == second.invocation.without("storage")
     for field in fields(StudyFrames):
-        if field.name == "command":
+        if field.name == "invocation":
             continue
         left, right = getattr(first, field.name), getattr(second, field.name)
         if field.name == "load_items":
@@ -199,9 +200,7 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
         rename_study("grid", "drawn", two, models)
     assert rename_study("grid", "other", two, models) == [models / "other"]
     after = load_study("other", two)
-    assert adapt_command(after.command, storage="sqlite:///mtdlab.db") == (
-        "mtdlab sweep grid.yaml --set study=other"
-    )
+    assert str(after.invocation.without("storage")) == "mtdlab sweep grid.yaml --set study=other"
     pd.testing.assert_frame_equal(after.trials, before.trials)
     ended = before.trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum()
     assert len(optuna_study("other", two).trials) == ended
@@ -337,12 +336,12 @@ def test_names_that_differ_in_case_only_are_refused(two: str, exported: Path) ->
         rename_study("drawn", "Grid", two, exported / "models")
     spec = parse_study("Grid", "study: Grid\nsearch: {ema_decay: [0.5]}\n", [])
     with pytest.raises(MtdlabError, match=twin):
-        open_study(spec, two, "")
+        open_study(spec, two)
     assert names_in(two) == {"grid", "drawn"}
     assert rename_study("grid", "Grid", two, exported / "models") == []
     # a study that is there already is resumed
     for _ in range(2):
-        open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two, "")
+        open_study(parse_study("other", "study: other\nsearch: {ema_decay: [0.5]}\n", []), two)
 
 
 def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Path) -> None:
@@ -381,28 +380,38 @@ def test_a_renamed_folder_of_a_model_is_recorded(two: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("command", "name", "storage", "adapted"),
+    ("options", "name", "storage", "adapted"),
     [
-        ("mtdlab sweep a.yaml", "", "", "mtdlab sweep a.yaml"),
-        ("mtdlab sweep a.yaml --set study=b", "c", "", "mtdlab sweep a.yaml --set study=c"),
-        ("mtdlab sweep a.yaml --set=study=b", "c", "", "mtdlab sweep a.yaml --set study=c"),
-        ("mtdlab confirm a", "c", "", ""),
-        ("mtdlab confirm a --storage x.db", "", "sqlite:///mtdlab.db", "mtdlab confirm a"),
+        ({}, "", "", "mtdlab sweep a.yaml"),
+        ({"set": ("study=b",)}, "c", "", "mtdlab sweep a.yaml --set study=c"),
         (
-            "mtdlab sweep a.yaml --storage x.db --jobs 2",
+            {"set": ("study=b", "seeds=[0]"), "retry-failed": ()},
+            "c",
+            "",
+            "mtdlab sweep a.yaml --retry-failed --set 'seeds=[0]' --set study=c",
+        ),
+        ({"storage": ("x.db",)}, "", "sqlite:///mtdlab.db", "mtdlab sweep a.yaml"),
+        (
+            {"storage": ("x.db",), "jobs": ("2",)},
             "c",
             "postgresql+psycopg://u:secret@h/d",
             "mtdlab sweep a.yaml --jobs 2 --set study=c --storage 'postgresql+psycopg://u:***@h/d'",
         ),
-        ("", "", "sqlite:///x.db", ""),
     ],
 )
 def test_the_command_of_a_renamed_or_imported_study(
-    monkeypatch: pytest.MonkeyPatch, command: str, name: str, storage: str, adapted: str
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, tuple[str, ...]],
+    name: str,
+    storage: str,
+    adapted: str,
 ) -> None:
     for variable in ("MTDLAB_STORAGE", "OPTUNA_STORAGE"):
         monkeypatch.delenv(variable, raising=False)
-    assert adapt_command(command, name, storage) == adapted
+    assert str(adapt(Invocation("sweep", ("a.yaml",), options), name, storage)) == adapted
+    for other in (Invocation("confirm", ("a",)), NO_INVOCATION):
+        assert adapt(other, storage=storage).command == other.command
+        assert adapt(other, new_name="c", storage=storage) == NO_INVOCATION
 
 
 def test_an_imported_study_is_resumed_under_its_name_in_its_database(

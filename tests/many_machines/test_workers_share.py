@@ -16,7 +16,7 @@ def test_workers_run_what_a_sweep_has_recorded(runs: Runs) -> None:
     ran = [int(re.findall(r"(\d+) run now", printed)[0]) for printed in printed_of]
     assert sum(ran) == TRIALS
     # the command that resumes the study stays that of its sweep
-    assert runs.store.study().command.startswith("mtdlab sweep own.yaml")
+    assert str(runs.store.study().invocation).startswith("mtdlab sweep own.yaml")
 
 
 def test_a_worker_takes_the_profile_and_set_of_the_sweep(runs: Runs) -> None:

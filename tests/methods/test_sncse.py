@@ -13,7 +13,7 @@ from mtdlab.methods.base import View
 from mtdlab.methods.sncse import PROMPT, SECOND_PROMPT, SNCSE, margin_loss
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
-from mtdlab.trial.environment import environment
+from mtdlab.trial.environment import environment_of
 from tests.conftest import SHORT_PROMPTS, Settings
 from tests.methods.oracles import Array, cosine, info_nce
 
@@ -100,15 +100,15 @@ def test_the_views_are_two_prompts_and_a_negation(sncse_of: Settings) -> None:
 def test_the_share_of_unknown_words_is_recorded(sncse_of: Settings, settings_of: Settings) -> None:
     plain = sncse_of()
     inputs = load_inputs(plain)
-    recorded = environment(plain, inputs)["corpus"]
+    recorded = environment_of(plain, inputs).corpus
     tokens = inputs.tokens.lengths.sum()
     # one "Not" in each of the 60 negations
     share = 100 * 60 / (tokens + 60)
-    assert recorded.endswith(
+    assert str(recorded).endswith(
         f"; [UNK] (words that the vocabulary lacks), of each view: 0.00 %, 0.00 %, {share:.2f} %"
     )
     simcse = settings_of(method="simcse")
-    assert "[UNK]" not in environment(simcse, load_inputs(simcse))["corpus"]
+    assert environment_of(simcse, load_inputs(simcse)).corpus.unknown == ()
 
 
 def test_a_second_prompt_with_words_of_several_tokens_is_refused(sncse_of: Settings) -> None:

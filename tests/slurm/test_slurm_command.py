@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mtdlab import load_study
 from mtdlab.cost.measure import Measured, measure
 from mtdlab.cost.sample import Sample
 from mtdlab.trial.signals import StopRequest
@@ -86,8 +87,7 @@ def test_run_again_it_resumes_and_says_when_nothing_is_left(command: Command) ->
 
 def test_the_recorded_command_is_that_of_a_sweep(command: Command) -> None:
     command(f"{OWN} --set trainer.steps=2 --storage other.db --models kept --tasks 2")
-    [(recorded,)] = query(Path(), "SELECT command FROM mtdlab_studies", "other.db")
-    assert recorded == (
+    assert load_study("own", "other.db").command == (
         "mtdlab sweep own.yaml --set trainer.steps=2 --objective own:train --storage other.db "
         "--models kept"
     )

@@ -15,6 +15,8 @@ from unittest.mock import patch
 
 import numpy as np
 
+from analysis.data.environment import Corpus, Encoder, Environment
+from analysis.data.invocation import Invocation
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result
@@ -47,11 +49,13 @@ trials: 3
 seeds: [0, 1]
 """
 NOTE = "model not saved: OSError: [Errno 28] No space left on device"
-ENVIRONMENT = {
-    "corpus": "builtin: 24,000 sentences",
-    "encoder": "builtin: 0.89 million weights, cls pooling",
-    "device": "cpu, float32, threads a trial: 1",
-}
+ENVIRONMENT = Environment(
+    corpus=Corpus("builtin", 24_000, "sentences", "0f" * 32),
+    encoder=Encoder("builtin", 890_000, "cls pooling"),
+    device="cpu",
+    precision="float32",
+    threads=1,
+)
 STEP_CURVES = ("loss", "fgsm_changed", "ema_decay", "queue_fill")
 EVALUATION_CURVES = ("score", "alignment", "uniformity", "mean_cosine")
 Run = tuple[str, str]
@@ -125,7 +129,7 @@ def make(out: Path) -> None:
                     f"sqlite:///{out}",
                     jobs=1,
                     models=Path(folder) / "models",
-                    command=f"mtdlab sweep {name}.yaml",
+                    invocation=Invocation("sweep", (f"{name}.yaml",)),
                 )
             worker.open_in_process.cache_clear()
 

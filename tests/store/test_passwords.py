@@ -6,12 +6,13 @@ from urllib.parse import unquote
 import pytest
 from stub_store import claim_trial, new_store
 
+from analysis.data.invocation import Invocation
 from mtdlab import load_study
 from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import list_studies
 from mtdlab.store.database import open_to_write
-from mtdlab.store.urls import mask, sqlite_file, without_passwords
+from mtdlab.store.urls import mask, sqlite_file, without_password, without_passwords
 from mtdlab.sweep.open_study import open_study
 from tests.conftest import Written
 from tests.postgresql import PASSWORD
@@ -20,39 +21,30 @@ SECRET = "s3cr3t/x:y"
 
 
 @pytest.mark.parametrize(
-    ("command", "expected"),
+    ("given", "expected"),
     [
+        (f"postgresql+psycopg://u:{SECRET}@h/db", "postgresql+psycopg://u:***@h/db"),
+        (f"postgresql://:{SECRET} 2@h:5432/db", "postgresql://:***@h:5432/db"),
         (
-            f"mtdlab sweep a.yaml --storage postgresql+psycopg://u:{SECRET}@h/db --jobs 2",
-            "mtdlab sweep a.yaml --storage 'postgresql+psycopg://u:***@h/db' --jobs 2",
+            f"postgresql://h/db?user=u&password={SECRET}&sslmode=allow",
+            "postgresql://h/db?user=u&password=***&sslmode=allow",
         ),
         (
-            f"mtdlab sweep a.yaml '--storage=postgresql://:{SECRET} 2@h:5432/db'",
-            "mtdlab sweep a.yaml '--storage=postgresql://:***@h:5432/db'",
+            f"postgresql://h/db?PASSWORD={SECRET} 2&SSLPassword=x",
+            "postgresql://h/db?PASSWORD=***&SSLPassword=***",
         ),
         (
-            f"mtdlab sweep a --storage 'postgresql://h/db?user=u&password={SECRET}&sslmode=allow'",
-            "mtdlab sweep a --storage 'postgresql://h/db?user=u&password=***&sslmode=allow'",
+            f"postgresql://h/db?p%61ssword={SECRET}&passfile=/a/b",
+            "postgresql://h/db?p%61ssword=***&passfile=/a/b",
         ),
-        (
-            f"mtdlab sweep a --storage 'postgresql://h/db?PASSWORD={SECRET} 2&SSLPassword=x'",
-            "mtdlab sweep a --storage 'postgresql://h/db?PASSWORD=***&SSLPassword=***'",
-        ),
-        (
-            f"mtdlab sweep a --storage 'postgresql://h/db?p%61ssword={SECRET}&passfile=/a/b'",
-            "mtdlab sweep a --storage 'postgresql://h/db?p%61ssword=***&passfile=/a/b'",
-        ),
-        (
-            "mtdlab sweep a.yaml --storage 'a?b&password=1.db'",
-            "mtdlab sweep a.yaml --storage 'a?b&password=1.db'",
-        ),
-        ("mtdlab sweep a.yaml --storage x.db", "mtdlab sweep a.yaml --storage x.db"),
-        ("mtdlab  sweep 'a b'", "mtdlab  sweep 'a b'"),
-        (f"not closed ' x://u:{SECRET}@h", "not closed ' x://u:***@h"),
+        ("a?b&password=1.db", "a?b&password=1.db"),
+        ("x.db", "x.db"),
     ],
 )
-def test_a_command_is_recorded_without_the_password(command: str, expected: str) -> None:
-    assert without_passwords(command) == expected
+def test_a_command_is_recorded_without_the_password(given: str, expected: str) -> None:
+    command = Invocation("sweep", (given,), {"storage": (given,), "jobs": ("2",)})
+    masked = Invocation("sweep", (expected,), {"storage": (expected,), "jobs": ("2",)})
+    assert without_passwords(command) == masked
 
 
 @pytest.mark.parametrize(
@@ -72,9 +64,7 @@ def test_nothing_is_printed_of_a_url_that_cannot_be_parsed_for_certain(
         main()
     printed = capsys.readouterr().err
     assert "is a URL with several @" in printed
-    assert without_passwords(f"mtdlab sweep a --storage {url}") == (
-        "mtdlab sweep a --storage 'postgresql+psycopg://***'"
-    )
+    assert without_password(url) == "postgresql+psycopg://***"
     for part in ("pa@", "ss/", "w0rd", "h/db"):
         assert part not in printed
 
@@ -96,9 +86,10 @@ def test_the_name_of_a_file_of_passwords_is_shown() -> None:
 def test_neither_the_recorded_command_nor_a_message_has_the_password(
     url: str, written: Written
 ) -> None:
-    text, command = "study: a\nseeds: [0]\n", f"mtdlab sweep a --storage x://u:{SECRET}@h/db"
+    text = "study: a\nseeds: [0]\n"
+    command = Invocation("sweep", ("a",), {"storage": (f"x://u:{SECRET}@h/db",)})
     store = open_study(written(text), url, command)
-    assert SECRET not in store.study().command
+    assert SECRET not in str(store.study().invocation)
     assert SECRET not in load_study("a", url).command
     claim_trial(store)
     with pytest.raises(MtdlabError, match=r"u:\*\*\*@h/db.*--set study=a-2") as caught:
@@ -145,8 +136,8 @@ def test_no_command_prints_the_password(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret.yaml").write_text(STUDY)
     assert PASSWORD in postgresql_url
-    recorded = f"mtdlab sweep x --storage {postgresql_url}"
-    new_store(postgresql_url, name="recorded", command=recorded)
+    recorded = Invocation("sweep", ("x",), {"storage": (postgresql_url,)})
+    new_store(postgresql_url, name="recorded", invocation=recorded)
     for words in ("sweep secret.yaml", "studies", "report recorded", "show recorded"):
         for url in (postgresql_url, f"{postgresql_url}-missing"):
             monkeypatch.setattr("sys.argv", ["mtdlab", *words.split(), "--storage", url])

@@ -161,7 +161,7 @@ def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_run
             patch.setattr(Store, method, lose(getattr(Store, method), 2))
             with pytest.raises(StorageError, match="the connection was lost"):
                 sweep(FOUR)
-        counts = open_study(spec, postgresql_url, "").counts()
+        counts = open_study(spec, postgresql_url).counts()
         assert "RUNNING" not in counts
         assert counts["WAITING"] == (2 if method == "finish" else 4)
     assert begin is Store.begin

@@ -12,6 +12,7 @@ import scale
 from sqlalchemy import update
 from stub_store import begin_trial, claim_trial, end_trial, new_store, study_row
 
+from analysis.data.environment import Environment
 from analysis.data.frames import (
     CURVE_COLUMNS,
     PROBE_COLUMNS,
@@ -64,7 +65,7 @@ def test_a_result_is_read_back_completely(store: Store, url: str) -> None:
     arrays |= {f"spectrum/{name}": row.astype(np.float32) for name, row in spectra.items()}
     scores = {"sts_dev": 41.0, "sts_test": 41.5}
     values = {"score": 41.5, "alignment": 0.2, "uniformity": -2.5, "best_step": 3}
-    finish(store, Result("COMPLETE", "", values, scores, arrays, {"device": "cpu"}))
+    finish(store, Result("COMPLETE", "", values, scores, arrays, Environment(device="cpu")))
     study = load_study("small", url)
     assert (study.planned, study.metric, study.facts) == (3, "sts_test", {"device": "cpu"})
     trial = study.trials.iloc[0]

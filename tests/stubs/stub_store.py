@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from analysis.data.invocation import NO_INVOCATION
 from mtdlab.config import Unit
 from mtdlab.store import Claim, Owner, Result, Store
 from mtdlab.store.owner import this_process
@@ -10,8 +11,8 @@ from mtdlab.store.tables import StudyRow
 
 def study_row(name: str = "a", **columns: Any) -> StudyRow:
     """The record of a grid that is ranked by sts_test, with other columns as given."""
-    plain = {"metric": "sts_test", "identity": {"sampler": "grid"}, "file_text": "", "command": ""}
-    return StudyRow(name=name, **plain | columns)
+    plain = {"metric": "sts_test", "identity": {"sampler": "grid"}, "file_text": ""}
+    return StudyRow(name=name, **plain | {"invocation": NO_INVOCATION} | columns)
 
 
 def new_store(url: str, *units: Unit, study_id: int = 1, name: str = "a", **columns: Any) -> Store:

@@ -146,7 +146,7 @@ def test_a_look_counts_the_trials_of_sweeps_that_still_run(
 ) -> None:
     """The last trial of a look is another sweep's; it finishes while this one waits."""
     spec = written(STUDY)
-    other = open_study(spec, url, "")
+    other = open_study(spec, url)
     claim = claim_trial(other)
     settings = spec.settings(claim.parameters, claim.seed)
     other.begin(claim, claim.parameters, settings.model_dump(), settings.mtd)
@@ -170,7 +170,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(
     url: str, written: Written, tmp_path: Path
 ) -> None:
     spec = written(STUDY)
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     claim_trial(store, owner.this_process() | {"started": "0"})
     for _ in range(14):
         end_trial(store, Result("FAIL", "not trained"))

@@ -9,6 +9,7 @@ import optuna
 import pandas as pd
 import pytest
 
+from analysis.data.invocation import Invocation
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
@@ -107,7 +108,7 @@ def test_one_that_has_trials_is_neither_changed_nor_removed(
     scored(higher)
     run.sweep(written(BESIDE), url, jobs=1)
     with pytest.raises(MtdlabError, match=difference) as refused:
-        open_study(written(other), url, "mtdlab sweep a.yaml")
+        open_study(written(other), url, Invocation("sweep", ("a.yaml",)))
     assert "to resume it: put the former values back into the file" in str(refused.value)
 
 
@@ -116,8 +117,8 @@ def test_a_worker_without_it_runs_the_one_that_another_sweep_added(
 ) -> None:
     scored(higher)
     before = written(PLAIN)
-    open_study(before, url, "")
-    open_study(written(BESIDE), url, "")
+    open_study(before, url)
+    open_study(written(BESIDE), url)
     job = worker.Job(before, url, Path("models").absolute())
     with run.stop_on_signals() as stop:
         assert worker.work(job, 1, stop)

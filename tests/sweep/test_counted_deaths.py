@@ -26,7 +26,7 @@ MINE = this_process()
 def test_a_death_that_another_sweep_finds_is_counted(
     url: str, owner: dict[str, object], counted: int
 ) -> None:
-    store = open_study(SPEC, url, "")
+    store = open_study(SPEC, url)
     for times in (1, 2, 3):
         assert begin_trial(store, owner, {"steps": 4}).deaths == counted * (times - 1)
         with store.database.engine.begin() as connection:
@@ -41,7 +41,7 @@ def test_a_death_that_another_sweep_finds_is_counted(
 
 
 def test_a_later_checkpoint_forgets_the_deaths(url: str) -> None:
-    store = open_study(SPEC, url, "")
+    store = open_study(SPEC, url)
     for deaths in (0, 1):
         claim = claim_trial(store)
         assert store.record_death(claim, "signal 9: Killed") == "WAITING"

@@ -32,7 +32,7 @@ def test_sweeps_that_begin_at_once_create_one_study(
 
     def begin(url: str) -> dict[str, int]:
         start.wait()
-        return open_study(spec, url, "").counts()
+        return open_study(spec, url).counts()
 
     for number in range(times):
         url = f"sqlite:///{tmp_path / f'{number}.db'}"

@@ -14,8 +14,8 @@ from mtdlab.store import Result, list_studies
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.preflight import has_trials_left
-from mtdlab.trial.checks import check_writable, setting_warnings
-from mtdlab.trial.objectives import objective_of
+from mtdlab.trial.checks import check_writable
+from mtdlab.trial.objectives import check
 from mtdlab.trial.study import Job
 from tests.tiny_studies import TinyStudy
 
@@ -61,7 +61,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
 ) -> None:
     monkeypatch.setattr("mtdlab.trial.tracking.find_spec", lambda _: None)
     if existing:
-        open_study(write(study="other"), url, "")
+        open_study(write(study="other"), url)
     spec = write(changed, tracking="none" if changed else "tensorboard")
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
@@ -111,12 +111,12 @@ def test_every_searched_input_is_checked(write: Write, tiny_encoder: Path, tmp_p
     search = {"encoder": [str(tiny_encoder), "second-encoder"], "ema_decay": [0.5, 0.75]}
     spec = write({"encoder": None}, search=search)
     with pytest.raises(MtdlabError, match="encoder second-encoder: neither a folder here"):
-        objective_of(spec).check(Job(spec, "", tmp_path / "models"))
+        check(Job(spec, "", tmp_path / "models"))
 
 
 def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
     """Record how both trials ended."""
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     for _ in range(2):
         end_trial(store, Result(state, values={"score": 1.0}))
 
@@ -124,7 +124,7 @@ def finish(spec: StudySpec, url: str, state: str = "COMPLETE") -> None:
 def test_trials_are_left_until_all_have_ended(write: Write, url: str) -> None:
     spec = write()
     assert has_trials_left(spec, url)
-    open_study(spec, url, "")
+    open_study(spec, url)
     assert has_trials_left(spec, url)
     finish(spec, url)
     assert not has_trials_left(spec, url)
@@ -142,14 +142,14 @@ def test_a_complete_study_answers_without_its_inputs(write: Write, url: str) -> 
 
 
 def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:
-    [warning] = setting_warnings(write({"queue_size": 3, "batch_size": 4, "initial_queue_size": 0}))
+    [warning] = write({"queue_size": 3, "batch_size": 4, "initial_queue_size": 0}).warnings()
     assert warning == (
         "queue_size 3 is below batch_size 4: of the 4 keys of a step 3 enter the queue, and "
         "replace all that are in it; the others are never negatives of a later step"
     )
     for size in (0, 4):
         queue = {"queue_size": size, "batch_size": 4, "initial_queue_size": 0}
-        assert setting_warnings(write(queue)) == []
+        assert write(queue).warnings() == []
 
 
 def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -> None:
@@ -162,6 +162,6 @@ def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -
         r"  evaluation .*sts-dev.csv: .*$",
     ]
     with pytest.raises(MtdlabError, match="".join(sentences)):
-        objective_of(spec).check(Job(spec, "", tmp_path / "models"))
+        check(Job(spec, "", tmp_path / "models"))
     with pytest.raises(MtdlabError, match="".join(sentences)):
         estimate(spec)

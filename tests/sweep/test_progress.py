@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mtdlab.config.study import known_settings
+from mtdlab.config.method_study import known_settings
 from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress
 from mtdlab.store.tables import TrialRow

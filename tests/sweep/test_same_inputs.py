@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.data.environment import Environment
 from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
@@ -60,7 +61,8 @@ def test_other_weights_under_the_same_name_are_refused(
 def test_other_versions_are_a_warning(
     study: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(trainer, "describe_versions", lambda _: "Python 2.7, torch 9.9")
+    elsewhere = Environment(versions={"Python": "2.7", "torch": "9.9"})
+    monkeypatch.setattr(trainer, "machine", lambda _: elsewhere)
     assert sweep(read_study(study), "sqlite:///a.db", jobs=1).counts == {"COMPLETE": 1}
     printed = capsys.readouterr().err
     assert "mtdlab: study a began with Python 3." in printed

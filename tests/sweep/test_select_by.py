@@ -83,7 +83,7 @@ def test_a_tpe_sampler_learns_from_the_dev_score(sweep: Sweep) -> None:
 
 
 def test_a_study_keeps_its_select_by(ranked: Ranked, sweep: Sweep, url: str) -> None:
-    claim_trial(open_study(ranked(), url, ""))
+    claim_trial(open_study(ranked(), url))
     with pytest.raises(MtdlabError, match=r"\(select_by: was sts_dev, now sts_test\)"):
         sweep(select_by="sts_test")
 

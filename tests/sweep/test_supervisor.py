@@ -72,7 +72,7 @@ def supervised(spec: StudySpec, store: Store, engine: Engine, folder: Path) -> S
 @pytest.fixture
 def store(url: str) -> Store:
     """Of the study of two trials."""
-    return open_study(SPEC, url, "")
+    return open_study(SPEC, url)
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def test_an_error_that_ends_a_sweep_releases_its_trial(sweep, objective) -> None
 def test_what_a_killed_worker_left_is_repaired(written, sweep, url, killed_after: str) -> None:
     """A process that ends between any two transactions costs nothing but its own trial."""
     dead = owners.this_process() | {"started": "0"}
-    store = open_study(written(GRID), url, "")
+    store = open_study(written(GRID), url)
     if killed_after == "claim":
         assert store.claim(dead) is not None
     else:
@@ -268,7 +268,7 @@ def test_a_killed_export_is_removed_and_the_earlier_model_put_back(sweep, tmp_pa
 
 
 def test_a_live_owners_trial_is_left_alone(written, sweep, url) -> None:
-    store = open_study(written(GRID), url, "")
+    store = open_study(written(GRID), url)
     assert store.claim(owners.this_process()) is not None
     assert sweep(GRID).counts == {"COMPLETE": 7, "RUNNING": 1}
 
@@ -439,7 +439,7 @@ def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
     """Loading the texts takes seconds, in which another sweep may take all that waits."""
 
     def claim_all(*_: Any) -> dict[str, str]:
-        other = open_study(written(GRID), url, "")
+        other = open_study(written(GRID), url)
         while other.claim(owners.this_process()):
             pass
         return {}

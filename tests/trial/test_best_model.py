@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import optuna
 import pytest
 
+from analysis.data.invocation import NO_INVOCATION
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study
 from mtdlab.api.run import run_once
@@ -125,9 +126,9 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     result = sweep(of_one_seed, tmp_path)
     models = tmp_path / "models"
     place = f"the model of trial {result.best.number} is on host gpu-7 in folder {models / 'kept'}"
-    assert place not in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
+    assert place not in " ".join(summary_lines(result, models, NO_INVOCATION))
     models.rename(tmp_path / "moved")
-    assert place in " ".join(summary_lines(result, models, "mtdlab sweep a.yaml"))
+    assert place in " ".join(summary_lines(result, models, NO_INVOCATION))
     study = load_study("kept", url)
     assert place_of_model(study) == f"{models / 'kept'} on host gpu-7"
     [overview] = list_studies(url)

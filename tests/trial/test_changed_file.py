@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from stub_store import begin_trial, study_row
 
+from analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
@@ -20,7 +21,8 @@ from tests.conftest import Written
 
 BEGUN = "study: a\ntrainer: {steps: 4, pooling: mean}\nsearch: {ema_decay: [0.5, 0.75]}\n"
 LONGER = BEGUN.replace("steps: 4", "steps: 5")
-COMMAND = "mtdlab sweep a.yaml"
+SWEEP = Invocation("sweep", ("a.yaml",))
+COMMAND = str(SWEEP)
 Opened = Callable[..., Store]
 Refused = Callable[..., list[str]]
 
@@ -29,7 +31,7 @@ Refused = Callable[..., list[str]]
 def opened(url: str, written: Written) -> Opened:
     """Open the study of a file."""
     return lambda text, *overrides, **options: open_study(
-        written(text, *overrides), url, COMMAND, **options
+        written(text, *overrides), url, SWEEP, **options
     )
 
 
@@ -150,14 +152,14 @@ def test_a_begun_study_keeps_the_pooling_that_its_file_leaves_to_the_encoder(
     shutil.copytree(tiny_encoder, encoder)
     text = "study: a\ntrainer: {encoder: encoder}\nsearch: {ema_decay: [0.5, 0.75]}\n"
     before = written(text)
-    open_study(as_begun(before, url), url, COMMAND).claim(this_process())
+    open_study(as_begun(before, url), url, SWEEP).claim(this_process())
     (encoder / "1_Pooling").mkdir()
     (encoder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     now = written(text)
     assert [before.fixed().pooling, now.fixed().pooling] == ["cls", "mean"]
     assert as_begun(now, url).identity() == before.identity()
     assert read_defined("a", url)[0].identity() == before.identity()
-    assert open_study(as_begun(now, url), url, COMMAND).counts() == {"WAITING": 1, "RUNNING": 1}
+    assert open_study(as_begun(now, url), url, SWEEP).counts() == {"WAITING": 1, "RUNNING": 1}
     for override in ("study=other", "trainer.pooling=mean"):
         given = written(text, override)
         assert as_begun(given, url) is given

@@ -46,7 +46,7 @@ def open_drawn(
     text = DRAWN.replace("SAMPLER", drawn).replace("PRUNER", watched)
     text = text.replace("trials: 20", f"trials: {trials}")
     spec = parse_study("drawn", text, [])
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     return spec, store, OptunaStudy(spec, store)
 
 
@@ -236,7 +236,7 @@ def test_what_another_program_deletes_or_ends_changes_no_trial(url: str) -> None
     assert store.finish(claim, result)
     # a sweep goes on without the copy
     begin(opened, store)
-    open_study(spec, url, "")
+    open_study(spec, url)
     [copy] = optuna.load_study(study_name="drawn", storage=url).trials
     assert (copy.number, copy.value) == (claim.number, 41.0)
     assert copy.intermediate_values == {2: 40.0, 4: 40.0}
@@ -251,7 +251,7 @@ def test_a_trial_of_another_program_with_a_number_of_ours_is_deleted(url: str) -
     other = optuna.load_study(study_name="drawn", storage=url)
     other.tell(other.ask(), 7.0)
     assert store.finish(claims[0], result)
-    open_study(spec, url, "")
+    open_study(spec, url)
     copies = optuna.load_study(study_name="drawn", storage=url).trials
     assert sorted((copy.number, copy.value) for copy in copies) == [(0, 41.0), (1, 41.0)]
     assert store.repair_copy() == 0
@@ -261,7 +261,7 @@ def test_a_grid_asks_optuna_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -
     """It costs no query of its own per trial."""
     text = "study: g\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
     spec = parse_study("g", text, [])
-    store = open_study(spec, url, "")
+    store = open_study(spec, url)
     monkeypatch.setattr(Store, "searched", None)
     commits = []
 

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from analysis.data.invocation import NO_INVOCATION
 from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
 from mtdlab.commands.show import _describe_study
@@ -114,9 +115,9 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
         assert (back / each).read_bytes() == (tmp_path / "a" / "kept" / each).read_bytes()
     elsewhere = sweep("b")
     assert elsewhere.ran == 0
-    lines = summary_lines(elsewhere, tmp_path / "b", "mtdlab sweep a.yaml")
+    lines = summary_lines(elsewhere, tmp_path / "b", NO_INVOCATION)
     assert f"model: {model.path}" in lines
-    assert summary_fields(elsewhere, tmp_path / "b", "")["model"] == model.path
+    assert summary_fields(elsewhere, tmp_path / "b", NO_INVOCATION)["model"] == model.path
     [overview] = list_studies(url)
     study = load_study("kept", url)
     shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["best trial"]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Pool, event
 
+from analysis.data.environment import Corpus, Environment
 from mtdlab import load_study
 from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
@@ -28,7 +29,7 @@ RESULT_OF_A_TRIAL = Result(
     values={"score": 41.5, "alignment": float("nan")},
     scores={"sts_dev": 41.0},
     arrays={"curve/loss": np.array([3, np.nan, 1], np.float32)},
-    environment={"device": "cpu"},
+    environment=Environment(corpus=Corpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), device="cpu"),
 )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from analysis.data.environment import Corpus, Environment, Evaluation
 from analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
 from analysis.data.items import ItemScores, Kind
 from analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
@@ -32,7 +33,11 @@ def full() -> StudyFrames:
     probes = pd.DataFrame([(0, 4, 2, 0.9, np.nan)], columns=list(PROBE_COLUMNS))
     return dataclasses.replace(
         build_study(trials, planned=9),
-        facts={"corpus": "half a character: \ud800"},
+        description="half a character: \ud800",
+        environments=(
+            Environment(corpus=Corpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), threads=2),
+            Environment(evaluation=Evaluation("b", 3, 4, shortfalls={"MR": "\ud800"})),
+        ),
         looks=looks,
         probes=probes.astype(dict(PROBE_COLUMNS)),
         plans=(Plan(0, {"margin": 0.5, "alpha": 0.05, "looks": [3]}, "abc"),),

@@ -8,21 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
 from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.study_facts import (
     describe_status,
-    extend,
     format_seconds,
     list_fixed,
     list_varied,
     model_folder,
     more_seeds_command,
-    option,
-    runs,
 )
 from analysis.report.summary import compute_deciding, find_no_gain_of
 from analysis.statistics.configurations import compute_configurations
@@ -50,15 +49,15 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
 
 
 def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -> None:
-    facts = {
-        "encoder": "tiny: 0.52 million weights, cls pooling",
-        "corpus": "builtin: 240 sentences, SHA-256 ab",
-        "evaluation": "builtin: 15 dev pairs (sts_dev) and 15 test pairs (sts_test)",
-    }
+    used = Environment(
+        corpus=Corpus("builtin", 240, "sentences", "ab"),
+        encoder=Encoder("tiny", 520_000, "cls pooling"),
+        evaluation=Evaluation("builtin", 15, 15),
+    )
     study = build_study(make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(6)))
     default = dataclasses.replace(study.settings["ema_decay"], default=0.99)
     settings = {**study.settings, "ema_decay": default}
-    shown = headline_of(dataclasses.replace(study, facts=facts, settings=settings))
+    shown = headline_of(dataclasses.replace(study, environments=(used,), settings=settings))
     assert shown.answer == "The score peaks at MTD 8.67 (η 0.85)"
     assert shown.scope == (
         "Covers other seeds than these 6 and these evaluation data only; encoder tiny (0.52 "
@@ -103,7 +102,7 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     scores = pd.DataFrame({"number": trials["number"], "task": "sts_dev", "score": dev})
     kept = {"trial": 0, "host": "box", "folder": "/m/mtd"}
     study = dataclasses.replace(build_study(trials), scores=scores, model=kept)
-    study = dataclasses.replace(study, select_by="sts_dev", command="mtdlab sweep a")
+    study = dataclasses.replace(study, select_by="sts_dev", invocation=Invocation("sweep", ("a",)))
     shown = headline_of(study).recommendation
     assert shown.model.startswith(
         "Kept model: /m/mtd on host box, of trial 0 (seed 0), which has the highest sts_dev of all "
@@ -140,7 +139,8 @@ def test_equal_mtd_is_compared_where_mtd_alone_does_not_determine_the_score() ->
     rows = trials.set_index("number").loc[[int(number) for number in numbers]]
     assert rows["mtd"].max() <= 1.1 * rows["mtd"].min()
     assert rows["ema_decay"].tolist()[0] == 0.75
-    table = dataclasses.replace(build_study(trials), command="mtdlab report --table runs.csv")
+    read_by = Invocation("report", options={"table": ("runs.csv",)})
+    table = dataclasses.replace(build_study(trials), invocation=read_by)
     read = headline_of(table).next_step
     assert read.command == ""
 
@@ -253,19 +253,18 @@ def test_studies_without_a_score_say_so() -> None:
     assert one.answer.startswith("The mean score is")
 
 
-def test_commands_are_read_as_a_shell_reads_them() -> None:
-    command = "/usr/bin/mtdlab sweep 'my study.yaml' --models=/data/m"
-    assert runs(command, "sweep")
-    assert not runs("mtdlab sweep 'open", "sweep")
-    assert extend(command, "--jobs").startswith("/usr/bin/mtdlab sweep 'my study.yaml'")
-    study = dataclasses.replace(build_study(make_trials()), command=command)
+def test_commands_are_made_of_the_one_that_ran_the_study() -> None:
+    options = {"models": ("/data/m",), "set": ("trainer.steps=4",)}
+    sweep = Invocation("sweep", ("my study.yaml",), options)
+    study = dataclasses.replace(build_study(make_trials()), invocation=sweep)
     assert model_folder(study) == "/data/m/mtd"
-    assert more_seeds_command(study, 5).endswith("--set 'seeds=[0, 1, 2, 3, 4]'")
+    assert more_seeds_command(study, 5) == (
+        "mtdlab sweep 'my study.yaml' --models /data/m --set trainer.steps=4 "
+        "--set 'seeds=[0, 1, 2, 3, 4]'"
+    )
     assert more_seeds_command(study, 500) == ""
-    assert model_folder(dataclasses.replace(study, command="python train.py")) == ""
-    assert option("mtdlab sweep a.yaml --models", "--models") == ""
-    # a study that was recorded without one
-    assert option("", "--models") == ""
+    bare = dataclasses.replace(study, invocation=NO_INVOCATION)
+    assert (model_folder(bare), more_seeds_command(bare, 5)) == ("", "")
 
 
 def test_the_effective_configuration_is_complete() -> None:

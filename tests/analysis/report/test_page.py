@@ -9,6 +9,7 @@ import pytest
 
 from analysis import read_run_table
 from analysis.data.frames import StudyFrames
+from analysis.data.invocation import Invocation
 from analysis.data.level_means import load_published_means
 from analysis.report import write_level_means, write_multi_study
 from analysis.report.topics import comparison, score, trials
@@ -93,8 +94,9 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> str:
     frame = make_trials(times=(2,), decays=(0.5, 0.85, 0.9), seeds=range(4))
     frame = frame.assign(steps=160, best_step=160.0, select_on="test")
     frame.loc[3, "state"] = "PRUNED"
-    facts = {"corpus": "builtin", "encoder": "builtin", "versions": "python 3.11 (commit ab12)"}
-    study = dataclasses.replace(build_study(frame), facts=facts, sampler="tpe")
+    study = build_study(frame)
+    used = dataclasses.replace(study.ran_with, versions={"Python": "3.11"}, commit="ab12")
+    study = dataclasses.replace(study, environments=(used,), sampler="tpe")
     return write(study, tmp_path_factory.mktemp("crowded")).page.as_uri()
 
 
@@ -230,7 +232,11 @@ def test_hostile_names_do_nothing(open_page: OpenPage, tmp_path: Path) -> None:
     frame = make_trials().assign(queue_slice=[ATTACK, "all"] * 12)
     frame.loc[0, "state"], frame.loc[0, "reason"] = "FAIL", ATTACK
     study = dataclasses.replace(
-        build_study(frame), name=ATTACK, metric=ATTACK, command=ATTACK, description=f"{ATTACK}?"
+        build_study(frame),
+        name=ATTACK,
+        metric=ATTACK,
+        invocation=Invocation(ATTACK, (ATTACK,)),
+        description=f"{ATTACK}?",
     )
     address, messages = write_small(study, tmp_path), []
     page = open_page(address, 390, messages=messages)

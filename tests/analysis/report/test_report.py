@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 import analysis.report
+from analysis.data.environment import Environment
 from analysis.data.frames import Setting, StudyFrames
+from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.report import Report, write_report
 from tests.analysis.conftest import build_study, make_trials
 
@@ -220,9 +222,9 @@ def write_hostile(study: StudyFrames, trials: pd.DataFrame, out: Path) -> Report
         name=text,
         settings={**study.settings, **{name: Setting(name) for name in PARAMETERS}},
         metric=text,
-        command=text,
+        invocation=Invocation(text, (text,), {text: (text,)}),
         study_file=text,
-        facts={text: text},
+        environments=(Environment(device=text, versions={text: text}),),
     )
     return write(study, out)
 
@@ -296,7 +298,7 @@ def make_state(state: str) -> StudyFrames:
 def test_an_awkward_study_has_a_sound_page_that_says_so(
     state: str, figures: int, sentences: list[str], tmp_path: Path
 ) -> None:
-    study = dataclasses.replace(make_state(state), study_file="", command="")
+    study = dataclasses.replace(make_state(state), study_file="", invocation=NO_INVOCATION)
     report = write(study, tmp_path)
     check_sound(report)
     assert len(report.figures) == 2 * figures

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.data.environment import Corpus, Environment, Evaluation
 from analysis.report.context import StudyContext, describe_checkpoints, describe_selection
 from analysis.report.topics import score
 from analysis.report.warnings import (
@@ -28,9 +29,15 @@ EXCLUDED.loc[HERE & EXCLUDED["seed"].ne(EXCLUDED.loc[4, "seed"]), "state"] = "FA
 ENDS = make_trials().assign(steps=160, best_step=160.0)
 
 
+def trained(corpus: str, evaluation: str = "") -> Environment:
+    """What trials ran with, on a corpus and evaluation pairs of these names."""
+    pairs = Evaluation(evaluation, 2, 2) if evaluation else None
+    return Environment(Corpus(corpus, 9, "sentences", "0f"), evaluation=pairs)
+
+
 def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
     """Of trials on data of one's own."""
-    study = dataclasses.replace(build_study(trials), **{"facts": {}, **changed})
+    study = dataclasses.replace(build_study(trials), **{"environments": (), **changed})
     return list(list_warnings(StudyContext(study)))
 
 
@@ -80,13 +87,13 @@ def test_trials_have_these_warnings_and_no_others(
     [
         *(({"sampler": sampler}, []) for sampler in ("grid", "random", "qmc")),
         ({"sampler": "tpe"}, ["An adaptive sampler (tpe) chose the settings."]),
-        ({"facts": {"corpus": "wiki.txt", "evaluation": "builtin"}}, []),
+        ({"environments": (trained("wiki.txt", "builtin"),)}, []),
         (
-            {"facts": {"corpus": "builtin: 9 sentences", "evaluation": "STS-B"}},
+            {"environments": (trained("builtin", "STS-B"),)},
             ["The training text is synthetic (the built-in data set)."],
         ),
         (
-            {"facts": {"corpus": "builtin"}},
+            {"environments": (trained("builtin"),)},
             ["The training text and the evaluation pairs are synthetic (the built-in data set)."],
         ),
     ],
@@ -169,16 +176,16 @@ def test_a_level_beyond_the_run_is_warned_of_and_not_counted_as_missing() -> Non
 def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
     trials = make_trials()
     environment = trials[["number"]].assign(
-        precision="bfloat16", threads="1", versions="Python 3.11.2, torch 2.13.0"
+        precision="bfloat16", threads="1", Python="3.11.2", torch="2.13.0"
     )
     assert warn_of_environment(environment, trials) == ""
     assert warn_of_environment(environment.assign(processor=""), trials) == ""
     low = trials["mtd"] < 7
     environment["precision"] = np.where(low, "float32", "bfloat16")
-    environment["versions"] = np.where(low, "Python 3.11.2, torch 2.14.0", environment["versions"])
+    environment["torch"] = np.where(low, "2.14.0", environment["torch"])
     text = warn_of_environment(environment, trials)
     assert "precision (bfloat16 at MTD 7.67, 8, 8.67, 10.7, 12, 14.7; float32 at MTD 5, 6)" in text
-    assert "torch 2.14.0 at MTD 5, 6" in text
+    assert "torch (2.13.0 at MTD 7.67, 8, 8.67, 10.7, 12, 14.7; 2.14.0 at MTD 5, 6)" in text
     assert "Python" not in text
     assert "threads" not in text
     assert warnings_of(trials, environment=environment) == [text]

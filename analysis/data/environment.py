@@ -1,0 +1,163 @@
+"""What a trial ran with, as fields, and the sentences that are printed of them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+BUILT_IN = "builtin"
+"""The name of the data set, and of its encoder, that come with mtdlab."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The training texts.
+
+    Attributes:
+        amount: how many there are of `unit`, such as sentences.
+        unknown: of each view the percentage of its tokens that are `unknown_token`; empty where
+            none is.
+    """
+
+    name: str
+    amount: int
+    unit: str
+    sha256: str
+    unknown_token: str = ""
+    unknown: tuple[float, ...] = ()
+
+    @property
+    def size(self) -> str:
+        """The name with the number of texts: `builtin: 24,000 sentences`."""
+        return f"{self.name}: {self.amount:,} {self.unit}"
+
+    def __str__(self) -> str:
+        text = f"{self.size}, SHA-256 {self.sha256}"
+        if not self.unknown:
+            return text
+        shares = ", ".join(f"{share:.2f} %" for share in self.unknown)
+        of = "each view" if len(self.unknown) > 1 else "it"
+        return f"{text}; {self.unknown_token} (words that the vocabulary lacks), of {of}: {shares}"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """The encoder that was trained: its parameters, how a sentence is read from it, its kind."""
+
+    name: str
+    weights: int
+    representation: str = ""
+    kind: str = ""
+
+    @property
+    def size(self) -> str:
+        """The number of weights: `4.39 million weights`."""
+        return f"{self.weights / 1e6:.2f} million weights"
+
+    def __str__(self) -> str:
+        read = f", {self.representation}" if self.representation else ""
+        return f"{self.name}: {self.size}{read}" + (f"; {self.kind}" if self.kind else "")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The graded pairs.
+
+    Attributes:
+        tasks: the setting `tasks`; empty for none.
+        averaged: the sets on whose average checkpoints were selected; empty for another selection.
+        shortfalls: what a task's files lack of the published ones, by task.
+    """
+
+    name: str
+    dev_pairs: int
+    test_pairs: int
+    tasks: str = ""
+    averaged: str = ""
+    shortfalls: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> str:
+        """The name with the numbers of pairs."""
+        pairs = f"{self.dev_pairs:,} dev pairs (sts_dev) and {self.test_pairs:,} test pairs"
+        return f"{self.name}: {pairs} (sts_test)"
+
+    def __str__(self) -> str:
+        parts = [self.size, *(f"{name}: {text}" for name, text in self.shortfalls.items())]
+        if self.averaged:
+            parts.insert(1, f"checkpoints selected on the average of {self.averaged}")
+        if self.tasks:
+            parts.insert(1, f"tasks {self.tasks}")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The program of the user that trained, MODULE:FUNCTION, and the digest of its file."""
+
+    reference: str
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.reference}, SHA-256 {self.sha256}"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a trial ran with; empty or None where a value is not known.
+
+    Attributes:
+        device: `cpu`, or the name of the GPU.
+        precision: of the matrix products, float32 or bfloat16.
+        threads: how many a trial has; sums over another number end with other bits.
+        architecture, instructions, processor: of the machine, such as x86_64, the instruction set
+            that is used, and the name of the processor.
+        versions: of Python and of packages, by name.
+        commit: of a checkout of mtdlab, with -dirty for changes on top.
+    """
+
+    corpus: Corpus | None = None
+    encoder: Encoder | None = None
+    evaluation: Evaluation | None = None
+    program: Program | None = None
+    device: str = ""
+    precision: str = ""
+    threads: int | None = None
+    architecture: str = ""
+    instructions: str = ""
+    processor: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str = ""
+
+    @property
+    def all_versions(self) -> dict[str, str]:
+        """The versions, and the commit where it is known."""
+        return {**self.versions, **({"commit": self.commit} if self.commit else {})}
+
+    @property
+    def machine(self) -> str:
+        """Architecture, instruction set and processor, each named once."""
+        parts = (self.architecture, self.instructions, self.processor)
+        return ", ".join(dict.fromkeys(part for part in parts if part))
+
+    def sentences(self) -> dict[str, str]:
+        """What is known, by name, in the order to print it."""
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        threads = "" if self.threads is None else f"threads a trial: {self.threads}"
+        texts = {
+            "program": self.program,
+            "corpus": self.corpus,
+            "encoder": self.encoder,
+            "evaluation": self.evaluation,
+            "device": ", ".join(filter(None, (self.device, self.precision, threads))),
+            "processor": self.machine,
+            "versions": f"{versions} (commit {self.commit})" if self.commit else versions,
+        }
+        return {name: str(text) for name, text in texts.items() if text}
+
+
+def join_sentences(environments: Iterable[Environment]) -> dict[str, str]:
+    """The sentences of several environments by name; different ones are joined by semicolons."""
+    texts: dict[str, dict[str, None]] = {}
+    for environment in environments:
+        for name, text in environment.sentences().items():
+            texts.setdefault(name, {})[text] = None
+    return {name: "; ".join(different) for name, different in texts.items()}

@@ -1,0 +1,312 @@
+"""The study of mtdlab's methods: what its settings are, and what a trial of it needs."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from mtdlab.config.paths import INPUTS
+from mtdlab.config.search import Choices, resolve
+from mtdlab.config.study import StudySpec
+from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
+from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
+from mtdlab.methods.user_modules import ensure_imported
+from mtdlab.settings import Pooling, Setting, TrainerSettings, settings_of
+from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.user_code import UserModule
+
+
+@dataclass(frozen=True)
+class MethodSpec(StudySpec):
+    """A checked study whose trials mtdlab's trainer runs.
+
+    Attributes:
+        user_modules: imported modules that define methods of this study.
+        encoder_pooling: the pooling that the encoder's files declare, where the file gives none:
+            the default of all methods but those with a pooling of their own.
+        tracking: what else training curves are written as: none or tensorboard.
+    """
+
+    objectives: ClassVar[tuple[str, ...]] = (TrainerSettings.trained_by,)
+    keeps_models: ClassVar[bool] = True
+
+    user_modules: tuple[UserModule, ...] = ()
+    encoder_pooling: Pooling | None = None
+    tracking: str = "none"
+
+    def of_methods(self) -> "MethodSpec":
+        """This study."""
+        return self
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that trials may use."""
+        searched = self.search.get("method")
+        if isinstance(searched, Choices):
+            return searched.values
+        return (str(self.trainer.get("method", DEFAULT)),)
+
+    @property
+    def known(self) -> Mapping[str, Setting]:
+        """Every setting of the study's methods, by name."""
+        return known_settings(self.methods)
+
+    def fixed(self, method: str | None = None) -> TrainerSettings:
+        """The trainer section with a method's defaults, whose values may still miss the searched.
+
+        By default that of the first method; of several, each takes the settings that it has.
+        """
+        name = method or self.methods[0]
+        return settings_class(name).partial({**self._given(name), "method": name})
+
+    def settings(
+        self, parameters: dict[str, Any], seed: int, role: str = SEARCH
+    ) -> TrainerSettings:
+        """The settings of one trial. Raises ValueError where they do not go together."""
+        method = str(parameters.get("method", self.methods[0]))
+        kind, given = settings_class(method), self._given(method)
+        if role == BASELINE:
+            # not of the search: a searched setting that it does not give has its default
+            return kind(**given | parameters | {"method": method, "seed": seed})
+
+        def default(name: str, settings: Mapping[str, Any]) -> Any:
+            return getattr(kind.partial(settings), name)
+
+        resolved = resolve(self.search, parameters, given, default)
+        return kind(**resolved | {"method": method, "seed": seed})
+
+    def _given(self, method: str) -> dict[str, Any]:
+        """The settings that the trainer section gives to a method, and its encoder's pooling."""
+        kind = settings_class(method)
+        given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
+        return with_pooling(kind, given, self.encoder_pooling)
+
+    def _defaults(self, name: str) -> tuple[Any, ...]:
+        return tuple({getattr(self.fixed(method), name): None for method in self.methods})
+
+    def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point of the search without the parameters of settings that its method lacks.
+
+        Points that become equal are one configuration.
+        """
+        method = point.get("method")
+        if method is None:
+            return dict(point)
+        fields = settings_class(str(method)).model_fields
+        return {name: value for name, value in point.items() if name.split("/")[0] in fields}
+
+    @property
+    def imports(self) -> dict[str, str]:
+        """The SHA-256 of each imported module, by its name."""
+        return {module.name: module.sha256 for module in self.user_modules}
+
+    def ensure_imported(self) -> None:
+        """Import the code of the user that the study needs, in this process.
+
+        Raises MtdlabError where it has changed since the study file was read.
+        """
+        ensure_imported(self.user_modules)
+
+    def described_methods(self) -> dict[str, Any]:
+        """Title and settings of each method by name, as a study records them."""
+        own = () if self.baseline is None else (self.baseline.get("method", self.methods[0]),)
+        return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
+
+    def _dump(self, method: str) -> dict[str, Any]:
+        return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The devices of its methods."""
+        return frozenset(self.fixed(method).device for method in self.methods)
+
+    @property
+    def evaluations(self) -> tuple[str, ...]:
+        """The data sets of graded pairs that trials are scored on."""
+        return self.possible_values("evaluation")
+
+    @property
+    def always_has_queue(self) -> bool:
+        """Whether all methods have a queue, and none of its values is 0."""
+        kinds = [settings_class(method).model_fields for method in self.methods]
+        has_queue = all("queue_size" in fields for fields in kinds)
+        return has_queue and 0 not in self.possible_values("queue_size")
+
+    @property
+    def used_pooling(self) -> Pooling | None:
+        """The pooling that the encoder's files declare, where a method uses it."""
+        used = {self.fixed(method).pooling for method in self.methods}
+        return self.encoder_pooling if self.encoder_pooling in used else None
+
+    def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """A recorded identity with the defaults of settings that its methods have gained since.
+
+        A study that searches the method has a section for each.
+        """
+        sections, now = recorded["trainer"], new["trainer"]
+        if "method" in self.search:
+            gained = {
+                name: self._completed(section, now[name], name)
+                for name, section in sections.items()
+                if name in self.methods
+            }
+            completed = {"trainer": sections | gained}
+        else:
+            completed = {"trainer": self._completed(sections, now, self.methods[0])}
+        before, beside = recorded.get(BASELINE), new.get(BASELINE)
+        if before and beside:
+            completed[BASELINE] = self._completed(before, beside, beside["method"])
+        return recorded | completed
+
+    def _completed(
+        self, recorded: dict[str, Any], new: dict[str, Any], method: str
+    ) -> dict[str, Any]:
+        defaults = type(self.fixed(method))().model_dump(mode="json")
+        return {name: defaults[name] for name in new} | recorded
+
+    def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
+        """The study with the pooling that it was begun with, where its file gives none.
+
+        A study that was begun with other encoders stays as it is.
+        """
+        if "pooling" in {*self.trainer, *self.search, *trainer}:
+            return self
+        for method in self.methods:
+            section = identity["trainer"]
+            if "method" in self.search:
+                section = section.get(method, {})
+            if not section:
+                continue  # the file has added this method
+            now = self.fixed(method)
+            plain = type(now).model_fields["pooling"].default
+            # a version without this setting read every encoder with the default
+            recorded = section.get("pooling", plain)
+            if recorded != now.pooling and section.get("encoder", now.encoder) == now.encoder:
+                return replace(self, encoder_pooling=None if recorded == plain else recorded)
+        return self
+
+    def warnings(self) -> list[str]:
+        """A sentence for each pooling that is not the encoder's, and for queues below a batch."""
+        return [*self._pooling_warnings(), *self._queue_warnings()]
+
+    def _pooling_warnings(self) -> Iterator[str]:
+        """Of a pooling that is searched, or part of a method, the choice is clear."""
+        if "pooling" in self.search:
+            return
+        found = {}
+        for settings in self.inputs():
+            is_own = "pooling" not in self.trainer and has_own_pooling(type(settings))
+            if not is_own and settings.pooling != "mask":
+                found[settings.encoder] = settings.pooling
+        for encoder, pooling in found.items():
+            declared = declared_pooling(self.places.find("encoder", encoder))
+            if declared not in (None, pooling):
+                yield (
+                    f"encoder {encoder} was made with {declared} pooling ({POOLING_FILE}), this "
+                    f"study reads it with {pooling}; unless this is meant, set trainer.pooling to "
+                    f"{declared}" + (", or search pooling too" if "encoder" in self.search else "")
+                )
+
+    def _queue_warnings(self) -> Iterator[str]:
+        if self.sampler != "grid":
+            return
+        every = [self.settings(point, self.seeds[0]) for point in self.points()]
+        every += self.baselines()
+        sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
+        for queue, batch in sorted(sizes):
+            if 0 < queue < batch:
+                yield (
+                    f"queue_size {queue} is below batch_size {batch}: of the {batch} keys of a "
+                    f"step {queue} enter the queue, and replace all that are in it; the others are "
+                    "never negatives of a later step"
+                )
+
+    def inputs(self) -> Iterator[TrainerSettings]:
+        """The fixed settings of each method with each combination of the searched inputs.
+
+        Also those of the baseline, where it has other inputs.
+        """
+        searched = {name: self.search[name] for name in INPUTS if name in self.search}
+        columns = [each.values for each in searched.values() if isinstance(each, Choices)]
+        found = {}
+        for method, *values in itertools.product(self.methods, *columns):
+            each = self.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
+            found[inputs_of(each)] = each
+        for baseline in self.baselines():
+            found.setdefault(inputs_of(baseline), baseline)
+        yield from found.values()
+
+    def baselines(self) -> list[TrainerSettings]:
+        """The settings of the baseline, in a list of one; empty without one."""
+        values = self.baseline
+        return [] if values is None else [self.settings(values, self.seeds[0], BASELINE)]
+
+    def trials_by_inputs(self) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
+        """The settings of the trials by method and inputs, without values relative to others.
+
+        Of a sampled study those of all combinations of values that are no numbers: these decide
+        whether an encoder fits.
+        """
+        found: dict[tuple[str, ...], list[TrainerSettings]] = {}
+        for point in self.points():
+            values = {name: value for name, value in point.items() if "/" not in name}
+            trial = self.fixed(point.get("method", self.methods[0])).model_copy(update=values)
+            found.setdefault(inputs_of(trial), []).append(trial)
+        for baseline in self.baselines():
+            found.setdefault(inputs_of(baseline), []).append(baseline)
+        return found
+
+    def points(self) -> list[dict[str, Any]]:
+        """The points of a grid; of a sampled study all combinations of what are no numbers."""
+        if self.sampler == "grid":
+            return [unit.parameters or {} for unit in self.units() if unit.seed == self.seeds[0]]
+        pairs = [
+            [(name, value) for value in dimension.values]
+            for name, dimension in self.search.items()
+            if isinstance(dimension, Choices) and not self.known[name].is_number
+        ]
+        return [dict(point) for point in itertools.product(*pairs)]
+
+
+def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
+    """The method and the inputs of a trial, by which its texts and its encoder are known."""
+    return tuple(getattr(settings, name) for name in ("method", *INPUTS))
+
+
+def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
+    """Every setting that any of the methods has, by name.
+
+    Raises MtdlabError for a method that is not known.
+    """
+    known: dict[str, Setting] = {}
+    for method in methods:
+        known = {**settings_of(settings_class(method)), **known}
+    return known
+
+
+def section(
+    method: str, trainer: Mapping[str, Any], among: tuple[str, ...] = ()
+) -> TrainerSettings:
+    """A method's settings from a trainer section; with several methods, those that it has.
+
+    Raises pydantic.ValidationError where a value is wrong.
+    """
+    kind, given = settings_class(method), dict(trainer)
+    if len(among) > 1:
+        given = {name: value for name, value in given.items() if name in kind.model_fields}
+    return kind.partial({**given, "method": method})
+
+
+def with_pooling(
+    kind: type[TrainerSettings], given: Mapping[str, Any], declared: Pooling | None
+) -> dict[str, Any]:
+    """Given settings with the pooling that an encoder declares, unless the method has its own."""
+    own = declared is None or has_own_pooling(kind)
+    return dict(given) if own else {**given, "pooling": declared}
+
+
+def has_own_pooling(kind: type[TrainerSettings]) -> bool:
+    """Whether a method's default pooling is part of the method, not that of all methods."""
+    return bool(
+        kind.model_fields["pooling"].default != TrainerSettings.model_fields["pooling"].default
+    )
