@@ -135,3 +135,10 @@ def test_profiles_and_overrides_may_have_free_settings(tmp_path: Path) -> None:
     spec = read_study(path, ["trainer.rate=0.5"], "wide", program=PROGRAM)
     assert spec.name == "own-wide"
     assert spec.trainer == {"width": 9, "deep": True, "rate": 0.5}
+
+
+def test_a_study_has_the_part_of_its_kind_alone() -> None:
+    spec = read("search: {rate: [1, 2]}\n")
+    assert spec.of_program() is spec
+    with pytest.raises(TypeError, match="study own: mtdlab's trainer runs none of its trials"):
+        spec.of_methods()
