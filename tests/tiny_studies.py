@@ -8,7 +8,7 @@ import pytest
 import yaml
 from stub_store import end_trial, new_store
 
-from mtdlab.config import StudySpec, Unit
+from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.store import Claim, Result, Store
 from mtdlab.trial.worker import open_in_process
 from tests.conftest import Written
@@ -50,7 +50,9 @@ class Killed(BaseException):
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """Of a study of two trials."""
-    return new_store(f"sqlite:///{tmp_path / 'two.db'}", Unit("a", 0, {}), Unit("b", 0, {}))
+    return new_store(
+        f"sqlite:///{tmp_path / 'two.db'}", PlannedTrial("a", 0, {}), PlannedTrial("b", 0, {})
+    )
 
 
 def finished(store: Store, score: float) -> Claim:

@@ -173,7 +173,7 @@ def plan(
     rows = list_configurations(spec)
     return StudyPlan(
         spec.name,
-        len(spec.planned_units()),
+        len(spec.planned_trials()),
         pd.DataFrame(rows),
         find_design(spec, storage, effect=effect, sd=sd, record=record),
         tuple(find_warnings(spec, rows)),
@@ -202,7 +202,7 @@ def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:
         states = read_states(url, spec.name)
     except StorageError:
         return {}  # no database yet
-    return {unit: state for unit, state in states.items() if state in FINISHED}
+    return {key: state for key, state in states.items() if state in FINISHED}
 
 
 def list_configurations(spec: "StudySpec") -> list[dict[str, Any]]:

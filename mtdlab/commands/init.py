@@ -248,7 +248,7 @@ def _write(path: Path, text: str, as_json: bool) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(f"{path} cannot be written: {reason}") from None
-    trials, warnings = len(spec.planned_units()), length_warnings(spec)
+    trials, warnings = len(spec.planned_trials()), length_warnings(spec)
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
         print_json(fields)

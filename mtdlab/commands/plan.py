@@ -81,12 +81,12 @@ def plan(
     design = begin_in_copy(find) if measure and can_copy() else cache(find)
     rows = list_configurations(spec)
     warnings, ended = find_warnings(spec, rows), find_ended(spec, storage_url(storage))
-    units = {unit.key for unit in spec.planned_units()}
-    left = units - ended.keys()
+    planned = {trial.key for trial in spec.planned_trials()}
+    left = planned - ended.keys()
     find_these = partial(find_costs, spec, jobs, jobs_per_gpu, ended) if measure and left else None
     if as_json:
         costs = find_these(design) if find_these else None
-        fields = {"study": spec.name, "trials": len(units), "remaining": len(left)}
+        fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
         fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design())
         print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
@@ -142,7 +142,7 @@ def describe_size(
     spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
 ) -> str:
     """How many trials a study has, and how many of them are left."""
-    trials = len(spec.planned_units())
+    trials = len(spec.planned_trials())
     seeds = count_noun(len(spec.seeds), "seed")
     known = f"{configurations} configurations"
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"

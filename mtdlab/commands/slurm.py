@@ -165,7 +165,7 @@ def _resources(
     from mtdlab.slurm.resources import derive
 
     ended = find_ended(spec, url)
-    trials = sum(unit.key not in ended for unit in spec.planned_units())
+    trials = sum(trial.key not in ended for trial in spec.planned_trials())
     gpus = _gpus(spec) if gpus is None else gpus
     costs = find_costs(spec, gpus or None, 1, ended) if measure and trials else None
     if isinstance(costs, NoEstimate):

@@ -259,7 +259,11 @@ class MethodSpec(StudySpec):
     def points(self) -> list[dict[str, Any]]:
         """The points of a grid; of a sampled study all combinations of what are no numbers."""
         if self.sampler == "grid":
-            return [unit.parameters or {} for unit in self.units() if unit.seed == self.seeds[0]]
+            return [
+                trial.parameters or {}
+                for trial in self.search_trials()
+                if trial.seed == self.seeds[0]
+            ]
         pairs = [
             [(name, value) for value in dimension.values]
             for name, dimension in self.search.items()

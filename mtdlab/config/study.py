@@ -88,14 +88,14 @@ STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @dataclass(frozen=True)
-class Unit:
+class PlannedTrial:
     """One trial to run: a configuration with one seed, in one of the `ROLES`.
 
     `parameters` is None where the sampler has yet to choose them; for the baseline they are the
     settings that the study file gives it.
     """
 
-    setting: str
+    configuration: str
     seed: int
     parameters: dict[str, Any] | None
     role: str = SEARCH
@@ -103,7 +103,7 @@ class Unit:
     @property
     def key(self) -> tuple[str, int]:
         """Configuration and seed, by which a trial is known in its study."""
-        return self.setting, self.seed
+        return self.configuration, self.seed
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class StudySpec(ABC):
             return None
         return self.settings(self.baseline, self.seeds[0], BASELINE)
 
-    def units(self) -> list[Unit]:
+    def search_trials(self) -> list[PlannedTrial]:
         """Every trial of the search, in the order to run them.
 
         A grid goes seed by seed, so that a study cut short has run every configuration; a sampled
@@ -281,9 +281,13 @@ class StudySpec(ABC):
         if self.sampler == "grid":
             every = map(self.parameters_of, grid(self.search, self.skip))
             points = {fingerprint(point): point for point in every}
-            return [Unit(key, seed, point) for seed in self.seeds for key, point in points.items()]
-        settings = (f"sample-{index:05d}" for index in range(self.trials or 0))
-        return [Unit(setting, seed, None) for setting in settings for seed in self.seeds]
+            return [
+                PlannedTrial(key, seed, point)
+                for seed in self.seeds
+                for key, point in points.items()
+            ]
+        names = (f"sample-{index:05d}" for index in range(self.trials or 0))
+        return [PlannedTrial(name, seed, None) for name in names for seed in self.seeds]
 
     def configurations(self) -> dict[str, dict[str, Any]]:
         """Every setting of each configuration of a grid, and its mtd, by the configuration's key.
@@ -292,8 +296,11 @@ class StudySpec(ABC):
         """
         if self.sampler != "grid":
             return {}
-        first = [unit for unit in self.units() if unit.seed == self.seeds[0]]
-        every = {unit.setting: self.settings(unit.parameters or {}, unit.seed) for unit in first}
+        first = [trial for trial in self.search_trials() if trial.seed == self.seeds[0]]
+        every = {
+            trial.configuration: self.settings(trial.parameters or {}, trial.seed)
+            for trial in first
+        }
         return {
             key: {**settings.model_dump(), "mtd": settings.mtd} for key, settings in every.items()
         }
@@ -303,23 +310,23 @@ class StudySpec(ABC):
         """The seeds up to the first look; all seeds of a study without looks."""
         return frozenset(self.seeds[: self.looks[0]])
 
-    def first_units(self) -> list[Unit]:
+    def first_trials(self) -> list[PlannedTrial]:
         """The trials of the search up to the first look: those of its seeds."""
-        return [unit for unit in self.units() if unit.seed in self.first_seeds]
+        return [trial for trial in self.search_trials() if trial.seed in self.first_seeds]
 
-    def planned_units(self) -> list[Unit]:
-        """Every trial that a sweep runs, in this order: `units`, and the baseline with each seed.
+    def planned_trials(self) -> list[PlannedTrial]:
+        """Every trial that a sweep runs, in order: those of the search, and the baseline by seed.
 
         It runs after the others of its seed; in a sampled study after all others.
         """
-        units = self.units()
+        trials = self.search_trials()
         if self.baseline is not None:
             values = self.baseline
-            units += [Unit(BASELINE, seed, values, BASELINE) for seed in self.seeds]
+            trials += [PlannedTrial(BASELINE, seed, values, BASELINE) for seed in self.seeds]
         if self.sampler != "grid":
-            return units
+            return trials
         order = {seed: at for at, seed in enumerate(self.seeds)}
-        return sorted(units, key=lambda unit: order[unit.seed])
+        return sorted(trials, key=lambda trial: order[trial.seed])
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.
@@ -333,7 +340,9 @@ class StudySpec(ABC):
         until = {}
         if self.until:
             # the design and the error rate are fixed: they decide when it ends
-            points = [unit.setting for unit in self.units() if unit.seed == self.seeds[0]]
+            points = [
+                trial.configuration for trial in self.search_trials() if trial.seed == self.seeds[0]
+            ]
             until = {
                 "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
                 "verdict": {"margin": self.margin, "alpha": self.alpha},

@@ -267,14 +267,14 @@ def trials_of(spec: MethodSpec, done: Collection[tuple[str, int]] = ()) -> list[
     Those of a sampled study's search are some that it might draw. Raises MtdlabError where none of
     these can be trained.
     """
-    left = [unit for unit in spec.planned_units() if unit.key not in done]
+    left = [trial for trial in spec.planned_trials() if trial.key not in done]
     if spec.sampler != "grid":
         drawn = cycle(draw_configurations(spec))
         left = [
-            unit if unit.role == BASELINE else replace(unit, parameters=next(drawn))
-            for unit in left
+            trial if trial.role == BASELINE else replace(trial, parameters=next(drawn))
+            for trial in left
         ]
-    trials = (spec.settings(unit.parameters or {}, unit.seed, unit.role) for unit in left)
+    trials = (spec.settings(trial.parameters or {}, trial.seed, trial.role) for trial in left)
     return [resolve_paths(settings, spec.places) for settings in trials]
 
 

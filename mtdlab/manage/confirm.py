@@ -135,8 +135,8 @@ def _with_seeds(text: str, name: str, seeds: int) -> str:
 
 def _pair(spec: StudySpec) -> list[RunSettings]:
     """The settings of the best configuration, then of the runner-up, with the first seed."""
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
-    return [spec.settings(unit.parameters or {}, unit.seed) for unit in first]
+    first = [trial for trial in spec.search_trials() if trial.seed == spec.seeds[0]]
+    return [spec.settings(trial.parameters or {}, trial.seed) for trial in first]
 
 
 def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:

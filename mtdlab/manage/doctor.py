@@ -125,7 +125,7 @@ def checkpoints_belong_to_unfinished_trials(
 ) -> Iterator[Problem]:
     """Every folder of checkpoints is that of a trial that waits, runs or may be resumed."""
     unfinished = {
-        f"{row.setting}-{row.seed}"
+        f"{row.configuration}-{row.seed}"
         for row in record.trials
         if row.state in ("WAITING", "RUNNING") or row.reason_code == "interrupted"
     }
@@ -156,6 +156,6 @@ def find_notes(record: ExaminedStudy, models: Path) -> Iterator[str]:
     if model is not None and (model.is_shared or not (models / name).exists()):
         yield str(model)
     for row in record.trials:
-        result = models / CHECKPOINTS / name / f"{row.setting}-{row.seed}" / RESULT
+        result = models / CHECKPOINTS / name / f"{row.configuration}-{row.seed}" / RESULT
         if row.state in ("WAITING", "RUNNING") and result.exists():
             yield f"{result} holds the result of a trial, which the next sweep records"

@@ -51,7 +51,7 @@ class Claim:
     """
 
     row: int
-    setting: str
+    configuration: str
     seed: int
     parameters: dict[str, Any] | None
     number: int
@@ -64,7 +64,7 @@ class Claim:
     @classmethod
     def of(cls, row: TrialRow, version: int | None = None) -> "Claim":
         """Return the claim that is recorded of a trial."""
-        claimed = (row.setting, row.seed, row.parameters, row.number or 0, row.owner or {})
+        claimed = (row.configuration, row.seed, row.parameters, row.number or 0, row.owner or {})
         return cls(row.id, *claimed, row.deaths, row.role, row.reported, version)
 
 
@@ -157,7 +157,10 @@ class Claims:
             if claim.parameters is None:
                 session.execute(
                     update(TrialRow)
-                    .where(TrialRow.study_id == self.study_id, TrialRow.setting == claim.setting)
+                    .where(
+                        TrialRow.study_id == self.study_id,
+                        TrialRow.configuration == claim.configuration,
+                    )
                     .where(TrialRow.parameters.is_(None))
                     .values(parameters=parameters)
                 )

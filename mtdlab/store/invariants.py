@@ -99,16 +99,16 @@ def study_has_a_name(record: ExaminedStudy) -> Found:
 
 def each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
     """Planned trials are unique pairs of a configuration and a seed."""
-    pairs = Counter((row.setting, row.seed) for row in record.trials)
+    pairs = Counter((row.configuration, row.seed) for row in record.trials)
     if record.study.identity.get("sampler") == "grid":
         pairs += Counter(
             (json.dumps(row.parameters, sort_keys=True), row.seed)
             for row in record.trials
             if row.parameters is not None
         )
-    for (setting, seed), count in pairs.items():
+    for (configuration, seed), count in pairs.items():
         if count > 1:
-            yield f"{setting} with seed {seed} is planned {count} times", RESTORE
+            yield f"{configuration} with seed {seed} is planned {count} times", RESTORE
 
 
 def running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
@@ -236,7 +236,7 @@ def _problems_of_file(session: Session) -> list[Problem]:
 
 
 def _name(row: TrialRow) -> str:
-    return f"configuration {row.setting} seed {row.seed}" + (
+    return f"configuration {row.configuration} seed {row.seed}" + (
         "" if row.number is None else f" (trial {row.number})"
     )
 

@@ -19,9 +19,9 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
     A study that is not there has none. Raises StorageError where there is no such database.
     """
     with reading(url) as session:
-        columns = select(TrialRow.setting, TrialRow.seed, TrialRow.state).join(StudyRow)
+        columns = select(TrialRow.configuration, TrialRow.seed, TrialRow.state).join(StudyRow)
         rows = session.execute(columns.where(StudyRow.name == study))
-        return {(setting, seed): state for setting, seed, state in rows}
+        return {(configuration, seed): state for configuration, seed, state in rows}
 
 
 def read_last_decision(url: str, study: str) -> str:

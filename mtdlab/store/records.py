@@ -132,16 +132,17 @@ def is_ended_unbegun(trial: Row) -> bool:
 def _trials_are_numbered(records: Records) -> Iterator[str]:
     for row in records.trials:
         number, has_begun = row["number"], row["began"] is not None
+        name = f"a trial of configuration {row['configuration']}"
         if number is not None and number >= records.study["next_number"]:
             yield f"trial {number} has a number that is still to be given"
         if has_begun and number is None:
-            yield f"a trial of configuration {row['setting']} began without a number"
+            yield f"{name} began without a number"
         if has_begun and row["parameters"] is None:
             yield f"trial {number} began without parameters"
         if number is None and row["state"] != "WAITING":
-            yield f"a trial of configuration {row['setting']} is {row['state']} without a number"
+            yield f"{name} is {row['state']} without a number"
         if is_ended_unbegun(row):
-            yield f"a trial of configuration {row['setting']} is {row['state']} and never began"
+            yield f"{name} is {row['state']} and never began"
     counts = Counter(row["number"] for row in records.trials if row["number"] is not None)
     if twice := [number for number, count in counts.items() if count > 1]:
         yield f"number {twice[0]} stands for several planned trials"

@@ -161,7 +161,7 @@ JSON = Rule("JSON with finite numbers", _is_json)
 SCALAR = JSON.narrowed(
     "text, a finite number, true, false or null", lambda value: not isinstance(value, dict | list)
 )
-UNIT = IS_LIST.narrowed(
+PLANNED = IS_LIST.narrowed(
     "a configuration and a seed",
     lambda value: len(value) == 2 and TEXT.holds(value[0]) and WHOLE.holds(value[1]),
 )

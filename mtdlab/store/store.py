@@ -21,7 +21,7 @@ from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, Sweep
 from mtdlab.store.urls import mask, without_passwords
 
 if TYPE_CHECKING:
-    from mtdlab.config import Unit
+    from mtdlab.config import PlannedTrial
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Look:
     p_value: float | None
     verdict: str
     decision: str
-    added: "tuple[Unit, ...]" = ()
+    added: "tuple[PlannedTrial, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -109,35 +109,35 @@ class Store(Claims):
                 row.version += 1
             return recorded or value
 
-    def add_units(
-        self, units: "Sequence[Unit]", begin_with: Set[int] | None = None
+    def add_trials(
+        self, planned: "Sequence[PlannedTrial]", begin_with: Set[int] | None = None
     ) -> list[tuple[str, int]]:
-        """Add the trials of `units` that are not planned yet; return planned ones not in `units`.
+        """Add the trials of a plan that are not recorded yet; return recorded ones not in the plan.
 
-        If any planned trial is not in `units`, nothing is added, else those of the seeds
-        `begin_with`, or of all seeds if it is None. Trials of the baseline are added also of the
-        seeds that the search has.
+        If any recorded trial is not in it, nothing is added, else those of the seeds `begin_with`,
+        or of all seeds if it is None. Trials of the baseline are added also of the seeds that the
+        search has.
         """
         with self.database.writing() as session:
             lock_writers(session)
             mine = TrialRow.study_id == self.study_id
-            trials = select(TrialRow.id, TrialRow.setting, TrialRow.seed).where(mine)
-            planned = dict.fromkeys((row.setting, row.seed) for row in session.execute(trials))
-            wanted = {unit.key for unit in units}
-            if missing := [key for key in planned if key not in wanted]:
+            keys = select(TrialRow.configuration, TrialRow.seed).where(mine).order_by(TrialRow.id)
+            recorded = {(row.configuration, row.seed): None for row in session.execute(keys)}
+            wanted = {trial.key for trial in planned}
+            if missing := [key for key in recorded if key not in wanted]:
                 return missing
-            first_seed = {unit.setting: unit.seed for unit in reversed(units)}
-            seeds = {seed for _, seed in planned}
-            for position, unit in enumerate(units):
-                begins = begin_with is None or unit.seed in begin_with
-                begins |= unit.role == BASELINE and unit.seed in seeds
-                if begins and unit.key not in planned:
-                    leads = first_seed[unit.setting] == unit.seed
-                    session.add(self._row_of(unit, position, leads=leads))
+            first_seed = {trial.configuration: trial.seed for trial in reversed(planned)}
+            seeds = {seed for _, seed in recorded}
+            for position, trial in enumerate(planned):
+                begins = begin_with is None or trial.seed in begin_with
+                begins |= trial.role == BASELINE and trial.seed in seeds
+                if begins and trial.key not in recorded:
+                    leads = first_seed[trial.configuration] == trial.seed
+                    session.add(self._row_of(trial, position, leads=leads))
         return []
 
-    def _row_of(self, unit: "Unit", position: int, *, leads: bool) -> TrialRow:
-        return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(unit))
+    def _row_of(self, trial: "PlannedTrial", position: int, *, leads: bool) -> TrialRow:
+        return TrialRow(study_id=self.study_id, position=position, leads=leads, **vars(trial))
 
     def counts(self) -> dict[str, int]:
         """Count the trials in each state."""
@@ -231,13 +231,15 @@ class Store(Claims):
             if row is None:
                 return None
             # imported here: what lists studies does without study files and their settings
-            from mtdlab.config import Unit
+            from mtdlab.config import PlannedTrial
 
-            added = tuple(Unit(setting, seed, None) for setting, seed in row.added)
+            added = tuple(
+                PlannedTrial(configuration, seed, None) for configuration, seed in row.added
+            )
             fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
             return Look(*fixed, row.p_value, row.verdict, row.decision, added)
 
-    def record_look(self, look: Look, added: "Mapping[int, Unit]") -> bool:
+    def record_look(self, look: Look, added: "Mapping[int, PlannedTrial]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
 
         They are those of the look and those of the baseline with their seeds.
@@ -251,11 +253,11 @@ class Store(Claims):
                 return False
             lists = {
                 "trials": list(look.trials),
-                "added": [[unit.setting, unit.seed] for unit in look.added],
+                "added": [[trial.configuration, trial.seed] for trial in look.added],
             }
             session.add(LookRow(study_id=self.study_id, **vars(look) | lists))
-            for position, unit in added.items():
-                session.add(self._row_of(unit, position, leads=False))
+            for position, trial in added.items():
+                session.add(self._row_of(trial, position, leads=False))
             return True
 
     def _is_of(self, session: Session, look: Look) -> bool:
@@ -270,9 +272,9 @@ class Store(Claims):
     def planned(self) -> set[tuple[str, int]]:
         """Read configuration and seed of every planned trial."""
         with self.database.reading() as session:
-            planned = select(TrialRow.setting, TrialRow.seed)
+            planned = select(TrialRow.configuration, TrialRow.seed)
             rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
-            return {(setting, seed) for setting, seed in rows}
+            return {(configuration, seed) for configuration, seed in rows}
 
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; return its row.

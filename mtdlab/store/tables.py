@@ -294,7 +294,7 @@ class TrialRow(Owned, Base):
 
     __tablename__ = "mtdlab_trials"
     __table_args__ = (
-        UniqueConstraint("study_id", "setting", "seed"),
+        UniqueConstraint("study_id", "configuration", "seed"),
         UniqueConstraint("study_id", "number"),
         # the next waiting trial is found at the same cost among any number of recorded ones
         Index("ix_mtdlab_trials_next", "study_id", "state", "position"),
@@ -307,7 +307,7 @@ class TrialRow(Owned, Base):
     position: Mapped[int]
     role: Mapped[str] = _held_to(rules.one_of(*ROLES), default=SEARCH)
     """Only trials of the search have a copy in Optuna's tables."""
-    setting: Mapped[str]
+    configuration: Mapped[str]
     seed: Mapped[int]
     leads: Mapped[bool]
     """Whether this is the first seed of its configuration, for which parameters are sampled."""
@@ -481,7 +481,7 @@ class LookRow(Base):
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, max_seeds, no scores."""
-    added: Mapped[list[list[Any]]] = _held_to(rules.listed(rules.UNIT))
+    added: Mapped[list[list[Any]]] = _held_to(rules.listed(rules.PLANNED))
     """Configuration and seed of each trial that it added."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from analysis.data.beyond_run import find_beyond
 from analysis.data.runs import MTD_DECIMALS
 from analysis.inference.interim_analysis import boundaries_at, judge_look, leading_levels
-from mtdlab.config import StudySpec, Unit
+from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_study
 from mtdlab.trial.study import OpenStudy
@@ -56,26 +56,32 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     )
 
 
-def _with_baseline(spec: StudySpec, store: Store, added: Sequence[Unit]) -> dict[int, Unit]:
+def _with_baseline(
+    spec: StudySpec, store: Store, added: Sequence[PlannedTrial]
+) -> dict[int, PlannedTrial]:
     """The trials that a look adds and the baseline with their seeds, by place in the study."""
-    known, seeds = {unit.key for unit in added}, {unit.seed for unit in added}
+    known, seeds = {trial.key for trial in added}, {trial.seed for trial in added}
     planned = store.planned()
     return {
-        place: unit
-        for place, unit in enumerate(spec.planned_units())
-        if unit.key in known
-        or (unit.role == BASELINE and unit.seed in seeds and unit.key not in planned)
+        place: trial
+        for place, trial in enumerate(spec.planned_trials())
+        if trial.key in known
+        or (trial.role == BASELINE and trial.seed in seeds and trial.key not in planned)
     }
 
 
-def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) -> tuple[Unit, ...]:
+def _added(
+    spec: StudySpec, store: Store, optimal: Sequence[float], index: int
+) -> tuple[PlannedTrial, ...]:
     """The trials up to the next look, in the study's order.
 
     All seeds of that look for the leading levels; before the last look for all levels.
     """
     seeds = set(spec.seeds[: spec.looks[index + 1]])
     planned = store.planned()
-    new = [unit for unit in spec.units() if unit.seed in seeds and unit.key not in planned]
+    new = [
+        trial for trial in spec.search_trials() if trial.seed in seeds and trial.key not in planned
+    ]
     if index + 2 == len(spec.looks):
         return tuple(new)
     rows = spec.configurations()
@@ -87,4 +93,4 @@ def _added(spec: StudySpec, store: Store, optimal: Sequence[float], index: int) 
     left_out = {each.mtd for each in find_beyond(rows.values(), spec.beyond_run)}
     judged = set(level.values()) - left_out
     leading = leading_levels(sorted(judged), optimal)
-    return tuple(unit for unit in new if level[unit.setting] in leading)
+    return tuple(trial for trial in new if level[trial.configuration] in leading)

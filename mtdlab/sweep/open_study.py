@@ -82,7 +82,7 @@ def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
         if store is None or recorded is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         refuse_other_settings(spec, identity, recorded, invocation)
-    if missing := store.add_units(spec.planned_units(), spec.first_seeds):
+    if missing := store.add_trials(spec.planned_trials(), spec.first_seeds):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "

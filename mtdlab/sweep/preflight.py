@@ -29,9 +29,9 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     # the baseline runs with all seeds that the search has
     seeds = {seed for _, seed in states} if states else set()
     return any(
-        unit.key not in states
-        for unit in spec.planned_units()
-        if unit.seed in spec.first_seeds or (unit.role == BASELINE and unit.seed in seeds)
+        trial.key not in states
+        for trial in spec.planned_trials()
+        if trial.seed in spec.first_seeds or (trial.role == BASELINE and trial.seed in seeds)
     )
 
 

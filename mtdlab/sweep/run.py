@@ -156,10 +156,10 @@ def _engine(spec: StudySpec, jobs: int | None, jobs_per_gpu: int, scheduler: str
     from mtdlab.trial.objectives import modules_of
     from mtdlab.trial.slots import default_jobs, threads_each
 
-    most = min(jobs or default_jobs(jobs_per_gpu), len(spec.planned_units()))
+    most = min(jobs or default_jobs(jobs_per_gpu), len(spec.planned_trials()))
     if most == 1:
         return ThisProcess()
-    first = min(most, len(spec.first_units()) + (spec.baseline is not None))
+    first = min(most, len(spec.first_trials()) + (spec.baseline is not None))
     return Processes(most, threads_each(first), modules_of(spec))
 
 

@@ -52,6 +52,6 @@ def folders_of_ended(
     """
     if shared or checkpoints.exists():
         for claim in store.ended():
-            folder = checkpoints / f"{claim.setting}-{claim.seed}"
+            folder = checkpoints / f"{claim.configuration}-{claim.seed}"
             if folder.name in shared or folder.exists():
                 yield claim, folder

@@ -143,7 +143,7 @@ class OptunaStudy:
 
     def draw(self, claim: Claim) -> dict[str, Any]:
         """The parameters of a configuration, by the study's sampler. May raise StorageError."""
-        index = int(claim.setting.rpartition("-")[2])
+        index = int(claim.configuration.rpartition("-")[2])
         if self._spec.sampler == "tpe":
             if claim.number < self._count:
                 # another process had claimed it, and died before it had drawn

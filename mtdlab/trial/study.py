@@ -111,4 +111,4 @@ class TrialRun:
     @property
     def folder(self) -> Path:
         """The folder of its checkpoints."""
-        return self.study.job.checkpoints / f"{self.claim.setting}-{self.claim.seed}"
+        return self.study.job.checkpoints / f"{self.claim.configuration}-{self.claim.seed}"

@@ -54,7 +54,7 @@ def test_options_make_a_study_that_can_be_read(command: Command, tmp_path: Path)
     spec = read_study(tmp_path / "mine.yaml")
     fixed = spec.fixed()
     assert (fixed.encoder, fixed.corpus, fixed.evaluation) == ("org/model", "my text.txt", "pairs")
-    points = {(unit.parameters or {})["learning_rate"] for unit in spec.units()}
+    points = {(unit.parameters or {})["learning_rate"] for unit in spec.search_trials()}
     assert (points, spec.seeds) == ({3e-5, 1e-4}, (0, 1, 2))
     assert "org/model" in spec.description
 

@@ -33,7 +33,7 @@ def read(path: Path) -> Read:
 
 def settings_of(spec: StudySpec) -> list[Any]:
     """The settings of each configuration, with the first seed."""
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    first = [unit for unit in spec.search_trials() if unit.seed == spec.seeds[0]]
     return [spec.settings(unit.parameters or {}, unit.seed) for unit in first]
 
 

@@ -21,7 +21,7 @@ SIMCSE = STUDY + "baseline: {method: simcse, learning_rate: 0.002}\n"
 
 
 def order_of(spec: StudySpec) -> list[tuple[str, int]]:
-    return [(unit.role, unit.seed) for unit in spec.planned_units()]
+    return [(unit.role, unit.seed) for unit in spec.planned_trials()]
 
 
 def test_it_begins_from_the_trainer_section_and_drops_what_its_method_lacks(read: Read) -> None:
@@ -38,8 +38,8 @@ def test_it_runs_after_the_search_in_each_seed_and_is_none_of_its_trials(read: R
     spec = read(SIMCSE)
     of_seed = [("search", 3), ("search", 3), (BASELINE, 3)]
     assert order_of(spec) == of_seed + [(role, 4) for role, _ in of_seed]
-    assert {unit.role for unit in spec.units()} == {"search"}
-    assert spec.units() == read(STUDY).units()
+    assert {unit.role for unit in spec.search_trials()} == {"search"}
+    assert spec.search_trials() == read(STUDY).search_trials()
 
 
 def test_in_a_sampled_study_it_runs_last(read: Read) -> None:

@@ -8,7 +8,7 @@ from tests.config.conftest import Read
 
 
 def resolved(spec: StudySpec) -> list[tuple[int, int, int]]:
-    settings = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
+    settings = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()]
     return [(one.batch_size, one.queue_size, one.initial_queue_size) for one in settings]
 
 

@@ -34,7 +34,7 @@ def test_spellings_of_a_dimension(read: Read, written: str, dimension: Choices |
 def test_a_range_of_whole_numbers_knows_it(read: Read) -> None:
     spec = read("study: a\nsearch: {batch_size: {low: 8, high: 32, step: 8}}\n")
     assert spec.search == {"batch_size": Range(8, 32, step=8, integer=True)}
-    points = [unit.parameters for unit in spec.units()]
+    points = [unit.parameters for unit in spec.search_trials()]
     assert points == [{"batch_size": size} for size in (8, 16, 24, 32)]
     [plain] = read("study: a\nsearch: {batch_size: {low: 8, high: 10}}\n").search.values()
     assert plain == Range(8, 10, integer=True)

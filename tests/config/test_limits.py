@@ -140,7 +140,7 @@ def test_what_is_as_large_as_allowed_is_read_soon(
 ) -> None:
     with at_most_calls(CALLS):
         spec = read(STUDY + rest)
-    assert len(spec.units()) >= 20
+    assert len(spec.search_trials()) >= 20
 
 
 @pytest.mark.parametrize("order", ["after-step", "before-target"])

@@ -49,7 +49,7 @@ def test_a_study_is_as_large_as_its_table(name: str, profile: str | None) -> Non
     assert spec.name == (f"{name}-{profile}" if profile else name)
     expected = SIZES[name][list(SEEDS).index(profile)]
     assert (len(settings_of(spec)), len(spec.seeds)) == (expected, SEEDS[profile])
-    assert len(spec.units()) == expected * SEEDS[profile]
+    assert len(spec.search_trials()) == expected * SEEDS[profile]
 
 
 @pytest.mark.parametrize("name", SIZES)

@@ -43,14 +43,14 @@ def test_a_profile_is_the_study_written_out(read: Read) -> None:
     small = read(FILE, profile="small")
     for name in ("name", "metric", "trainer", "seeds", "search"):
         assert getattr(small, name) == getattr(written, name)
-    assert small.units() == written.units()
+    assert small.search_trials() == written.search_trials()
     assert small.identity() == written.identity()
     assert small.text == FILE
 
 
 def test_the_file_itself_is_left_as_it_is(read: Read) -> None:
     spec = read(FILE)
-    assert (spec.name, spec.metric, len(spec.units())) == ("heads", "sts_dev", 18)
+    assert (spec.name, spec.metric, len(spec.search_trials())) == ("heads", "sts_dev", 18)
     assert spec.trainer == {"batch_size": 64, "learning_rate": 3e-5}
     assert spec.search["projection_layers"] == Choices((0, 1))
 
@@ -58,7 +58,7 @@ def test_the_file_itself_is_left_as_it_is(read: Read) -> None:
 def test_a_profile_may_have_another_sampler(read: Read) -> None:
     spec = read(FILE, profile="drawn")
     assert (spec.name, spec.sampler, spec.trials) == ("heads-drawn", "random", 4)
-    assert len(spec.units()) == 12
+    assert len(spec.search_trials()) == 12
 
 
 def test_set_comes_after_the_profile(read: Read) -> None:

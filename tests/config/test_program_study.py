@@ -22,7 +22,7 @@ def read(text: str) -> ProgramSpec:
 
 
 def points(spec: ProgramSpec) -> list[dict[str, Any]]:
-    first = [unit for unit in spec.units() if unit.seed == spec.seeds[0]]
+    first = [unit for unit in spec.search_trials() if unit.seed == spec.seeds[0]]
     return [dict(spec.settings(unit.parameters or {}, 0).values) for unit in first]
 
 
@@ -49,7 +49,7 @@ def test_a_queue_is_searched_in_multiples_of_the_batch() -> None:
         "search: {queue_size: {times: batch_size, values: [1, 8]}}\n"
     )
     assert [point["queue_size"] for point in points(spec)] == [64, 512]
-    mtds = [spec.settings(unit.parameters or {}, 0).mtd for unit in spec.units()]
+    mtds = [spec.settings(unit.parameters or {}, 0).mtd for unit in spec.search_trials()]
     assert mtds == [pytest.approx(11), pytest.approx(18)]
     assert spec.known["queue_size"].symbol == "K"
 
@@ -57,7 +57,7 @@ def test_a_queue_is_searched_in_multiples_of_the_batch() -> None:
 def test_strata_of_mtd_give_the_ema_decay_and_the_queue() -> None:
     text = "trainer: {batch_size: 64}\nsearch: {mtd: {strata: [10, 20], per_stratum: 2}}\n"
     spec = read(text)
-    mtds = [spec.settings(unit.parameters or {}, 0).mtd or 0 for unit in spec.units()]
+    mtds = [spec.settings(unit.parameters or {}, 0).mtd or 0 for unit in spec.search_trials()]
     assert sorted(round(mtd) for mtd in mtds) == [10, 10, 20, 20]
     with pytest.raises(SpecError, match="strata need a batch_size, under trainer or search"):
         read(text.replace("trainer: {batch_size: 64}\n", ""))

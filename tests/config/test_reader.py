@@ -48,7 +48,7 @@ def test_a_good_file(read: Read) -> None:
 
 def test_the_least_file_trains_the_defaults_once(read: Read) -> None:
     spec = read("study: a\n")
-    [unit] = spec.units()
+    [unit] = spec.search_trials()
     assert unit.parameters is not None
     assert spec.settings(unit.parameters, unit.seed) == make_settings()
 
@@ -139,7 +139,9 @@ def test_overrides_come_after_the_file(read: Read) -> None:
     assert spec.seeds == (7,)
     assert (spec.trainer["batch_size"], spec.trainer["temperature"]) == (32, 0.1)
     assert read("study: a\n", "trainer.steps=5").trainer == {"steps": 5}
-    assert read("study: a\n", "search.ema_decay={low: 0.1, high: 0.3, step: 0.1}").units()[2:]
+    assert read("study: a\n", "search.ema_decay={low: 0.1, high: 0.3, step: 0.1}").search_trials()[
+        2:
+    ]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +183,7 @@ def test_settings_of_a_single_run(path: Path) -> None:
 
 def test_the_initial_queue_follows_the_queue_of_each_configuration(read: Read) -> None:
     spec = read("study: a\nsearch: {queue_size: [64, 256]}\n")
-    starts = [spec.settings(unit.parameters or {}, 0).model_dump() for unit in spec.units()]
+    starts = [spec.settings(unit.parameters or {}, 0).model_dump() for unit in spec.search_trials()]
     assert [each["initial_queue_size"] for each in starts] == [64, 128]
     # a study begun when the default was 128 throughout has the same identity
     assert spec.identity()["trainer"]["initial_queue_size"] == 128

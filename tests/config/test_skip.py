@@ -21,7 +21,9 @@ seeds: [0, 1]
 
 
 def run(spec: StudySpec) -> list[tuple[float, float, float]]:
-    settings = [spec.settings(unit.parameters or {}, 0) for unit in spec.units() if unit.seed == 0]
+    settings = [
+        spec.settings(unit.parameters or {}, 0) for unit in spec.search_trials() if unit.seed == 0
+    ]
     return [(each.ema_decay, each.queue_size / 64, round(each.temperature, 6)) for each in settings]
 
 
@@ -46,7 +48,7 @@ ALL = list(itertools.product((0.75, 0.85, 0.95), (1, 2, 4, 8), (0.1, 0.2, 0.3)))
 def test_what_matches_any_entry_is_not_run(read: Read, skip: str, left_out) -> None:
     spec = read(f"{GRID}skip: {skip}\n")
     assert run(spec) == [point for point in ALL if not left_out(*point)]
-    assert len(spec.units()) == 2 * len(run(spec))
+    assert len(spec.search_trials()) == 2 * len(run(spec))
     assert len(list_configurations(spec)) == len(run(spec))
 
 
@@ -55,13 +57,13 @@ def test_a_point_that_cannot_be_trained_may_be_left_out(read: Read) -> None:
     with pytest.raises(SpecError, match="initial_queue_size 128 exceeds queue_size 64"):
         read(f"{grid}skip: []\n")
     spec = read(f"{grid}skip: [{{queue_size: 64, initial_queue_size: 128}}]\n")
-    assert len(spec.units()) == 3
+    assert len(spec.search_trials()) == 3
 
 
 def test_words_and_nothing_can_be_left_out(read: Read) -> None:
     grid = "study: a\nsearch: {pooling: [cls, mean], prediction_dim: [null, 32]}\n"
     spec = read(f"{grid}skip: [{{pooling: mean, prediction_dim: null}}]\n")
-    assert [unit.parameters for unit in spec.units()] == [
+    assert [unit.parameters for unit in spec.search_trials()] == [
         {"pooling": "cls", "prediction_dim": None},
         {"pooling": "cls", "prediction_dim": 32},
         {"pooling": "mean", "prediction_dim": 32},

@@ -25,7 +25,7 @@ def test_every_configuration_has_its_stratums_mtd_to_three_decimals(read: Read) 
     assert counts == [3, 4, 4, 4, 4]
     assert all(row["queue_size"] % 32 == 0 and row["queue_size"] >= 32 for row in rows)
     assert all(row["ema_decay"] >= 0.5 for row in rows)
-    assert len(spec.units()) == 2 * 2 * len(rows)
+    assert len(spec.search_trials()) == 2 * 2 * len(rows)
 
 
 def test_pairs_follow_from_the_formula_with_few_digits() -> None:

@@ -15,7 +15,9 @@ def test_a_study_may_vary_its_method(read: Read) -> None:
     )
     found = [
         (each.method, getattr(each, "ema_decay", None), each.seed, each.steps)
-        for each in (spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units())
+        for each in (
+            spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()
+        )
     ]
     assert found == [
         (method, decay, seed, 7)
@@ -26,7 +28,7 @@ def test_a_study_may_vary_its_method(read: Read) -> None:
 
 def test_a_setting_of_one_method_does_not_reach_the_others(read: Read) -> None:
     spec = read("study: a\ntrainer: {queue_size: 64}\nsearch: {method: [mocose, simcse]}\n")
-    first, second = (spec.settings(unit.parameters or {}, 0) for unit in spec.units())
+    first, second = (spec.settings(unit.parameters or {}, 0) for unit in spec.search_trials())
     assert first.model_dump()["queue_size"] == 64
     assert "queue_size" not in second.model_dump()
     assert second.evaluate_every == 125, "each method fills in its own defaults"
@@ -57,17 +59,23 @@ def test_a_grid_goes_seed_by_seed(read: Read) -> None:
     spec = read(
         "study: a\nsearch: {ema_decay: [0.5, 0.6, 0.5], batch_size: [8, 16]}\nseeds: [2, 0]\n"
     )
-    units = spec.units()
+    units = spec.search_trials()
     points = [(0.5, 8), (0.5, 16), (0.6, 8), (0.6, 16)]
     assert [unit.seed for unit in units] == [2] * 4 + [0] * 4
     assert [tuple((unit.parameters or {}).values()) for unit in units] == points * 2
-    assert len({(unit.setting, unit.seed) for unit in units}) == 8
-    assert [unit.setting for unit in units[:4]] == [unit.setting for unit in units[4:]]
+    assert len({(unit.configuration, unit.seed) for unit in units}) == 8
+    assert [unit.configuration for unit in units[:4]] == [unit.configuration for unit in units[4:]]
 
 
 def test_a_point_keeps_its_name_in_a_larger_grid(read: Read) -> None:
-    small = {unit.setting for unit in read("study: a\nsearch: {ema_decay: [0.5]}\n").units()}
-    large = {unit.setting for unit in read("study: a\nsearch: {ema_decay: [0.6, 0.5]}\n").units()}
+    small = {
+        unit.configuration
+        for unit in read("study: a\nsearch: {ema_decay: [0.5]}\n").search_trials()
+    }
+    large = {
+        unit.configuration
+        for unit in read("study: a\nsearch: {ema_decay: [0.6, 0.5]}\n").search_trials()
+    }
     assert small < large
 
 
@@ -76,7 +84,7 @@ def test_a_sampled_study_goes_setting_by_setting(read: Read) -> None:
         "study: a\nsampler: random\ntrials: 2\nseeds: [5, 6]\n"
         "search: {ema_decay: {low: 0.1, high: 0.9}}\n"
     )
-    units = [(unit.setting, unit.seed, unit.parameters) for unit in spec.units()]
+    units = [(unit.configuration, unit.seed, unit.parameters) for unit in spec.search_trials()]
     expected = [(f"sample-0000{index}", seed, None) for index in (0, 1) for seed in (5, 6)]
     assert units == expected
 

@@ -16,20 +16,20 @@ def test_looks_and_seeds_follow_from_max_seeds(read: Read) -> None:
     spec = read(STUDY + "until: {decided: true, max_seeds: 10}\n")
     assert spec.looks == (3, 5, 7, 10)
     assert spec.seeds == tuple(range(10))
-    assert len(spec.units()) == 30
-    assert [unit.seed for unit in spec.first_units()] == [0] * 3 + [1] * 3 + [2] * 3
+    assert len(spec.search_trials()) == 30
+    assert [unit.seed for unit in spec.first_trials()] == [0] * 3 + [1] * 3 + [2] * 3
 
 
 def test_listed_seeds_come_first(read: Read) -> None:
     spec = read(STUDY + "seeds: [7, 3]\nuntil: {decided: true, max_seeds: 4, looks: [2, 4]}\n")
     assert spec.seeds == (7, 3, 8, 9)
-    assert {unit.seed for unit in spec.first_units()} == {7, 3}
+    assert {unit.seed for unit in spec.first_trials()} == {7, 3}
 
 
 def test_a_study_without_until_has_one_look_at_all_seeds(read: Read) -> None:
     spec = read(STUDY + "seeds: [0, 1, 2]\n")
     assert (spec.until, spec.looks, spec.margin, spec.alpha) == (None, (3,), 0.5, 0.05)
-    assert spec.first_units() == spec.units()
+    assert spec.first_trials() == spec.search_trials()
     assert "until" not in spec.identity()
 
 

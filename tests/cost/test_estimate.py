@@ -147,7 +147,7 @@ def test_smaller_studies_have_the_outer_levels_two_seeds_and_fewer_steps(tmp_pat
         "trainer.evaluate_every=12",
         "seeds=[3, 4]",
     ]
-    assert len(second.units()) == 2 * 2 * 2
+    assert len(second.search_trials()) == 2 * 2 * 2
     assert read_study(path, overrides).identity() == second.identity()
     assert list(smaller_studies(read_study(path, profile="until"))) == []
 

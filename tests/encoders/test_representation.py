@@ -312,7 +312,7 @@ def test_the_pooling_of_a_studys_trials_and_what_is_warned_of(
     for name, folder in names.items():
         text = text.replace(f"{{{name}}}", str(folder))
     spec = parse_study("a.yaml", text)
-    trials = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.units()]
+    trials = [spec.settings(unit.parameters or {}, unit.seed) for unit in spec.search_trials()]
     assert [each.pooling for each in trials] == poolings
     warnings = spec.warnings()
     assert len(warnings) == bool(warned)

@@ -26,7 +26,7 @@ VERDICTS = ("peaked", "rising", "falling", "flat", "inconclusive")
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """The shares of the verdicts among drawn and among disjoint sets of seeds."""
     spec = read_study(ROOT / "studies" / "mtd.yaml")
-    units = [unit.parameters or {} for unit in spec.units()]
+    units = [unit.parameters or {} for unit in spec.search_trials()]
     mtd = {each["ema_decay"]: spec.settings(each, seed=0).mtd for each in units}
     runs = pd.read_csv(RECORDED / "default_study_runs.csv")
     items = pd.read_csv(RECORDED / "default_study_items.csv").drop(columns="mtd").to_numpy()

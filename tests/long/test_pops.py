@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from stub_store import new_store
 
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 
 ROUNDS = int(os.environ.get("MTDLAB_POP_ROUNDS", "5"))
 TRIALS, PROCESSES = 200, 4
@@ -38,7 +38,7 @@ def pop(folder: Path, immediate: str) -> list[int]:
     """The rows that the processes claimed of a study of `TRIALS`."""
     folder.mkdir()
     url = f"sqlite:///{folder / 'a.db'}"
-    new_store(url, *(Unit(f"c{index}", 0, {"x": index}) for index in range(TRIALS)))
+    new_store(url, *(PlannedTrial(f"c{index}", 0, {"x": index}) for index in range(TRIALS)))
     command = [sys.executable, "-c", POP, url, str(folder / "go"), immediate]
     processes = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)

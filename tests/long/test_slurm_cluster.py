@@ -161,7 +161,7 @@ class Job:
         assert self.states() == {"COMPLETE": TRIALS}, (
             self.logs() + self.tasks() + self.cluster.log()
         )
-        trials = self.query("SELECT DISTINCT setting, seed FROM mtdlab_trials")
+        trials = self.query("SELECT DISTINCT configuration, seed FROM mtdlab_trials")
         optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
         assert len(trials) == TRIALS
         assert optuna.pop("COMPLETE") == TRIALS

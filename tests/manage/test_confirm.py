@@ -151,7 +151,9 @@ def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None
 
 def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url: str) -> None:
     planned = plan_confirmation("first", url, 2)
-    settings = [planned.spec.settings(unit.parameters or {}, 0) for unit in planned.spec.units()]
+    settings = [
+        planned.spec.settings(unit.parameters or {}, 0) for unit in planned.spec.search_trials()
+    ]
     assert {each.steps for each in settings} == {4}
     assert len({each.mtd for each in settings}) == 2
     assert planned.spec.description.startswith("Confirmation of study first with fresh seeds")

@@ -296,9 +296,9 @@ def test_checkpoints_of_a_waiting_trial_and_files_of_a_running_one_are_no_proble
     healthy: Path,
 ) -> None:
     with closing(sqlite3.connect(healthy / "a.db")) as connection:
-        query = "SELECT setting, seed FROM mtdlab_trials WHERE state = 'WAITING'"
-        setting, seed = connection.execute(query).fetchone()
-    (healthy / "models" / ".checkpoints" / "a" / f"{setting}-{seed}").mkdir(parents=True)
+        query = "SELECT configuration, seed FROM mtdlab_trials WHERE state = 'WAITING'"
+        configuration, seed = connection.execute(query).fetchone()
+    (healthy / "models" / ".checkpoints" / "a" / f"{configuration}-{seed}").mkdir(parents=True)
     owner = json.dumps(this_process())
     change(healthy, f"{TRIALS} state = 'RUNNING', owner = '{owner}' WHERE state = 'WAITING'")
     leave_temporary(healthy / "models")

@@ -65,15 +65,15 @@ def test_a_healthy_study_on_a_server_has_no_problem(study: tuple[str, Path]) -> 
         examine(study[0], study[1], "b")
     # a model that is kept on another machine, and a result that is kept until it is recorded
     shutil.rmtree(study[1] / "a")
-    waiting = "SELECT setting FROM mtdlab_trials WHERE state = 'WAITING'"
-    setting = execute(study[0], waiting)
-    save_result(study[1] / ".checkpoints" / "a" / f"{setting}-1", Result("COMPLETE"), "{}")
+    waiting = "SELECT configuration FROM mtdlab_trials WHERE state = 'WAITING'"
+    configuration = execute(study[0], waiting)
+    save_result(study[1] / ".checkpoints" / "a" / f"{configuration}-1", Result("COMPLETE"), "{}")
     Store(study[0], 1).record_model(1, "gpu-7", "/models/a")
     found = check(study)
     assert found.holds
     elsewhere, result = found.notes["a"]
     assert elsewhere == "the model of trial 1 is on host gpu-7 in folder /models/a"
-    assert matches(f"{setting}-1/result holds the result of a trial, which the next", result)
+    assert matches(f"{configuration}-1/result holds the result of a trial, which the next", result)
 
 
 @pytest.mark.parametrize(

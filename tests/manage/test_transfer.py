@@ -223,7 +223,9 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
     assert_kept(two, tmp_path)
     export_study("grid", two, tmp_path / "running.db")
     trials = read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid").trials
-    [trial] = [t for t in trials if (t["setting"], t["seed"]) == (claim.setting, claim.seed)]
+    [trial] = [
+        t for t in trials if (t["configuration"], t["seed"]) == (claim.configuration, claim.seed)
+    ]
     assert (trial["state"], trial["owner"]) == ("WAITING", None)
 
 

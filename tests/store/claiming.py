@@ -9,5 +9,5 @@ def claim_all(url: str, process: int) -> list[str]:
     owner = {"host": "here", "pid": process}
     claimed = []
     while (claim := store.claim(owner)) is not None:
-        claimed.append(claim.setting)
+        claimed.append(claim.configuration)
     return claimed

@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from sqlalchemy import delete
 from stub_store import study_row
 
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.store import Claim, Result, Store
 from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.store.tables import StudyRow
 
-UNITS = [Unit(f"c{index}", seed, {"x": index}) for index in range(2) for seed in range(2)]
+PLANNED = [PlannedTrial(f"c{index}", seed, {"x": index}) for index in range(2) for seed in range(2)]
 WORKERS = st.sampled_from(["a", "b"])
 EXAMPLES = int(os.environ.get("MTDLAB_CLAIM_EXAMPLES", "300"))
 
@@ -41,7 +41,7 @@ class ClaimStates(RuleBasedStateMachine):
     def create(self) -> None:
         """Create the study with its planned trials."""
         self.store.write_study(study_row())
-        assert self.store.add_units(UNITS) == []
+        assert self.store.add_trials(PLANNED) == []
         self.held: dict[str, Claim] = {}
         self.deaths: dict[int, int] = {}
         self.states: dict[int, str] = {}
@@ -62,7 +62,7 @@ class ClaimStates(RuleBasedStateMachine):
             return
         claim = self.store.claim(self.owner(worker))
         ended = sum(state in ("COMPLETE", "FAIL") for state in self.states.values())
-        assert (claim is None) == (len(UNITS) == len(self.held) + ended)
+        assert (claim is None) == (len(PLANNED) == len(self.held) + ended)
         if claim is not None:
             assert claim.row not in {held.row for held in self.held.values()}
             assert self.states.get(claim.row, "WAITING") == "WAITING"
@@ -146,7 +146,7 @@ class ClaimStates(RuleBasedStateMachine):
     @invariant()
     def states_are_those_of_the_model(self) -> None:
         """Every planned trial is there once, in the state that the model has."""
-        never_claimed = ["WAITING"] * (len(UNITS) - len(self.states))
+        never_claimed = ["WAITING"] * (len(PLANNED) - len(self.states))
         assert self.store.counts() == Counter([*self.states.values(), *never_claimed])
         held = {claim.row for claim in self.held.values()}
         assert {owned.id for owned in self.store.owned()} == held

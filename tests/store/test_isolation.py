@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from stub_store import begin_trial, claim_trial, end_trial, new_store
 
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.store import Result, Store, load_study
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -23,8 +23,8 @@ BEGUN: dict[str, Any] = {"owner": OWNER, "settings": SETTINGS, "mtd": 8.667}
 
 def begin_study(url: str, study_id: int, names: str) -> Store:
     """A study with one waiting trial of each name."""
-    units = [Unit(name, 0, {"x": at}) for at, name in enumerate(names)]
-    return new_store(url, *units, study_id=study_id, name=f"study-{study_id}")
+    planned = [PlannedTrial(name, 0, {"x": at}) for at, name in enumerate(names)]
+    return new_store(url, *planned, study_id=study_id, name=f"study-{study_id}")
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def other(url: str) -> Store:
     return store
 
 
-def next_setting(store: Store) -> str | None:
+def next_configuration(store: Store) -> str | None:
     claim = store.claim(OWNER)
-    return claim and claim.setting
+    return claim and claim.configuration
 
 
 def study_name(store: Store) -> str | None:
@@ -67,7 +67,7 @@ def failed(store: Store) -> list[int]:
         (has_a_best_trial, False, True),
         (failed, [], [1]),
         (Store.retry_failed, 0, 1),
-        (next_setting, "a", "d"),
+        (next_configuration, "a", "d"),
         (study_name, "study-1", "study-2"),
     ],
 )
@@ -95,21 +95,21 @@ def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
 
 def test_sampled_parameters_do_not_affect_another_study(url: str) -> None:
     for study_id in (1, 2):
-        units = [Unit(setting, seed, None) for setting in ("s-0", "s-1") for seed in (0, 1)]
-        new_store(url, *units, study_id=study_id, name=f"study-{study_id}")
+        planned = [PlannedTrial(name, seed, None) for name in ("s-0", "s-1") for seed in (0, 1)]
+        new_store(url, *planned, study_id=study_id, name=f"study-{study_id}")
     begin_trial(Store(url, 1), **BEGUN)
     claims = [claim_trial(Store(url, study_id), OWNER) for study_id in (1, 2, 2)]
-    found = [(claim.setting, claim.seed, claim.parameters) for claim in claims]
+    found = [(claim.configuration, claim.seed, claim.parameters) for claim in claims]
     assert found == [("s-0", 1, {}), ("s-0", 0, None), ("s-1", 0, None)]
 
 
 def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) -> None:
     late = begin_study(url, 3, "ab")
-    units = [Unit(name, 0, {"x": at}) for at, name in enumerate("abcd")]
-    assert mine.add_units(units) == []
+    planned = [PlannedTrial(name, 0, {"x": at}) for at, name in enumerate("abcd")]
+    assert mine.add_trials(planned) == []
     assert mine.counts() == {"WAITING": 4}
     assert late.counts() == {"WAITING": 2}
-    assert late.add_units(units[1:]) == [("a", 0)]
+    assert late.add_trials(planned[1:]) == [("a", 0)]
 
 
 @pytest.mark.usefixtures("mine", "other")

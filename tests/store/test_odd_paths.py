@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from stub_store import end_trial, new_store
 
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.manage.exchange import export_study
 from mtdlab.store import Result, list_studies
@@ -42,7 +42,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     url = sqlite_url(folder / "source.db")
     identity = {"sampler": "grid", "trainer": {}, "search": {}, "objective": "own:train"}
     store = new_store(
-        url, Unit("x", 0, {"rate": 1.0}), name="own", metric="score", identity=identity
+        url, PlannedTrial("x", 0, {"rate": 1.0}), name="own", metric="score", identity=identity
     )
     create_tables(url)
     curve = {name: np.ones(1, np.float32) for name in ("curve/step", "curve/score")}

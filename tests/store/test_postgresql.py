@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event, text
 from stub_store import new_store
 
 from mtdlab import load_study
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
 from mtdlab.store.database import open_to_read, open_to_write, writing
@@ -82,9 +82,11 @@ def test_four_processes_claim_every_queued_trial_once(
     with ProcessPoolExecutor(4, mp_context=PROCESSES) as pool:
         for repeat in range(repeats):
             names = [f"{repeat}-{number}" for number in range(trials)]
-            # the planned ones stay planned: units that are missing would be refused
-            units = [Unit(f"{r}-{n}", 0, {}) for r in range(repeat + 1) for n in range(trials)]
-            assert store.add_units(units) == []
+            # those recorded stay in the plan: recorded ones that it lacks would be refused
+            planned = [
+                PlannedTrial(f"{r}-{n}", 0, {}) for r in range(repeat + 1) for n in range(trials)
+            ]
+            assert store.add_trials(planned) == []
             lists = list(pool.map(claim_all, [postgresql_url] * 4, range(4)))
             claimed = Counter(name for each in lists for name in each)
             assert claimed == Counter(names)

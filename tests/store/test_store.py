@@ -22,7 +22,7 @@ from analysis.data.frames import (
 )
 from analysis.report import write_report
 from mtdlab import load_study
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
@@ -45,8 +45,12 @@ SETTINGS = {
 
 @pytest.fixture
 def store(url: str) -> Store:
-    units = [Unit("a", 0, {"x": 1}), Unit("b", 0, {"x": 2}), Unit("c", 0, {"x": 3})]
-    return new_store(url, *units, name="small", file_text="study: small\n")
+    planned = [
+        PlannedTrial("a", 0, {"x": 1}),
+        PlannedTrial("b", 0, {"x": 2}),
+        PlannedTrial("c", 0, {"x": 3}),
+    ]
+    return new_store(url, *planned, name="small", file_text="study: small\n")
 
 
 def finish(store: Store, result: Result) -> None:
@@ -172,7 +176,7 @@ def test_a_sweep_on_a_clock_that_no_import_takes_is_refused(
 
 
 def test_a_file_that_was_removed_meanwhile_is_named(tmp_path: Path) -> None:
-    store = new_store(f"sqlite:///{tmp_path / 'own.db'}", Unit("a", 0, {}))
+    store = new_store(f"sqlite:///{tmp_path / 'own.db'}", PlannedTrial("a", 0, {}))
     (tmp_path / "own.db").unlink()
     with pytest.raises(StorageError, match=r"own.db: .*; the file was moved or removed while it"):
         store.begin_sweep(this_process())
@@ -190,12 +194,12 @@ def test_only_the_owner_writes(store: Store) -> None:
 
 def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:
     claims = [store.claim(OWNER) for _ in range(4)]
-    assert [claim and claim.setting for claim in claims] == ["a", "b", "c", None]
+    assert [claim and claim.configuration for claim in claims] == ["a", "b", "c", None]
 
 
 def test_other_seeds_wait_for_the_parameters_of_the_first(url: str) -> None:
-    units = Unit("s-0", 0, None), Unit("s-0", 1, None)
-    store = new_store(url, *units, study_id=2, name="drawn")
+    planned = PlannedTrial("s-0", 0, None), PlannedTrial("s-0", 1, None)
+    store = new_store(url, *planned, study_id=2, name="drawn")
     first = claim_trial(store, OWNER)
     assert store.claim(OWNER) is None
     store.begin(first, {"x": 0.3}, SETTINGS, 5.0)
@@ -273,7 +277,7 @@ def test_the_storage_is_given_or_comes_from_the_environment(
 
 
 def test_a_function_chooses_the_curves(url: str) -> None:
-    store = new_store(url, *(Unit("a", seed, {}) for seed in range(6)), name="small")
+    store = new_store(url, *(PlannedTrial("a", seed, {}) for seed in range(6)), name="small")
     for _ in range(6):
         curve = {"curve/loss": np.ones(3, np.float32)}
         finish(store, Result("COMPLETE", values={"score": 1.0}, arrays=curve))

@@ -7,7 +7,7 @@ from stub_store import end_trial, new_store
 
 from analysis.data.items import ItemScores
 from mtdlab import load_study
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.store import Result, Store
@@ -37,8 +37,8 @@ def items_of(url: str) -> ItemScores:
 
 @pytest.fixture
 def store(url: str) -> Store:
-    units = [Unit(f"{number}", 0, {"x": number}) for number in range(6)]
-    return new_store(url, *units, name="small", file_text="study: small\n")
+    planned = [PlannedTrial(f"{number}", 0, {"x": number}) for number in range(6)]
+    return new_store(url, *planned, name="small", file_text="study: small\n")
 
 
 def finish(store: Store, items: dict[str, Items], state: str = "COMPLETE") -> None:

@@ -2,14 +2,14 @@
 
 from stub_store import end_trial, new_store
 
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.store import Result
 from mtdlab.store.recorded import read_trial
 
 
 def test_reasons_and_notes_may_hold_any_character(url: str) -> None:
     """PostgreSQL has no NUL in text; a name of a file that is not UTF-8 has lone surrogates."""
-    store = new_store(url, Unit("x", 0, {"corpus": "a\0b"}), description="a\0b")
+    store = new_store(url, PlannedTrial("x", 0, {"corpus": "a\0b"}), description="a\0b")
     reason = "OSError: bad\0file \udcff"
     result = Result("FAIL", reason, traceback=f"Traceback\0{reason}")
     claim = end_trial(store, result, settings={"corpus": "a\0b"})

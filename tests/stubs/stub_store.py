@@ -3,7 +3,7 @@
 from typing import Any
 
 from analysis.data.invocation import NO_INVOCATION
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.store import Claim, Owner, Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.tables import StudyRow
@@ -15,11 +15,13 @@ def study_row(name: str = "a", **columns: Any) -> StudyRow:
     return StudyRow(name=name, **plain | {"invocation": NO_INVOCATION} | columns)
 
 
-def new_store(url: str, *units: Unit, study_id: int = 1, name: str = "a", **columns: Any) -> Store:
+def new_store(
+    url: str, *planned: PlannedTrial, study_id: int = 1, name: str = "a", **columns: Any
+) -> Store:
     """The store of a new study, as `study_row`, with its planned trials."""
     store = Store(url, study_id)
     store.write_study(study_row(name, **columns))
-    assert store.add_units(units) == []
+    assert store.add_trials(planned) == []
     return store
 
 

@@ -127,13 +127,13 @@ class StubSweep:
 
         No temporary folder is left.
         """
-        rows = self.query("SELECT state, setting, seed, settings, score FROM mtdlab_trials")
+        rows = self.query("SELECT state, configuration, seed, settings, score FROM mtdlab_trials")
         assert [row[0] for row in rows] == ["COMPLETE"] * self.planned, self.states()
-        assert len({(setting, seed) for _, setting, seed, _, _ in rows}) == self.planned
-        for _, setting, seed, settings, score in rows:
+        assert len({(configuration, seed) for _, configuration, seed, _, _ in rows}) == self.planned
+        for _, configuration, seed, settings, score in rows:
             temperature = json.loads(settings)["temperature"]
             expected = sum(step * temperature for step in range(1, self.steps + 1))
-            assert abs(score - expected) < 1e-9, (setting, seed, score, expected)
+            assert abs(score - expected) < 1e-9, (configuration, seed, score, expected)
         optuna = dict(self.query("SELECT state, count(*) FROM trials GROUP BY state"))
         assert optuna.pop("COMPLETE") == self.planned, optuna
         assert set(optuna) <= {"FAIL"}, optuna

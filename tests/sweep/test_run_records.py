@@ -11,7 +11,7 @@ from stub_sweep import StubSweep
 
 from analysis.report.study_facts import describe_status
 from mtdlab import load_study
-from mtdlab.config import Unit
+from mtdlab.config import PlannedTrial
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.store.recorded import read_trial
@@ -22,7 +22,7 @@ __all__ = ["url"]
 
 
 def make_study(url: str) -> Store:
-    return new_store(url, *(Unit("x", seed, {}) for seed in (0, 1, 2)))
+    return new_store(url, *(PlannedTrial("x", seed, {}) for seed in (0, 1, 2)))
 
 
 def states(url: str) -> tuple[str, str, dict[str, int]]:

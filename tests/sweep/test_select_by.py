@@ -11,7 +11,7 @@ import pytest
 from stub_store import claim_trial, end_trial, new_store
 
 from mtdlab import load_study
-from mtdlab.config import StudySpec, Unit
+from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.errors import MtdlabError
 from mtdlab.store import FinishedTrial, Result
 from mtdlab.sweep import run as runs
@@ -90,8 +90,8 @@ def test_a_study_keeps_its_select_by(ranked: Ranked, sweep: Sweep, url: str) -> 
 
 def test_an_average_ranks_trials_too(url: str) -> None:
     """It is no task of its own, so that its value is recorded beside the tasks' scores."""
-    units = [Unit(name, 0, {}) for name in "abcd"]
-    store = new_store(url, *units, identity={"sampler": "grid", "select_by": "sts_average"})
+    planned = [PlannedTrial(name, 0, {}) for name in "abcd"]
+    store = new_store(url, *planned, identity={"sampler": "grid", "select_by": "sts_average"})
     for number, average in enumerate([50.0, 60.0, 60.0]):
         scores = {"sts_average": average, "sts_test": 40.0 - number}
         end_trial(store, Result("COMPLETE", values={"score": 40.0 - number}, scores=scores))
