@@ -40,6 +40,8 @@ LONG = {
 """Documents with commands that other tests run, which are followed by the long tests."""
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
 ALL = [block for document in DOCUMENTS for block in blocks_of(document)]
+SAVED = {Path(block.file) for block in ALL if block.file}
+"""Files that a document has its reader save; the study files among them are read by themselves."""
 STUDY_FILES = [b for b in ALL if b.language == "yaml" and not (b.not_run or b.not_parsed)]
 
 
@@ -210,6 +212,8 @@ def check_arguments(arguments: Sequence[str], place: str) -> None:
     assert name in group.commands, f"{place}: mtdlab {name}"
     given = group.commands[name].make_context(name, list(rest)).params
     if name in ("sweep", "plan", "train") and given["file"]:
+        if given["file"] in SAVED:
+            return
         path = ROOT / given["file"]
         assert path.is_file(), f"{place}: {path}"
         assert read_study(path, given["set_"] or [], given["profile"]).name
