@@ -170,7 +170,7 @@ def test_jobs_share_the_work_and_json_stays_alone_on_standard_output(
 def trial_scores(database: str) -> dict[tuple[str, int, str], float]:
     """Each trial's scores, by configuration, seed and task."""
     scores = (
-        "SELECT setting, seed, task, scores.score FROM mtdlab_trials AS trials "
+        "SELECT configuration, seed, task, scores.score FROM mtdlab_trials AS trials "
         "JOIN mtdlab_scores AS scores ON trials.id = scores.trial_id"
     )
     return {tuple(key): score for *key, score in query(Path(), scores, database)}
@@ -185,6 +185,7 @@ def test_the_plan_shows_every_setting_by_its_mtd(run: Command) -> None:
     assert "estimate" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_simulated_studies")
 def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     printed = run("plan studies/mtd.yaml").stdout.splitlines()
@@ -354,7 +355,7 @@ LONG = (
     [
         # Ctrl-C in a terminal reaches the group
         (signal.SIGINT, 130, 2, os.killpg),
-        (signal.SIGTERM, 143, 1, os.kill),
+        pytest.param(signal.SIGTERM, 143, 1, os.kill, marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, -9, 2, os.kill, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, 143, 2, os.killpg, marks=pytest.mark.slow),
         pytest.param(signal.SIGUSR1, 138, 2, os.killpg, marks=pytest.mark.slow),

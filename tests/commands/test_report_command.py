@@ -172,6 +172,7 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     assert (fields["p_over_looks"], fields["confidence"]) == (0.031, 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_transfer_compares_the_first_study_with_the_others(run: Command) -> None:
     for name in ("small", "large"):

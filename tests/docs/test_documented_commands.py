@@ -20,7 +20,7 @@ import typer
 from markdown_blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 from mtdlab.cli import app, main
-from mtdlab.config import read_study
+from mtdlab.config import read_settings, read_study
 from mtdlab.store import load_study
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -35,7 +35,9 @@ OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
 LONG = {
     *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("small-to-large", "use-the-results")),
     *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("reproduce-the-paper", "text-pairs")),
+    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("own-metric", "many-machines")),
     *(ROOT / "docs" / "methods" / f"{name}.md" for name in ("mocose", "esimcse")),
+    ROOT / "docs" / "explanation" / "history.md",
 }
 """Documents with commands that other tests run, which are followed by the long tests."""
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}
@@ -216,7 +218,8 @@ def check_arguments(arguments: Sequence[str], place: str) -> None:
             return
         path = ROOT / given["file"]
         assert path.is_file(), f"{place}: {path}"
-        assert read_study(path, given["set_"] or [], given["profile"]).name
+        read = read_settings if name == "train" else read_study
+        assert read(path, given["set_"] or [], given["profile"])
 
 
 def test_every_block_has_a_language_that_is_checked() -> None:

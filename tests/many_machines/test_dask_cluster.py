@@ -87,6 +87,7 @@ def assert_failures_end_the_sweep(runs: Runs, cluster: DaskCluster) -> None:
     assert 2 <= counts["FAIL"] < TRIALS
 
 
+@pytest.mark.slow
 def test_a_sweep_without_a_worker_says_so_and_ctrl_c_saves_the_trials(runs: Runs) -> None:
     # longer than the two seconds in which a task learns of it
     runs.write(seconds=1)

@@ -44,7 +44,7 @@ def sweep(ranked: Ranked, url: str, tmp_path: Path) -> Sweep:
     return call
 
 
-@pytest.mark.parametrize("select_by", ["sts_dev", "sts_test"])
+@pytest.mark.parametrize("select_by", [pytest.param("sts_dev", marks=pytest.mark.slow), "sts_test"])
 def test_optunas_values_and_the_best_trial_are_by_select_by(
     sweep: Sweep, tmp_path: Path, select_by: str
 ) -> None:

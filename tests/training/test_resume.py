@@ -62,7 +62,7 @@ def assert_resumes(settings: TrainerSettings, stops: Sequence[int], folder: Path
         _assert_equal(end, without_time(continued), f"the end after step {stop}")
 
 
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("queue", ["full", pytest.param("not full", marks=pytest.mark.slow)])
 def test_a_resumed_run_has_the_same_bits(settings_of: Settings, tmp_path: Path, queue: str) -> None:
     settings = settings_of(steps=STEPS, evaluate_every=10, **SCHEDULE, **QUEUES[queue])
     assert_resumes(settings, STOPS, tmp_path)

@@ -64,6 +64,7 @@ def test_a_table_that_states_its_steps_tells_of_levels_beyond_the_run(tmp_path: 
     assert kept.command.endswith("runs.csv --beyond-run keep")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_a_written_trials_csv_gives_the_same_verdict(tmp_path: Path) -> None:
     first, _ = report_of(build_study(make_trials()), tmp_path / "a")

@@ -15,6 +15,8 @@ from analysis.data.environment import Environment
 from analysis.data.frames import Setting, StudyFrames
 from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.report import Report, write_report
+from analysis.report.topics import TOPICS, score
+from analysis.report.topics import trials as trials_topic
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
@@ -335,13 +337,20 @@ def test_an_interrupted_report_leaves_the_old_page(
 
 
 @pytest.mark.usefixtures("figures_not_rendered")
-@pytest.mark.parametrize("count", [1_200, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "topics"),
+    [
+        (1_200, (score.TOPIC, trials_topic.TOPIC)),
+        pytest.param(10_000, TOPICS, marks=pytest.mark.slow),
+    ],
+    ids=["1200", "10000"],
+)
+def test_thousands_of_trials_fit_a_page(tmp_path: Path, count: int, topics: Any) -> None:
     trials = make_trials(seeds=range(25), times=range(1, 1 + count // 100), batches=(64, 128))
     for number in range(0, count, 50):
         fail(trials, number, "a reason of some length " * 40)
     assert len(trials) == count
-    report = write(build_study(trials), tmp_path)
+    report = write(build_study(trials), tmp_path, topics=topics)
     check_sound(report)
     assert (
         f"1,000 of {count:,} trials: the 500 best, best first by score, and the 500 last of the "

@@ -58,6 +58,7 @@ def write(
     return written.page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections() -> None:
     for study in example_studies():
         context = StudyContext(study)

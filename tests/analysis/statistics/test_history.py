@@ -203,7 +203,7 @@ def test_a_study_that_was_not_probed_has_no_section(tmp_path: Path) -> None:
     assert not (tmp_path / "tables" / "half_life.csv").exists()
 
 
-@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+@pytest.mark.parametrize("seeds", [pytest.param((0,), marks=pytest.mark.slow), (0, 1)])
 def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
     tmp_path: Path, seeds: tuple[int, ...]
 ) -> None:
