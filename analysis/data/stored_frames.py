@@ -30,7 +30,7 @@ from analysis.data.typed_json import read_fields
 MAIN, ITEMS, BASELINE = "study.parquet", "items.parquet", "baseline.parquet"
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
-_FORMAT = 1
+_FORMAT = 2
 _TEXTS = ("name", "metric", "planned", "sampler", "study_file", "table", "methods")
 _FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
 
@@ -103,7 +103,12 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     """
     main = path / MAIN if path.is_dir() else path
     trials, about = _read(main, main)
-    if about.get("format") != _FORMAT:
+    if isinstance(written := about.get("format"), int) and written != _FORMAT:
+        raise StoredFramesError(
+            f"{main}: has format {written}, this version of mtdlab reads {_FORMAT}; make the page "
+            "again from the database of its study, or install the version that wrote it"
+        )
+    if written != _FORMAT:
         raise StoredFramesError(
             f"{main}: not a study that `mtdlab report` wrote; its file is data/{MAIN} beside the "
             "page. For a table of runs use --table"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
+from analysis.data import stored_frames
 from analysis.data.environment import Corpus, Environment, Evaluation
 from analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
 from analysis.data.items import ItemScores, Kind
@@ -88,6 +89,16 @@ def test_files_that_do_not_belong_together_are_refused(full: StudyFrames, tmp_pa
         from_parquet(path)
     scores.unlink()
     with pytest.raises(StoredFramesError, match=r"scores\.parquet: no such file, which study"):
+        from_parquet(path)
+
+
+def test_a_study_of_another_version_is_refused(
+    full: StudyFrames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_frames, "_FORMAT", 1)
+    path = write(full, tmp_path / "data")
+    monkeypatch.undo()
+    with pytest.raises(StoredFramesError, match=r"has format 1, this version of mtdlab reads 2"):
         from_parquet(path)
 
 
