@@ -290,7 +290,7 @@ def _contest(
         return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
     rest = f"{equal} of {len(others)} others are"
     if equal == 1:
-        rest = f"{second} is"
+        rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
     elif equal == len(others):
         rest = "all others are"
     answer = f"{first} has the highest mean score; {rest} not significantly worse"

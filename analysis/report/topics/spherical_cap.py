@@ -13,6 +13,7 @@ from analysis.report.cells import make_table
 from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 
 MIXING = "mixing_weight"
+_DECIMALS = 3
 _MODEL = (
     "A model of the study's methods, not a result of its trials: sentence vectors drawn uniformly "
     "from a spherical cap of angle ω, which is wide before training and narrow for a group of "
@@ -44,8 +45,19 @@ def draw(frame: pd.DataFrame) -> Drawing:
 
 
 def show(frame: pd.DataFrame) -> tuple[Table, ...]:
-    caption = "Cosine of random pairs by angle (degrees) and dimension; and of a mixed negative."
-    return (make_table(frame, caption=caption, csv="spherical_cap"),)
+    pairs = int(frame["pairs"].iloc[0])
+    caption = (
+        "Cosine of random pairs by angle (degrees) and dimension, in closed form and of "
+        f"{pairs:,} simulated pairs each; and of a mixed negative."
+    )
+    labels = {
+        "std": "standard deviation",
+        "simulated_mean": "simulated mean",
+        "simulated_std": "simulated standard deviation",
+        "mixed": "mixed negative",
+    }
+    shown = frame.drop(columns="pairs").round(_DECIMALS)
+    return (make_table(shown, caption=caption, csv="spherical_cap", labels=labels),)
 
 
 TOPIC = Topic(

@@ -188,6 +188,18 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     assert "seeds=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]" in shown.next_step.command
 
 
+def test_the_method_that_may_be_best_is_named_although_it_is_not_the_runner_up() -> None:
+    """The second is always 6 points below the first; the third is below it by -3.5 to 16.5."""
+    one = make_trials(decays=(0.85,), times=(8,), seeds=range(6)).assign(mtd=np.nan)
+    varying = [16.5, -3.5, 14.5, -1.5, 12.5, 0.5]
+    below = {"simcse": [0.0] * 6, "mixcse": [6, 6.2] * 3, "consert": varying}
+    rows = [one.assign(method=name, score=40 - np.array(points)) for name, points in below.items()]
+    trials = pd.concat(rows, ignore_index=True).assign(number=range(18))
+    shown = headline_of(build_study(trials))
+    assert shown.effect.text == "SimCSE less mixcse, the runner-up"
+    assert shown.answer == "SimCSE has the highest mean score; consert is not significantly worse"
+
+
 def test_configurations_are_compared_over_common_seeds() -> None:
     scores = {0.1: [10, 20, 30], 0.2: [11, 22, 33], 0.3: [5, 6, 7]}
     rows = [(seed, rate, score) for rate in scores for seed, score in enumerate(scores[rate])]
