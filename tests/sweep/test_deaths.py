@@ -9,6 +9,7 @@ import pytest
 from stub_sweep import POINTS, StubSweep
 
 from mtdlab import load_study
+from mtdlab.training.checkpoint import MANIFEST
 
 
 def make(folder: Path, **options: object) -> StubSweep:
@@ -34,6 +35,28 @@ def test_a_model_whose_saving_kills_the_process_does_not_cost_the_result(tmp_pat
     study.assert_complete()
     notes = [note for (note,) in study.query("SELECT note FROM mtdlab_trials")]
     assert any("model not saved: the trial's process has died 2 times" in note for note in notes)
+
+
+@pytest.mark.slow
+def test_a_killed_trial_of_the_baseline_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    study = StubSweep(tmp_path, configurations=2, seeds=1, steps=40, options={"seconds": 0.02})
+    with (tmp_path / "study.yaml").open("a") as file:
+        file.write("baseline: {temperature: 0.09}\n")
+    # it runs after the others of its seed
+    with study.running("--jobs", "1", attempts=3) as process:
+        saved = tmp_path / "models" / ".checkpoints" / "stubs" / "baseline-0"
+        assert study.wait_until(lambda: any(saved.glob(f"step-*/{MANIFEST}")), process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+    study.run("--jobs", "1")
+    rows = study.query("SELECT role, state, score FROM mtdlab_trials ORDER BY position")
+    assert [row[:2] for row in rows] == [*[("search", "COMPLETE")] * 2, ("baseline", "COMPLETE")]
+    assert rows[-1][2] == pytest.approx(0.09 * sum(range(41)))
+    begun_at = [step for _, _, step in study.attempts()]
+    assert begun_at[:3] == [0, 0, 0]
+    assert begun_at[3] > 0
+    assert study.query("SELECT count(*) FROM trials WHERE state = 'COMPLETE'") == [(2,)]
+    assert study.leftovers() == []
 
 
 def test_a_fork_that_a_method_leaves_ends_at_the_next_step(tmp_path: Path) -> None:
