@@ -75,6 +75,11 @@ def test_what_strata_cannot_be_is_refused(read: Read, search: str, message: str)
         read(f"study: a\nsearch:\n  {search}\n")
 
 
+def test_the_lowest_mtd_of_a_stratum_is_that_of_the_least_decay_and_two_batches(read: Read) -> None:
+    spec = read("study: a\nsearch:\n  mtd: {strata: [4], per_stratum: 2}\n")
+    assert {row["mtd"] for row in list_configurations(spec)} == {4}
+
+
 def test_plan_points_out_what_a_design_confounds(read: Read) -> None:
     text = "study: a\nsearch:\n  ema_decay: [0.75, 0.85, 0.95]\n"
     assert warn_of_confounding(list_configurations(read(text)))[0].startswith("Only η varies")

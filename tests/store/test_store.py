@@ -28,7 +28,7 @@ from mtdlab.evaluation.items import similarities, values_in_points
 from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import record_plan
-from mtdlab.store.tables import LookRow
+from mtdlab.store.tables import LookRow, TrialRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -190,6 +190,17 @@ def test_only_the_owner_writes(store: Store) -> None:
     assert not store.release(thief)
     assert store.heartbeat(claim, 5)
     assert store.counts() == {"RUNNING": 1, "WAITING": 2}
+
+
+def test_a_trial_that_waits_again_has_no_step_and_no_sweep(store: Store) -> None:
+    sweep = store.begin_sweep(this_process(), max_failed=1)
+    claim = store.claim(this_process(), sweep)
+    assert claim is not None, "no trial has failed"
+    assert store.heartbeat(claim, 5, "training")
+    assert store.release(claim)
+    with store.database.reading() as session:
+        row = session.get_one(TrialRow, claim.row)
+        assert (row.step, row.phase, row.sweep) == (0, "", None)
 
 
 def test_each_trial_is_claimed_once_and_in_order(store: Store) -> None:

@@ -50,6 +50,14 @@ def test_items_alone_give_the_t_interval_over_them() -> None:
     assert (found.mean, found.low, found.high) == pytest.approx((7, low, high))
 
 
+def test_what_an_item_does_to_one_seed_alone_is_not_counted_twice() -> None:
+    """By hand: 8 / (2 · 1) of the items in common, less 4 / (1 · 2 · 4) of single seeds."""
+    values, influences = np.array([10.0, 12.0]), np.array([[3.0, -3.0], [1.0, -1.0]])
+    found = estimate_over_items(values, influences)
+    expected = estimate(values, of_items=3.5, freedom=1)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
+
+
 def test_the_variances_of_seeds_and_items_are_added() -> None:
     """With Satterthwaite's degrees of freedom, that of the seeds weighted by 1 + 4 / (S - 1)."""
     values, items = np.array([1.0, 2.0, 4.0, 4.5]), np.linspace(-3, 3, 7)
