@@ -33,7 +33,7 @@ from analysis.report.page import Effect
 from analysis.report.topics.comparison import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
-from analysis.report.topics.sufficiency import name_cell
+from analysis.report.topics.sufficiency import name_pair
 from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
@@ -379,7 +379,7 @@ def _find_effect_at_equal_mtd(info: Sufficiency) -> Effect | None:
     """The largest difference of two configurations at nearly equal MTD; None without a pair."""
     if (pair := info.pair) is None:
         return None
-    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
+    high, low = name_pair(info, pair)
     size = Estimate(pair.difference, pair.low, pair.high)
     return make_effect(size, LEVEL, f"{high} less {low}, the most different at nearly equal MTD")
 

@@ -34,7 +34,7 @@ from analysis.report.study_facts import (
     planned_trials,
     trial_states,
 )
-from analysis.report.topics.sufficiency import name_cell
+from analysis.report.topics.sufficiency import name_pair
 from analysis.report.warnings import list_caveats
 from analysis.statistics.best_trial import DEV, find_scores
 from analysis.statistics.configurations import estimate_configuration
@@ -229,12 +229,9 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
     """The comparison at equal MTD that the answer suggests."""
     sufficiency = context.sufficiency
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
-    if sufficiency is None or sufficiency.pair is None:
+    if sufficiency is None or (pair := sufficiency.pair) is None:
         return _step(text)
-    cells = [
-        sufficiency.cells.iloc[row] for row in (sufficiency.pair.high_row, sufficiency.pair.low_row)
-    ]
-    high, low = map(name_cell, cells)
+    high, low = name_pair(sufficiency, pair)
     text = f"{text}, {new_seeds}. Most different here: {high} and {low}"
     if context.study.invocation.command != "sweep":
         return _step(text)
@@ -242,7 +239,7 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
         ratio=context.traced["queue_size"] / context.traced["batch_size"]
     )
     numbers = []
-    for cell in cells:
+    for cell in (sufficiency.cells.iloc[row] for row in (pair.high_row, pair.low_row)):
         same = np.isclose(trials["ratio"], cell["ratio"]) & (
             trials["ema_decay"] == cell["ema_decay"]
         )

@@ -33,11 +33,12 @@ OF_STUDIES = ("seeds=[0]", "until=null", "beyond_run=keep")
 PAIRS_ONLY = ("trainer.tasks=[]", "metric=sts_test")
 OWN_METRIC = ROOT / "docs" / "how-to" / "own-metric.md"
 LONG = {
-    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("small-to-large", "use-the-results")),
-    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("reproduce-the-paper", "text-pairs")),
-    *(ROOT / "docs" / "how-to" / f"{name}.md" for name in ("own-metric", "many-machines")),
-    *(ROOT / "docs" / "methods" / f"{name}.md" for name in ("mocose", "esimcse")),
-    ROOT / "docs" / "explanation" / "history.md",
+    ROOT / "docs" / f"{name}.md"
+    for name in (
+        *("how-to/small-to-large", "how-to/use-the-results", "how-to/reproduce-the-paper"),
+        *("how-to/text-pairs", "how-to/own-metric", "how-to/many-machines"),
+        *("methods/mocose", "methods/esimcse", "explanation/history"),
+    )
 }
 """Documents with commands that other tests run, which are followed by the long tests."""
 LANGUAGES = {"", "console", "python", "yaml", "toml", "sh"}

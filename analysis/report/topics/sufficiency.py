@@ -15,7 +15,7 @@ from analysis.inference.pairing import compute_deviations
 from analysis.inference.verdict import format_p
 from analysis.report.cells import PERCENT, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.sufficiency import NEAR, Sufficiency
+from analysis.statistics.sufficiency import NEAR, Pair, Sufficiency
 
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]
@@ -115,7 +115,7 @@ def _describe_pair(info: Sufficiency) -> str:
     pair = info.pair
     if pair is None:
         return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
-    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
+    high, low = name_pair(info, pair)
     return (
         f"the largest difference at nearly equal MTD is {pair.difference:.2f} points, of {high} "
         f"over {low} (simultaneous {PERCENT} CI {pair.low:.2f} to {pair.high:.2f})"
@@ -125,6 +125,12 @@ def _describe_pair(info: Sufficiency) -> str:
 def name_cell(cell: pd.Series) -> str:
     """A configuration by its EMA decay and queue size, with its MTD."""
     return f"η {cell['ema_decay']:g} with K/N {cell['ratio']:g} (MTD {format_mtd(cell['mtd'])})"
+
+
+def name_pair(info: Sufficiency, pair: Pair) -> tuple[str, str]:
+    """The configurations of a pair, that with the higher score first."""
+    high, low = (name_cell(info.cells.iloc[row]) for row in (pair.high_row, pair.low_row))
+    return high, low
 
 
 def warn(info: Sufficiency) -> tuple[str, ...]:
