@@ -11,7 +11,7 @@ from mtdlab.config.study import StudySpec
 from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
-from mtdlab.settings import Pooling, Setting, TrainerSettings, settings_of
+from mtdlab.settings import Pooling, Setting, TrainerSettings, counted_in_steps, settings_of
 from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.user_code import UserModule
 
@@ -113,7 +113,16 @@ class MethodSpec(StudySpec):
         return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
 
     def _dump(self, method: str) -> dict[str, Any]:
-        return self.fixed(method).model_dump(mode="json", exclude={"seed", *self.search})
+        fixed, given = self.fixed(method), self._given(method)
+        # what depends on other values of a trial is recorded as the file gives it
+        of_sentences = {"steps"} if fixed.sentences or "sentences" in self.search else set[str]()
+        shares = {
+            name: given[name]
+            for name in counted_in_steps(type(fixed)) & given.keys()
+            if isinstance(given[name], float)
+        }
+        dump = fixed.model_dump(mode="json", exclude={"seed", *self.search, *of_sentences})
+        return dump | shares
 
     @property
     def devices(self) -> frozenset[str]:

@@ -8,7 +8,7 @@ from mtdlab.config.search import STRATA
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.presets import PRESETS, SAID, changed_settings
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
-from mtdlab.settings import Setting, TrainerSettings, settings_of
+from mtdlab.settings import Setting, TrainerSettings, counted_in_steps, settings_of
 from mtdlab.settings.trainer import INTENDED
 
 _HEAD = """\
@@ -18,6 +18,9 @@ Generated from the declarations in `mtdlab/settings/` and `mtdlab/methods/` by `
 edit. They stand under `trainer:` (fixed) or `search:` (varied) in a study file, or after
 `--set trainer.`; [study-file.md](study-file.md) has the keys at the top level of a study file.
 `mtdlab schema` prints the JSON Schema of a study file.
+
+Under `trainer:` a setting whose unit is steps, but `steps` itself, may be a share of the run, above
+0 and below 1, rounded up to whole steps: `evaluate_every: 0.125` evaluates eight times in any run.
 """
 
 
@@ -88,8 +91,11 @@ def study_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of a study file with the methods that are known now."""
     schema = StudyFile.model_json_schema()
     known: dict[str, Any] = {}
+    shares: dict[str, None] = {}
     for name in method_names():
-        properties = find_method(name).Settings.model_json_schema()["properties"]
+        kind = find_method(name).Settings
+        shares |= dict.fromkeys(counted_in_steps(kind))
+        properties = kind.model_json_schema()["properties"]
         for setting, described in properties.items():
             kept = {
                 key: value for key, value in described.items() if key not in ("traits", "title")
@@ -109,9 +115,14 @@ def study_schema() -> dict[str, Any]:
         name: _search_schema(described) for name, described in known.items() if name != "seed"
     }
     searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
-    schema["properties"]["trainer"] |= section | {"properties": known}
+    share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    given = {
+        name: {"anyOf": [described, share]} if name in shares else described
+        for name, described in known.items()
+    }
+    schema["properties"]["trainer"] |= section | {"properties": given}
     schema["properties"]["search"] |= section | {"properties": searched}
-    own = {name: described for name, described in known.items() if name not in ("seed", *OF_STUDY)}
+    own = {name: described for name, described in given.items() if name not in ("seed", *OF_STUDY)}
     beside = [section | {"properties": own, "minProperties": 1}, {"type": "null"}]
     schema["properties"]["baseline"] |= {"anyOf": beside}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -102,6 +102,13 @@ def settings_of(model: type[BaseModel]) -> Mapping[str, Setting]:
     return {name: _setting(name, field) for name, field in model.model_fields.items()}
 
 
+@cache
+def counted_in_steps(model: type[BaseModel]) -> frozenset[str]:
+    """The settings that may be given as a share of the run: numbers of steps, but its own."""
+    known = settings_of(model).values()
+    return frozenset(one.name for one in known if one.unit == "steps" and one.name != "steps")
+
+
 def _setting(name: str, field: FieldInfo) -> Setting:
     extra = field.json_schema_extra
     traits: Any = extra.get("traits", {}) if isinstance(extra, dict) else {}

@@ -23,7 +23,7 @@ from pydantic import (
 
 from mtdlab.settings import limits
 from mtdlab.settings.augmentation import NEGATIONS, parse_augmentation
-from mtdlab.settings.fields import costless, loaded, setting
+from mtdlab.settings.fields import costless, counted_in_steps, loaded, setting
 from mtdlab.settings.representation import POOLING, Pooling, Representation
 from mtdlab.settings.tasks import (
     DEV,
@@ -268,6 +268,12 @@ class TrainerSettings(BaseModel):
         le=limits.COUNT,
     )
     steps: int = costless(15625, "training steps", unit="steps", ge=1, le=limits.STEPS)
+    sentences: Positive | None = costless(
+        None,
+        "training sentences in place of `steps`, which are then ⌊`sentences` / `batch_size`⌋; a "
+        "document or a pair counts as one",
+        unit="sentences",
+    )
     evaluate_every: Positive = costless(100, "steps between two evaluations", unit="steps")
     probe_every: Count = setting(
         0,
@@ -325,7 +331,43 @@ class TrainerSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill_defaults(cls, values: Any) -> Any:
-        return {**cls.fill(values), **values} if isinstance(values, dict) else values
+        if not isinstance(values, dict):
+            return values
+        given = cls._with_steps(values)
+        return cls._without_shares({**cls.fill(given), **given})
+
+    @classmethod
+    def _with_steps(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The values with the steps that `sentences` make, where they give these."""
+        sentences = values.get("sentences")
+        batch = (cls.fill(values) | values).get(
+            "batch_size", cls.model_fields["batch_size"].default
+        )
+        if type(sentences) is not int or type(batch) is not int or min(sentences, batch) < 1:
+            return values
+        steps = sentences // batch
+        if not steps:
+            raise ValueError(f"sentences {sentences} are less than one batch of batch_size {batch}")
+        if values.get("steps") not in (None, steps):
+            raise ValueError(
+                f"sentences {sentences} are {steps} steps of batch_size {batch}, but steps is "
+                f"{values['steps']}; give one of them, and the other as null"
+            )
+        return values | {"steps": steps}
+
+    @classmethod
+    def _without_shares(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The values with numbers of steps, rounded up, in place of shares of the run."""
+        steps = values.get("steps", cls.model_fields["steps"].default)
+        shares = {
+            name: value
+            for name, value in values.items()
+            if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
+        }
+        if type(steps) is not int:
+            return values
+        # a product such as 0.1 · 30 may lie just above its true value
+        return values | {name: math.ceil(round(shares[name] * steps, 9)) for name in shares}
 
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
@@ -337,6 +379,12 @@ class TrainerSettings(BaseModel):
         return self
 
     def _check_values(self) -> None:
+        if self.sentences and self.steps < self.evaluate_every:
+            raise ValueError(
+                f"sentences {self.sentences} are {self.steps} steps of batch_size "
+                f"{self.batch_size}, fewer than evaluate_every {self.evaluate_every}; it may be a "
+                "share of the run, such as 0.125"
+            )
         if self.probe_every >= self.steps:
             raise ValueError(
                 f"probe_every {self.probe_every} gives fewer than two probes in {self.steps} "

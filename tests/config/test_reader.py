@@ -1,6 +1,7 @@
 """A study file: what is read, and where each mistake is pointed at."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from mtdlab.config.source import SpecError
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import make_settings
 from mtdlab.settings.limits import FILE_BYTES
-from tests.config.conftest import Read
+from tests.config.conftest import Read, settings_of
 
 GOOD = """\
 # a comment
@@ -187,3 +188,32 @@ def test_the_initial_queue_follows_the_queue_of_each_configuration(read: Read) -
     assert [each["initial_queue_size"] for each in starts] == [64, 128]
     # a study begun when the default was 128 throughout has the same identity
     assert spec.identity()["trainer"]["initial_queue_size"] == 128
+
+
+BUDGET = """\
+study: budget
+trainer: {method: simcse, sentences: 1000, evaluate_every: 0.25}
+search: {batch_size: [8, 16, 100]}
+baseline: {batch_size: 50}
+"""
+
+
+def test_a_budget_in_sentences_gives_each_batch_size_its_steps(read: Read) -> None:
+    spec = read(BUDGET)
+    found = [(each.batch_size, each.steps, each.evaluate_every) for each in settings_of(spec)]
+    assert found == [(8, 125, 32), (16, 62, 16), (100, 10, 3)]
+    beside: Any = spec.baseline_settings()
+    assert beside.steps == 20
+    # the study is identified by what the file gives, not by the steps of the default batch size
+    identity = spec.identity()
+    assert (identity["trainer"]["sentences"], identity["trainer"]["evaluate_every"]) == (1000, 0.25)
+    assert "steps" not in identity["trainer"]
+    other = read(BUDGET, "trainer.sentences=null", "trainer.steps=10", "trainer.evaluate_every=3")
+    assert other.identity() != identity
+
+
+def test_a_batch_that_the_budget_does_not_fill_is_refused(read: Read) -> None:
+    with pytest.raises(
+        SpecError, match="sentences 1000 are less than one batch of batch_size 1001"
+    ):
+        read(BUDGET.replace("100]", "1001]"))

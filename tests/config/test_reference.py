@@ -43,6 +43,14 @@ def test_the_schema_accepts_our_studies(path: Path) -> None:
     assert [error.message for error in validator.iter_errors(read(path).values)] == []
 
 
+def test_the_schema_accepts_a_share_of_the_run_where_steps_are_counted() -> None:
+    shares = {"evaluate_every": 0.125, "warmup_steps": 0.1, "queue_warmup_steps": 0.5}
+    given = {"sentences": 20480, "steps": 0.5} | shares
+    validator = jsonschema.Draft202012Validator(study_schema())
+    refused = validator.iter_errors({"study": "a", "trainer": given, "baseline": shares})
+    assert {error.json_path for error in refused} == {"$.trainer.steps"}
+
+
 @pytest.mark.parametrize(
     "values",
     [

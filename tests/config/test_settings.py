@@ -63,6 +63,15 @@ TRANSFORMERS = {"adam_formula": "transformers"}
         ({"loss_weight": 0.0}, "greater than 0"),
         ({"augmentation_draw": "published-code", "segment_length": 16}, "needs segment_length 0"),
         ({"learning_rate": 1.0, "weight_decay": 1.0} | TRANSFORMERS, "takes of each weight"),
+        ({"sentences": 63}, "sentences 63 are less than one batch of batch_size 64"),
+        ({"sentences": 6400, "steps": 99}, "are 100 steps of batch_size 64, but steps is 99; give"),
+        ({"sentences": 6336}, "are 99 steps of batch_size 64, fewer than evaluate_every 100"),
+        ({"sentences": 0}, "greater than or equal to 1"),
+        ({"evaluate_every": 0.0}, "valid integer"),
+        ({"warmup_steps": 1.5}, "valid integer"),
+        ({"steps": 0.5}, "valid integer"),
+        ({"steps": 10, "warmup_steps": 0.95}, "warmup_steps 10 leaves no step at the full"),
+        ({"queue_slice": "0-64", "steps": 6}, "6 steps of batch_size 64 do not fill queue_size 51"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str) -> None:
@@ -82,6 +91,29 @@ def test_what_cannot_be_trained_is_refused(values: dict[str, Any], message: str)
 )
 def test_values_at_their_bounds_are_accepted(values: dict[str, Any]) -> None:
     assert make_settings(**values).model_dump(include=set(values)) == values
+
+
+@pytest.mark.parametrize(("batch", "steps", "every"), [(64, 320, 40), (96, 213, 27), (512, 40, 5)])
+def test_sentences_and_shares_are_steps_of_the_batch_size(
+    batch: int, steps: int, every: int
+) -> None:
+    """20,480 / 96 is 213.3, and an eighth of it 26.6."""
+    given = {"sentences": 20480, "batch_size": batch, "evaluate_every": 0.125, "warmup_steps": 0.1}
+    settings = make_settings(**given)
+    assert (settings.steps, settings.evaluate_every) == (steps, every)
+    assert settings.warmup_steps == math.ceil(steps / 10)
+    # as they are recorded, and read again
+    assert make_settings(**settings.model_dump()) == settings
+    assert make_settings(**given, steps=None) == settings
+
+
+def test_a_preset_follows_the_steps_that_sentences_make() -> None:
+    settings: Any = make_settings(
+        method="contriever", batch_size=64, sentences=64000, evaluate_every=0.5
+    )
+    assert (settings.steps, settings.warmup_steps) == (1000, 40)
+    published = make_settings(preset="published-code", sentences=256 * 700)
+    assert (published.batch_size, published.steps) == (256, 700)
 
 
 def test_settings_are_frozen() -> None:
