@@ -33,7 +33,8 @@ from mtdlab.settings.schedules import ema_decay_at
 class MoCoSE(Method[MoCoSESettings]):
     """An online branch with a predictor, a target branch (its EMA), and a queue of target keys.
 
-    Both branches share the embedding block, which is trained and not averaged.
+    Both branches share the embedding block, which is trained and not averaged, unless the target
+    branch is frozen.
     """
 
     name = "mocose"
@@ -67,7 +68,9 @@ class MoCoSE(Method[MoCoSESettings]):
         ).to(device.device)
         heads = (self.online.pooler, self.online.projection, head)
         initialise_heads(settings.head_initialisation, *heads)
-        self.target = make_target(self.online, shared=embedding_block(encoder))
+        self.is_frozen = settings.target == "frozen"
+        shared = None if self.is_frozen else embedding_block(encoder)
+        self.target = make_target(self.online, shared=shared)
         if settings.target_initialisation == "random":
             draw_weights(self.target.encoder)
         # the published program freezes the target's encoder and pooler, but not its projection
@@ -111,20 +114,19 @@ class MoCoSE(Method[MoCoSESettings]):
         The online branch reads the first view, the target the last.
         """
         settings = self.settings
-        decay = ema_decay_at(step, settings)
         if settings.ema_order == "before-target":
-            ema_update(*self._averaged, decay)
+            ema_update(*self._averaged, self.decay(step))
         masks = [mask for _, mask in views]
         clean = self.look_up([ids for ids, _ in views])
         if settings.fgsm_gradient == "current" and settings.fgsm_epsilon:
             self.fgsm.gradient = self.gradient(clean, masks)
         words = [self.fgsm(one) for one in clean]
         self.fgsm.retain(words[0])
-        queries, keys = self.encode(words, masks)
-        loss = self.loss(queries, keys)
+        queries, positives, keys = self.encode(words, masks)
+        loss = self.loss(queries, positives)
         measures: dict[str, Tensor | float] = {
             "fgsm_changed": changed_share(clean[0], words[0]),
-            "ema_decay": decay,
+            "ema_decay": self.decay(step),
             "queue_fill": self.queue.fill,
         }
         return Step(loss, unit(keys.detach()), measures)
@@ -132,13 +134,27 @@ class MoCoSE(Method[MoCoSESettings]):
     def update(self, step: int, result: Step) -> None:
         self.fgsm.keep_gradient()
         if self.settings.ema_order == "after-step":
-            ema_update(*self._averaged, ema_decay_at(step, self.settings))
+            ema_update(*self._averaged, self.decay(step))
         if result.keys is not None:
             self.queue.enqueue(result.keys)
+
+    def decay(self, step: int) -> float:
+        """The EMA decay of a step; 1 with a frozen target."""
+        return 1.0 if self.is_frozen else ema_decay_at(step, self.settings)
 
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, P) by the target branch."""
         return self.target.keys(ids, mask, self.device)
+
+    @classmethod
+    def describe(cls, settings: Any) -> str:
+        """The sentence on the negatives, which of a frozen target have no distance."""
+        if settings.mtd is not None:
+            return super().describe(settings)
+        return (
+            f"Its negatives came from a queue of {settings.queue_size} keys of a copy of the "
+            f"encoder that is not updated, in batches of {settings.batch_size}."
+        )
 
     def parts(self) -> dict[str, nn.Module]:
         heads = {
@@ -155,19 +171,31 @@ class MoCoSE(Method[MoCoSESettings]):
         }
 
     def look_up(self, ids: Sequence[Tensor]) -> list[Tensor]:
-        """Word embeddings (N, L, D) of each view's token ids (N, L).
+        """Word embeddings (N, L, D) of token ids (N, L) of each view: those of the keys last.
 
-        With a single view both branches share one tensor, unless gradients pass through the keys
-        and FGSM needs the gradient of the online branch alone (published program): then there are
-        two.
+        With a single view both branches share one tensor, unless FGSM needs the gradient of the
+        queries alone and others pass gradients too, or the target is frozen and has a table of its
+        own. Then the positives of the online branch, if there are any, come before the keys.
         """
-        if len(ids) == 1 and self.settings.fgsm_epsilon and not self.settings.detach_keys:
+        settings = self.settings
+        others = not settings.detach_keys or settings.positive_branch == "online"
+        if len(ids) == 1 and (self.is_frozen or (settings.fgsm_epsilon and others)):
             ids = [*ids, *ids]
         table = word_table(self.online.encoder)
-        return [table(one) for one in ids]
+        if not self.is_frozen:
+            return [table(one) for one in ids]
+        online = ids if settings.positive_branch == "online" else ids[:1]
+        return [*map(table, online), word_table(self.target.encoder)(ids[-1])]
 
-    def encode(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Queries and keys, both (N, P), of word embeddings (N, L, D) under masks (N, L)."""
+    def encode(
+        self, words: Sequence[Tensor], masks: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, positives and keys, each (N, P), of word embeddings (N, L, D) as in `look_up`.
+
+        Masks are (N, L). The positives are the keys, or the online branch's vectors of the same
+        view: its projections, as the keys are, so that with an EMA decay of 0 both are equal but
+        for dropout.
+        """
         noisy = self.noise(words[0], masks[0])
         twin = self.noise(words[-1], masks[-1])
         with self.device.autocast():
@@ -176,23 +204,29 @@ class MoCoSE(Method[MoCoSESettings]):
             still = evaluation_mode(self.target, wanted=not drops)
             with torch.set_grad_enabled(gradients), still:
                 keys = self.target(twin, masks[-1], self.dropout if drops else NO_DROPOUT)
-        return queries, keys
+            if self.settings.positive_branch == "target":
+                return queries, keys, keys
+            if self.is_frozen:
+                twin = self.noise(words[1], masks[-1])
+            return queries, self.online(twin, masks[-1], self.dropout), keys
 
-    def loss(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """InfoNCE () of queries (N, P) and keys (N, P) against the queue, or its clusters."""
+    def loss(self, queries: Tensor, positives: Tensor) -> Tensor:
+        """InfoNCE () of queries and positives, both (N, P), against the queue, or its clusters."""
         negatives = self.queue.negatives()
         if self.settings.queue_clusters:
             negatives = centroids(negatives, self.settings.queue_clusters)
         return info_nce(
             queries,
-            keys,
+            positives,
             negatives,
             self.settings.temperature,
             in_batch_negatives=self.settings.in_batch_negatives,
+            equivalent_negatives=self.settings.equivalent_negatives,
         )
 
     def gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
         """∇_x L (N, L, D) with respect to the online branch's word embeddings, by an extra pass."""
         first = with_gradient(words[0])
-        (gradient,) = torch.autograd.grad(self.loss(*self.encode(words, masks)), first)
+        queries, positives, _ = self.encode(words, masks)
+        (gradient,) = torch.autograd.grad(self.loss(queries, positives), first)
         return gradient

@@ -84,6 +84,23 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         True,
         "whether other keys of the batch are negatives too; false: the queue alone (equation 3)",
     )
+    equivalent_negatives: Count = setting(
+        0,
+        "negatives to whose sum that of the negatives in use is scaled, so that the size of the "
+        "loss does not depend on their number (EqCo); 0: it is not scaled",
+        symbol="α",
+        step_cost="none",
+    )
+    positive_branch: Literal["target", "online"] = setting(
+        "target",
+        "branch that makes the positive of a query and the in-batch negatives; `online`: with "
+        "gradient and without the prediction head, so that the EMA decay acts on the queue alone",
+    )
+    target: Literal["ema", "frozen"] = setting(
+        "ema",
+        "weights of the target branch: the average of the online branch's; `frozen`: those it "
+        "starts with, embeddings included, so that keys do not age and there is no MTD",
+    )
     detach_keys: bool = setting(True, "whether gradients through the keys are stopped")
     target_dropout: bool = setting(True, "whether the target branch uses dropout")
     augmented_branch: Literal["online", "target"] = setting(
@@ -138,6 +155,11 @@ class MoCoSESettings(HistorySettings, HeadSettings):
                 f"prediction_dim {self.prediction_dim} is the dimension of the projection's output "
                 "and needs projection_layers of 1 or more"
             )
+        if self.target == "frozen" and not self.detach_keys:
+            raise ValueError(
+                "detach_keys false trains parts of the target branch, which target frozen forbids; "
+                "choose detach_keys true, or target ema"
+            )
         if self.queue_size == 0 and not (self.in_batch_negatives and self.batch_size > 1):
             raise ValueError(
                 "queue_size 0 leaves no negatives with batch_size 1 or without in_batch_negatives"
@@ -150,6 +172,14 @@ class MoCoSESettings(HistorySettings, HeadSettings):
                 raise ValueError(
                     f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
                 )
+        if (
+            slices
+            and self.initial_queue_size + (self.steps - 1) * self.batch_size < self.queue_size
+        ):
+            raise ValueError(
+                f"queue_slice {self.queue_slice} is used once the queue is full, but {self.steps} "
+                f"steps of batch_size {self.batch_size} do not fill queue_size {self.queue_size}"
+            )
         used = sum(last - first for first, last in slices) or self.queue_size
         if self.queue_clusters > used:
             raise ValueError(
@@ -158,10 +188,12 @@ class MoCoSESettings(HistorySettings, HeadSettings):
             )
 
     @property
-    def mtd(self) -> float:
-        """Maximum traceable distance in steps (equation 4).
+    def mtd(self) -> float | None:  # type: ignore[override]  # a frozen target has no age
+        """Maximum traceable distance in steps (equation 4); None with a frozen target.
 
         With a schedule of the decay, the mean over the run's steps. A schedule that ends at 1 has
         no finite mean: then it is the MTD of its start, as the paper labels such runs.
         """
+        if self.target == "frozen":
+            return None
         return decay_of(self).trace(self.steps) + self.queue_size / self.batch_size

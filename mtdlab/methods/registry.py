@@ -26,6 +26,7 @@ BUILTIN: Mapping[str, str] = {
     "hicl": "mtdlab.methods.hicl:HiCL",
     "consert": "mtdlab.methods.consert:ConSERT",
     "contriever": "mtdlab.methods.contriever:Contriever",
+    "xbm": "mtdlab.methods.xbm:XBM",
 }
 """Built-in methods, imported at first use because they import torch."""
 

@@ -42,7 +42,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ModuleT
     return load
 
 
-METHODS = {"align_uniform": "AlignUniform", "cross_batch_memory": "CrossBatchMemory"}
+METHODS = {"align_uniform": "AlignUniform", "byol": "BYOL"}
 
 
 @pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)

@@ -27,13 +27,18 @@ def info_nce(
     temperature: float,
     *,
     in_batch: bool = True,
+    equivalent: int | None = None,
     similarity: Callable[[Array, Array], float] = cosine,
 ) -> float:
-    """-log [exp(q.k/t) / (exp(q.k/t) + sum over others exp(q.l/t))], a mean over rows."""
+    """-log [exp(q.k/t) / (exp(q.k/t) + sum over others exp(q.l/t))], a mean over rows.
+
+    With `equivalent` a the sum over n others is (a / n) of it (EqCo, arXiv 2010.01929).
+    """
     total = 0.0
     for row, query in enumerate(queries):
         positive = math.exp(similarity(query, keys[row]) / temperature)
         others = [key for at, key in enumerate(keys) if in_batch and at != row] + list(negatives)
         rest = math.fsum(math.exp(similarity(query, other) / temperature) for other in others)
+        rest *= 1.0 if equivalent is None else equivalent / len(others)
         total -= math.log(positive / (positive + rest))
     return total / len(queries)

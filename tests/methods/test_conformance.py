@@ -29,6 +29,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "mocose-paper": {"preset": "paper", "queue_size": 20, "fgsm_epsilon": 1e-3},
     "mocose-published": {"preset": "published-code", "queue_size": 20, "initial_queue_size": 5},
     "mocose-noise": {"queue_size": 20, "augmentation": "token-cutoff:0.2+position-shuffle"},
+    "mocose-parts": {
+        "queue_size": 20,
+        "positive_branch": "online",
+        "target": "frozen",
+        "equivalent_negatives": 64,
+    },
+    "xbm": {"queue_size": 20},
     "sncse": SHORT_PROMPTS,
     "hicl": {"segment_length": 4, "entailment_weight": 0.01},
     "hicl-esimcse": {"backbone": "esimcse", "segment_length": 4, "queue_size": 20},

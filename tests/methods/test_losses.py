@@ -25,6 +25,26 @@ def test_the_loss_is_the_formula(
     assert float(loss) == pytest.approx(slow, rel=1e-9)
 
 
+@pytest.mark.parametrize("in_batch", [True, False])
+@pytest.mark.parametrize("equivalent", [1, 7, 4096])
+def test_equivalent_negatives_scale_the_sum_of_the_others(equivalent: int, in_batch: bool) -> None:
+    queries, keys, negatives = draw(6, 8), draw(6, 8, seed=1), normalize(draw(11, 8, seed=2), dim=1)
+    rows = (each.numpy() for each in (queries, keys, negatives))
+    slow = oracles.info_nce(*rows, 0.3, in_batch=in_batch, equivalent=equivalent)
+    options = {"in_batch_negatives": in_batch, "equivalent_negatives": equivalent}
+    assert float(info_nce(queries, keys, negatives, 0.3, **options)) == pytest.approx(slow)
+
+
+def test_a_doubled_queue_changes_nothing_with_equivalent_negatives() -> None:
+    """Each negative twice is twice the sum over twice the number."""
+    queries, keys, once = draw(3, 8), draw(3, 8, seed=1), normalize(draw(5, 8, seed=2), dim=1)
+    losses = [
+        float(info_nce(queries, keys, queue, 0.3, in_batch_negatives=False, equivalent_negatives=9))
+        for queue in (once, torch.cat([once, once]))
+    ]
+    assert losses[0] == pytest.approx(losses[1])
+
+
 def test_queue_only_takes_no_gradient_through_the_other_keys() -> None:
     """Masked candidates give no NaN, and each key has a gradient from its query alone."""
     queries, keys = draw(4, 8).requires_grad_(), draw(4, 8, seed=1).requires_grad_()

@@ -35,7 +35,7 @@ def names_with_gradient(module: nn.Module) -> set[str]:
 
 def test_detached_keys_give_no_gradient(settings_of: Settings) -> None:
     model, ids, mask = model_of(settings_of())
-    _, keys = model.encode(model.look_up([ids]), [mask])
+    *_, keys = model.encode(model.look_up([ids]), [mask])
     assert not keys.requires_grad
     assert {id(one) for one in model.trained()} == {
         id(one) for module in (model.online, model.predictor) for one in module.parameters()
@@ -44,7 +44,7 @@ def test_detached_keys_give_no_gradient(settings_of: Settings) -> None:
 
 def test_keys_with_gradient_train_embeddings_and_projection_alone(settings_of: Settings) -> None:
     model, ids, mask = model_of(settings_of(detach_keys=False))
-    _, keys = model.encode(model.look_up([ids]), [mask])
+    *_, keys = model.encode(model.look_up([ids]), [mask])
     keys.square().sum().backward()
     assert names_with_gradient(model.target) == {"embeddings", "projection"}
     assert names_with_gradient(model.online) == {"embeddings"}
@@ -63,16 +63,16 @@ def test_a_target_without_dropout_gives_the_same_keys_and_queries_still_drop(
     """In the fast forward pass and that of transformers, where the shared block has a mode."""
     model, ids, mask = model_of(settings_of(target_dropout=False, dropout=0.3, pooling=pooling))
     words = model.look_up([ids])
-    (first, keys), (second, again) = (model.encode(words, [mask]) for _ in range(2))
+    (first, _, keys), (second, _, again) = (model.encode(words, [mask]) for _ in range(2))
     assert torch.equal(keys, again)
     assert not torch.equal(first, second)
     assert model.online.training
     assert model.online.encoder.embeddings.training
     model.target.eval()
     plain, _, _ = model_of(settings_of(dropout=0.0, pooling=pooling))
-    assert torch.allclose(keys, plain.encode(words, [mask])[1], atol=1e-6)
+    assert torch.allclose(keys, plain.encode(words, [mask])[2], atol=1e-6)
     dropping, _, _ = model_of(settings_of(dropout=0.3, pooling=pooling))
-    (_, keys), (_, again) = (dropping.encode(words, [mask]) for _ in range(2))
+    (*_, keys), (*_, again) = (dropping.encode(words, [mask]) for _ in range(2))
     assert not torch.equal(keys, again)
 
 
@@ -122,7 +122,7 @@ def test_views_have_different_augmentations(settings_of: Settings) -> None:
     bare = {"dropout": 0.0, "projection_layers": 0, "prediction_layers": 0}
     for augmentation, equal in (("none", True), ("feature-cutoff:0.3", False)):
         model, ids, mask = model_of(settings_of(augmentation=augmentation, **bare))
-        queries, keys = model.encode(model.look_up([ids]), [mask])
+        queries, _, keys = model.encode(model.look_up([ids]), [mask])
         assert torch.allclose(queries, keys, atol=1e-6) == equal
 
 
@@ -135,7 +135,7 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
     step = gradient.sign() * 1e-4
     with torch.no_grad():
         up, down = (
-            float(model.loss(*model.encode([moved, words[0]], [mask, mask])))
+            float(model.loss(*model.encode([moved, words[0]], [mask, mask])[:2]))
             for moved in (words[0] + step, words[0] - step)
         )
     assert (up - down) / 2e-4 == pytest.approx(float(gradient.abs().sum()), rel=0.02)
@@ -144,7 +144,7 @@ def test_the_gradient_of_this_batch_by_differences(settings_of: Settings) -> Non
 @pytest.mark.parametrize("count", [1, 4])
 def test_centroids_replace_the_queue_in_the_loss(settings_of: Settings, count: int) -> None:
     model, ids, mask = model_of(settings_of(queue_clusters=count, dropout=0.0))
-    encoded = model.encode(model.look_up([ids]), [mask])
+    encoded = model.encode(model.look_up([ids]), [mask])[:2]
     expected = info_nce(*encoded, centroids(model.queue.negatives(), count), 0.05)
     assert torch.equal(model.loss(*encoded), expected)
     assert model.queue.fill == 5
@@ -171,7 +171,7 @@ def test_augmentations_are_on_in_training_only(settings_of: Settings, augmentati
 
 def test_every_key_has_the_prediction_dimension(settings_of: Settings) -> None:
     model, ids, mask = model_of(settings_of(prediction_dim=6, predictor_hidden_dim=9))
-    queries, keys = model.encode(model.look_up([ids]), [mask])
+    queries, _, keys = model.encode(model.look_up([ids]), [mask])
     assert queries.shape == keys.shape == model.keys(ids, mask).shape == (len(ids), 6)
     assert model.queue.negatives().shape[1] == 6
     sizes = {one.out_features for one in model.predictor.modules() if isinstance(one, nn.Linear)}
