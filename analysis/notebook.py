@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 class Study(StudyFrames):
     """A study's frames, with the verdict, summary and figure of its page."""
 
+    @classmethod
+    def of(cls, frames: StudyFrames) -> "Study":
+        """The study of frames that were read."""
+        return cls(**{field.name: getattr(frames, field.name) for field in fields(frames)})
+
     def verdict(self) -> "Verdict":
         """The verdict on the score against MTD, as on the study's page."""
         from analysis.report.context import StudyContext
@@ -80,5 +85,5 @@ def read_run_table(
             table that has no column steps tells of none.
     """
     with naming(path := Path(path)):
-        study = build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
-    return Study(**{field.name: getattr(study, field.name) for field in fields(study)})
+        cells = read_cells(path)
+        return Study.of(build_study(cells, path, score, columns or {}, scale, beyond_run))

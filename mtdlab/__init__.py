@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtdlab.api.plan import plan
-    from mtdlab.api.report import report
+    from mtdlab.api.report import load_study, report
     from mtdlab.api.run import run_study, train
     from mtdlab.encoders.saved import load_encoder
     from mtdlab.evaluation.evaluate import evaluate
-    from mtdlab.store import load_study
 
 __all__ = ["evaluate", "load_encoder", "load_study", "plan", "report", "run_study", "train"]
 _HOMES = {
     "evaluate": "mtdlab.evaluation.evaluate",
     "load_encoder": "mtdlab.encoders.saved",
-    "load_study": "mtdlab.store",
+    "load_study": "mtdlab.api.report",
     "plan": "mtdlab.api.plan",
     "report": "mtdlab.api.report",
 }

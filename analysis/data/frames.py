@@ -56,8 +56,8 @@ def empty(columns: Mapping[str, str]) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """One hyperparameter: its notation, and the value of a run that did not record it.
+class RecordedSetting:
+    """What is recorded of a setting: its notation, and the value of a run that did not record it.
 
     symbol and unit are empty where there is none; a default of None means that there is none.
     """
@@ -74,7 +74,7 @@ class Setting:
         return f"{self.name} {self.symbol}".rstrip()
 
 
-Settings = Mapping[str, Setting]
+Settings = Mapping[str, RecordedSetting]
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from analysis.data.cells import (
     refuse_first,
 )
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, Setting, StudyFrames
+from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
@@ -323,10 +323,14 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 _SETTINGS = {
-    "ema_decay": Setting("ema_decay", "η", description="decay of the average of the weights"),
-    "queue_size": Setting("queue_size", "K", "keys", "keys of earlier batches in the queue"),
-    "batch_size": Setting("batch_size", "N", "sentences", "sentences in a batch"),
-    "initial_queue_size": Setting(
+    "ema_decay": RecordedSetting(
+        "ema_decay", "η", description="decay of the average of the weights"
+    ),
+    "queue_size": RecordedSetting(
+        "queue_size", "K", "keys", "keys of earlier batches in the queue"
+    ),
+    "batch_size": RecordedSetting("batch_size", "N", "sentences", "sentences in a batch"),
+    "initial_queue_size": RecordedSetting(
         "initial_queue_size", "K_s", "keys", "random keys that the queue starts with"
     ),
 }
@@ -376,7 +380,7 @@ def build_study(
         sampler="not recorded",
         table=_describe(table, path, rule),
         environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
-        settings={name: _SETTINGS.get(name, Setting(name)) for name in names},
+        settings={name: _SETTINGS.get(name, RecordedSetting(name)) for name in names},
         invocation=_invocation(path, score, stated, scale, beyond_run),
         beyond_run=beyond_run,
         description=f"Runs read from {path.name}, not made by mtdlab. {rule}",

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from analysis.data.environment import Environment
-from analysis.data.frames import Baseline, Plan, Setting, StudyFrames
+from analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
 from analysis.data.typed_json import read_fields
@@ -127,7 +127,7 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         trials=trials,
         invocation=read_fields(Invocation, about["invocation"]),
         environments=tuple(read_fields(Environment, each) for each in about["environments"]),
-        settings={setting["name"]: Setting(**setting) for setting in about["settings"]},
+        settings={setting["name"]: RecordedSetting(**setting) for setting in about["settings"]},
         plans=tuple(Plan(**plan) for plan in about["plans"]),
         **about["study"],
         **frames,

@@ -17,7 +17,7 @@ from analysis.data.runs import (
 from analysis.data.tasks import LAST, is_own, label_score
 from analysis.experiments.catalogue import EXPERIMENTS
 from analysis.experiments.compare import Comparison, compare
-from analysis.inference.interim_analysis import judged_trials, over_looks_of
+from analysis.inference.looks import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,

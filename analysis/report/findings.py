@@ -14,8 +14,8 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.interim_analysis import judged_trials
 from analysis.inference.intervals import Estimate
+from analysis.inference.looks import judged_trials
 from analysis.inference.verdict import (
     Verdict,
     describe_interval,

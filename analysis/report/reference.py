@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.data import frames
-from analysis.data.frames import LOOK_COLUMNS, Baseline, Setting, StudyFrames
+from analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames
 from analysis.measures.trace import PARTS, d_trace
 from analysis.report.context import StudyContext
 from analysis.report.topics import TOPICS
@@ -123,13 +123,14 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 
 
 _SETTINGS = {
-    "method": Setting("method", default="mocose"),
-    "ema_decay": Setting("ema_decay", "η"),
-    "queue_size": Setting("queue_size", "K"),
-    "batch_size": Setting("batch_size", "N"),
-    "prediction_layers": Setting("prediction_layers", default=2),
+    "method": RecordedSetting("method", default="mocose"),
+    "ema_decay": RecordedSetting("ema_decay", "η"),
+    "queue_size": RecordedSetting("queue_size", "K"),
+    "batch_size": RecordedSetting("batch_size", "N"),
+    "prediction_layers": RecordedSetting("prediction_layers", default=2),
 } | {
-    name: Setting(name) for name in ("initial_queue_size", "queue_slice", "learning_rate", "steps")
+    name: RecordedSetting(name)
+    for name in ("initial_queue_size", "queue_slice", "learning_rate", "steps")
 }
 _FIXED = {
     "method": "mocose",

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.durations import format_seconds
 from analysis.data.environment import BUILT_IN
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import RecordedSetting, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
@@ -152,7 +153,7 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
     return {name: clean(value) for name, value in general.items()} | settings
 
 
-def _is_default(column: pd.Series, setting: Setting) -> bool:
+def _is_default(column: pd.Series, setting: RecordedSetting) -> bool:
     """Whether all recorded values are the setting's default."""
     if setting.default is None:
         return False
@@ -179,14 +180,6 @@ def describe_time(study: StudyFrames, trials: int) -> str:
     if not np.isfinite(seconds):
         return amount
     return f"{amount}, about {format_seconds(trials * seconds)} of computing"
-
-
-def format_seconds(seconds: float) -> str:
-    """A duration: 12.5 s, 12 min, 3 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.3g} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _label(study: StudyFrames, name: str) -> str:

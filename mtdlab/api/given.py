@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mtdlab.programs import Program
     from mtdlab.user_code import UserModule
 
-Study = str | Path | Mapping[str, Any]
+StudySource = str | Path | Mapping[str, Any]
 """A study file, the name of a packaged study, or the contents of a study file, in which lists may
 be ranges, tuples and arrays."""
 
@@ -36,7 +36,7 @@ class Given:
         objective: MODULE:FUNCTION that trains in place of mtdlab's trainer.
     """
 
-    study: Study | None = None
+    study: StudySource | None = None
     profile: str | None = None
     set_: Sequence[str] | None = None
     import_: Sequence[str] | None = None

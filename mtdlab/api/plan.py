@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from mtdlab.api.given import Given, Overrides, Study, assign
+from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, TrialError, one_line
 from mtdlab.terminal import progress_bar
 
@@ -137,7 +137,7 @@ class StudyPlan:
 
 
 def plan(
-    study: Study,
+    study: StudySource,
     *,
     storage: str | None = None,
     profile: str | None = None,
@@ -166,6 +166,7 @@ def plan(
     """
     import pandas as pd
 
+    from mtdlab.config import MethodSpec
     from mtdlab.cost.estimate import estimate
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
@@ -179,7 +180,7 @@ def plan(
         tuple(find_warnings(spec, rows)),
         None
         if spec.unknown_cost or not measure
-        else estimate(spec.of_methods(), jobs, jobs_per_gpu),
+        else estimate(MethodSpec.of(spec), jobs, jobs_per_gpu),
         spec.baseline,
         suggest_baseline(spec),
     )
@@ -264,7 +265,7 @@ def find_design(
     spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None, record: bool
 ) -> Design:
     """A study's design; its specification is recorded if asked to, which may raise StorageError."""
-    from analysis.inference.interim_analysis import boundaries_at
+    from analysis.inference.looks import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
     from mtdlab.store.store import record_plan
     from mtdlab.store.urls import storage_url
@@ -335,13 +336,13 @@ def _find_scatter(
     """
     from analysis.inference import scatter
     from analysis.inference.pairing import level_scores
-    from mtdlab.store import load_study
+    from mtdlab.store import load_frames
 
     errors: Covariance = scatter.assume_errors(distance, sd or scatter.ASSUMED_DEVIATION)
     items: Covariance | None = None
     count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
     with suppress(StorageError, NothingToReport):
-        frames = load_study(spec.name, url, curves=False)
+        frames = load_frames(spec.name, url, curves=False)
         levels = level_scores(
             frames.trials, frames.settings, frames.items, beyond_run=spec.beyond_run
         )
@@ -401,9 +402,10 @@ def find_costs(
             bar.update(task, description="timing training steps")
 
         try:
+            from mtdlab.config import MethodSpec
             from mtdlab.cost.estimate import estimate
 
-            return estimate(spec.of_methods(), jobs, jobs_per_gpu, done=done, before_timing=ready)
+            return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done, before_timing=ready)
         except MtdlabError as error:
             return NoEstimate(str(error), error.exit_code)
         except TrialError as error:

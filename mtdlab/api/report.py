@@ -1,4 +1,4 @@
-"""`mtdlab.report`: the page of a study, or of several studies together."""
+"""`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
 import os
 from collections.abc import Collection
@@ -13,9 +13,26 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from analysis.data.frames import Settings, StudyFrames
+    from analysis.notebook import Study
     from analysis.report import MultiStudyReport, Report
 
 _LONGEST_NAME = 80
+
+
+def load_study(study: str, storage: str | None = None, *, curves: bool = True) -> "Study":
+    """A study's trials, curves, spectra and scores as frames, complete or still running.
+
+    Args:
+        storage: a database URL or a SQLite file; by default MTDLAB_STORAGE, then OPTUNA_STORAGE,
+            then mtdlab.db in the working folder.
+        curves: False leaves that frame, the largest one, empty.
+
+    Raises StorageError if there is no such database, NothingToReport if it has no such study.
+    """
+    from analysis.notebook import Study
+    from mtdlab.store import load_frames
+
+    return Study.of(load_frames(study, storage, curves=curves))
 
 
 @overload
@@ -88,12 +105,12 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     from analysis.experiments.compare import needs_curves
     from analysis.statistics.training import choose_curves
     from mtdlab.config.study import is_study_name
-    from mtdlab.store import load_study
+    from mtdlab.store import load_frames
 
     def needed(trials: "DataFrame", settings: "Settings") -> "bool | Collection[int]":
         return needs_curves(trials, settings) or choose_curves(trials)
 
-    frames = load_study(study, storage, curves=needed)
+    frames = load_frames(study, storage, curves=needed)
     if not is_study_name(frames.name):
         raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
     return frames

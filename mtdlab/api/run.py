@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.data.defaults import MODELS_FOLDER
-from mtdlab.api.given import Given, Overrides, Study, assign
+from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.api.plan import mtd_value
 from mtdlab.terminal import print_text, progress_bar
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def run_study(
-    study: Study,
+    study: StudySource,
     *,
     storage: str | None = None,
     profile: str | None = None,
@@ -54,19 +54,15 @@ def run_study(
         StorageError: where the database fails.
     """
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.run import sweep
+    from mtdlab.sweep.run import Execution, sweep
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     return sweep(
         given.read(),
         storage_url(storage),
+        Execution(jobs, jobs_per_gpu, retry_failed, max_failed, scheduler=scheduler),
         models=Path(models),
         artifacts=artifacts,
-        jobs=jobs,
-        jobs_per_gpu=jobs_per_gpu,
-        retry_failed=retry_failed,
-        max_failed=max_failed,
-        scheduler=scheduler,
         invocation=given.invocation(models, artifacts),
     )
 

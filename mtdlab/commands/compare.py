@@ -49,12 +49,12 @@ def compare(
     Two trials of a study: mtdlab compare mtd 16 3
     """
     from analysis.statistics.contrasts import compare_studies, compare_trials
-    from mtdlab.store import load_study
+    from mtdlab.store import load_frames
 
-    frames = load_study(study, storage, curves=False)
+    frames = load_frames(study, storage, curves=False)
     try:
         if second is None:
-            other = load_study(first, storage, curves=False)
+            other = load_frames(first, storage, curves=False)
             contrast, names = compare_studies(frames, other), (study, first)
         else:
             if not first.isdecimal():

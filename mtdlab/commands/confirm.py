@@ -39,7 +39,7 @@ def confirm(
     from analysis.data.runs import format_mtd
     from mtdlab.manage.confirm import plan_confirmation, remeasured
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.run import sweep
+    from mtdlab.sweep.run import Execution, sweep
 
     url = storage_url(storage)
     code = Given(import_=import_, evaluator=evaluator, objective=objective).code()
@@ -47,9 +47,8 @@ def confirm(
     result = sweep(
         planned.spec,
         url,
+        Execution(jobs, jobs_per_gpu),
         models=models,
-        jobs=jobs,
-        jobs_per_gpu=jobs_per_gpu,
         invocation=opt.invocation_of(context),
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from analysis.data.durations import format_seconds
 from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
@@ -169,8 +170,6 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
     """Time, memory and disk, a line each; or why there is no estimate. `sweep` runs the study."""
     from rich.filesize import decimal
 
-    from mtdlab.sweep.progress import clock
-
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
     workers, trials = count_noun(costs.workers, "worker"), count_noun(costs.trials, "trial")
@@ -180,10 +179,10 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
         trials += f" of {_span(costs.trial)}"
     whole = _span(costs.between) if costs.between else "not known"
     if costs.seconds is not None:
-        whole = f"about {clock(costs.seconds)}"
+        whole = f"about {format_seconds(costs.seconds)}"
     lines = [
         f"time    {whole}: {trials} on {workers} with {count_noun(costs.threads, 'thread')}, "
-        f"after {clock(costs.start)} to start",
+        f"after {format_seconds(costs.start)} to start",
         f"memory  up to {decimal(costs.memory)}: {workers} of {decimal(costs.worker_memory)}",
     ]
     if costs.gpu_memory:
@@ -199,7 +198,7 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
     ]
     if smaller := costs.smaller:
         lines += [
-            f"to begin with a smaller study, about {clock(smaller.seconds)} for "
+            f"to begin with a smaller study, about {format_seconds(smaller.seconds)} for "
             f"{count_noun(smaller.trials, 'trial')}:",
             f"  {sweep.adding('set', *smaller.overrides)}",
         ]
@@ -208,9 +207,7 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
 
 def _span(bounds: tuple[float, float]) -> str:
     """Two durations, the unit of both once: 12 to 30 min."""
-    from mtdlab.sweep.progress import clock
-
-    low, high = map(clock, bounds)
+    low, high = map(format_seconds, bounds)
     if low == high:
         return low
     number, _, unit = low.rpartition(" ")
@@ -219,7 +216,7 @@ def _span(bounds: tuple[float, float]) -> str:
 
 def describe_design(design: Design) -> list[str]:
     """The design in a few lines."""
-    from analysis.inference.interim_analysis import describe_recorded
+    from analysis.inference.looks import describe_recorded
 
     lines, specified = [], design.specification
     if design.power:

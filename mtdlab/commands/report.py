@@ -5,7 +5,7 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -118,41 +118,17 @@ def report(
     means (--published).
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
-    sources = {"STUDY": studies, "--table": table, "--from": from_, "--published": published}
-    given = [option for option, value in sources.items() if value]
-    if len(given) != 1:
-        raise MtdlabError(
-            "report needs exactly one of the name of a STUDY, --table, --from and --published; "
-            f"given: {' and '.join(given) or 'none of them'}"
-        )
-    if table is None and (score != "score" or column or scale or beyond_run != BEYOND_RUN):
-        raise MtdlabError(
-            "--score, --column, --scale and --beyond-run describe a table; use them with --table"
-        )
+    described = Table(table, score, tuple(column or []), scale, beyond_run)
+    source = Source(studies, storage, described, from_ or [], published)
+    source.check()
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
-    if transfer and len(studies) + len(from_ or []) < 2:
+    if transfer and len(studies) + len(source.stored) < 2:
         raise MtdlabError("--transfer compares a study with others; name two or more")
     opens = iter([open_])
 
     def write() -> None:
-        generated = None
-        if studies:
-            data: list[StudyFrames] | LevelMeans = [load_named(study, storage) for study in studies]
-        elif table is not None:
-            data = _read_table(table, score, column or [], scale, beyond_run, name)
-        else:
-            data, generated = _read_stored(from_ or [], published)
-        if isinstance(data, list):
-            page_name = None if table else name
-            page, fields, lines = _write_studies(data, out, page_name, generated, transfer)
-        else:
-            check_name(name)
-            page, fields, lines = _write_means(data, out / (name or published or data.name))
-        if as_json:
-            print_json(fields)
-        else:
-            print_text("\n".join([*lines, f"The page: {page}"]), flush=True)
+        page = _write(source, out, name, transfer=transfer, as_json=as_json)
         if next(opens, False):
             webbrowser.open(page.resolve().as_uri())
 
@@ -170,35 +146,96 @@ def report(
         ) from None
 
 
+@dataclass(frozen=True)
+class Table:
+    """A file of runs made elsewhere, or of level means, and what its columns are."""
+
+    path: Path | None
+    score: str = "score"
+    columns: tuple[str, ...] = ()
+    scale: Scale | None = None
+    beyond_run: BeyondRun = BEYOND_RUN
+
+    def read(self, name: str | None) -> "list[StudyFrames] | LevelMeans":
+        """Runs made elsewhere as a study called `name`, or level means."""
+        from analysis.data.cells import TableError
+        from analysis.data.frames import StudyFrames
+        from analysis.data.run_tables import open_table
+
+        assert self.path is not None, "a table was named"
+        parsed = {}
+        for text in self.columns:
+            ours, equals, theirs = text.partition("=")
+            if not (ours and equals and theirs):
+                raise MtdlabError(f"--column {text!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
+            parsed[ours] = theirs
+        try:
+            runs = open_table(
+                self.path,
+                score=self.score,
+                columns=parsed,
+                scale=self.scale,
+                beyond_run=self.beyond_run,
+            )
+        except TableError as error:
+            raise MtdlabError(str(error)) from None
+        check_name(name)
+        return [replace(runs, name=name or runs.name)] if isinstance(runs, StudyFrames) else runs
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a page is made of: studies of a database, a table, stored data or published means."""
+
+    studies: list[str]
+    storage: str | None
+    table: Table
+    stored: list[Path]
+    published: str | None
+
+    def check(self) -> None:
+        """Raise MtdlabError unless exactly one of them is named, and a table alone described."""
+        options = ("STUDY", "--table", "--from", "--published")
+        values = (self.studies, self.table.path, self.stored, self.published)
+        given = [option for option, value in zip(options, values, strict=True) if value]
+        if len(given) != 1:
+            raise MtdlabError(
+                "report needs exactly one of the name of a STUDY, --table, --from and --published; "
+                f"given: {' and '.join(given) or 'none of them'}"
+            )
+        if self.table.path is None and self.table != Table(None):
+            raise MtdlabError(
+                "--score, --column, --scale and --beyond-run describe a table; use them with "
+                "--table"
+            )
+
+    def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
+        """The data, runs of a table as a study called `name`; and when stored ones were made."""
+        if self.studies:
+            return [load_named(study, self.storage) for study in self.studies], None
+        if self.table.path is not None:
+            return self.table.read(name), None
+        return _read_stored(self.stored, self.published)
+
+
+def _write(source: Source, out: Path, name: str | None, *, transfer: bool, as_json: bool) -> Path:
+    """Write the page of what a command names, and print its summary; the page."""
+    data, generated = source.read(name)
+    if isinstance(data, list):
+        page_name = None if source.table.path else name
+        page, fields, lines = _write_studies(data, out, page_name, generated, transfer)
+    else:
+        check_name(name)
+        page, fields, lines = _write_means(data, out / (name or source.published or data.name))
+    if as_json:
+        print_json(fields)
+    else:
+        print_text("\n".join([*lines, f"The page: {page}"]), flush=True)
+    return page
+
+
 Page = tuple[Path, dict[str, Any], list[str]]
 """A page and its printed summary: the fields of --json, and the lines without it."""
-
-
-def _read_table(
-    path: Path,
-    score: str,
-    columns: list[str],
-    scale: Scale | None,
-    beyond_run: BeyondRun,
-    name: str | None,
-) -> "list[StudyFrames] | LevelMeans":
-    """Runs made elsewhere as a study called `name`, or level means."""
-    from analysis.data.cells import TableError
-    from analysis.data.frames import StudyFrames
-    from analysis.data.run_tables import open_table
-
-    parsed = {}
-    for text in columns:
-        ours, equals, theirs = text.partition("=")
-        if not (ours and equals and theirs):
-            raise MtdlabError(f"--column {text!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
-        parsed[ours] = theirs
-    try:
-        runs = open_table(path, score=score, columns=parsed, scale=scale, beyond_run=beyond_run)
-    except TableError as error:
-        raise MtdlabError(str(error)) from None
-    check_name(name)
-    return [replace(runs, name=name or runs.name)] if isinstance(runs, StudyFrames) else runs
 
 
 def _read_stored(
@@ -387,11 +424,13 @@ def _lead_fields(leads: "Sequence[Lead]") -> dict[str, float | None] | None:
 
 def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
     """Write the page until the studies have ended or Ctrl-C is pressed."""
-    from mtdlab.store import load_study
+    from mtdlab.store import load_frames
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:
-        write_on_changes(lambda: [load_study(name, storage, curves=False) for name in names], write)
+        write_on_changes(
+            lambda: [load_frames(name, storage, curves=False) for name in names], write
+        )
     except KeyboardInterrupt:
         print_text("Stopped watching.", file=sys.stderr)
 

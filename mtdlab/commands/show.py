@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.durations import format_seconds
 from analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
@@ -105,7 +106,8 @@ def show(
 
     A trial of it: mtdlab show mtd 16
     """
-    from mtdlab.store import list_studies, load_study
+    from mtdlab.api.report import load_study
+    from mtdlab.store import list_studies
     from mtdlab.store.recorded import read_trial
     from mtdlab.store.tables import living_state
     from mtdlab.store.urls import mask, storage_url
@@ -260,7 +262,6 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
 
 def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
     from analysis.data.runs import format_mtd
-    from mtdlab.sweep.progress import clock
 
     row, kept = trial.row, kept_trial(model)
     where = str(model) if kept == row.number else ""
@@ -276,7 +277,7 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("scores", in_scores(trial.scores)),
         ("untrained", before and f"{before}, the study's metric before training"),
         ("best step", f"{row.best_step} of {row.steps}" if row.best_step else ""),
-        ("time", clock(row.wall_seconds) if row.wall_seconds else ""),
+        ("time", format_seconds(row.wall_seconds) if row.wall_seconds else ""),
         ("peak memory", f"{row.peak_memory / 1e6:,.0f} MB" if row.peak_memory else ""),
         ("model", "" if program else where),
         ("note", row.note),

@@ -76,13 +76,12 @@ def slurm(
     time limit and when it is preempted a task saves a checkpoint and requeues itself.
     """
     # imported here to start fast, as in all functions of this module
-    from mtdlab.methods.user_modules import present_evaluator
     from mtdlab.slurm.resources import max_array_size as ask_size
     from mtdlab.slurm.resources import parse_time
     from mtdlab.slurm.script import Script, read_options
     from mtdlab.store.urls import mask, sqlite_file, storage_url, without_password
-    from mtdlab.sweep.preflight import has_trials_left
-    from mtdlab.sweep.run import sweep
+    from mtdlab.sweep.open_study import has_trials_left
+    from mtdlab.sweep.run import Execution, sweep
 
     named = {"partition": partition, "account": account}
     options = [f"{option}={value}" for option, value in named.items() if value is not None]
@@ -100,26 +99,12 @@ def slurm(
         raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
     trials, resources = _resources(spec, url, tasks, seconds, gpus, measure=measure)
     is_secret = without_password(url) != url
-    modules, program = given.code()
-    function = present_evaluator()
-    options_of_worker = as_options(
-        study=spec.name,
-        storage=None if is_secret else url,
-        models=str(models),
-        # by their paths: a worker has no study file, in whose folder it could look them up
-        import_=[module.spec for module in modules],
-        evaluator=function.spec if function else None,
-        objective=f"{program.module.spec}:{program.function}" if program else None,
-        jobs=str(resources.workers) if resources.workers > 1 else None,
-    )
-    worker = Invocation("worker", options=options_of_worker)
+    shown = None if is_secret else url
     job = Script(
         study=spec.name,
         trials=trials,
         resources=resources,
-        # by the path of this Python, since a node has another PATH; -P: modules in the working
-        # folder do not hide installed ones
-        command=[sys.executable, "-P", "-m", *worker.words],
+        command=_worker(given, spec.name, shown, models, resources.workers),
         url_is_secret=is_secret,
         options=given_options,
         folder=Path.cwd(),
@@ -128,7 +113,7 @@ def slurm(
     )
     text = job.text()
     # a sweep that runs none of the trials records them
-    sweep(spec, url, models=models, jobs=0, invocation=given.invocation(models))
+    sweep(spec, url, Execution(jobs=0), models=models, invocation=given.invocation(models))
     try:
         job.logs.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -141,6 +126,27 @@ def slurm(
             file=sys.stderr,
         )
     print_text("\n".join(_describe(job, path, url)))
+
+
+def _worker(given: Given, study: str, url: str | None, models: Path, workers: int) -> list[str]:
+    """The command of a task; without a URL it finds the database by its environment."""
+    from mtdlab.methods.user_modules import present_evaluator
+
+    modules, program = given.code()
+    function = present_evaluator()
+    options = as_options(
+        study=study,
+        storage=url,
+        models=str(models),
+        # by their paths: a worker has no study file, in whose folder it could look them up
+        import_=[module.spec for module in modules],
+        evaluator=function.spec if function else None,
+        objective=f"{program.module.spec}:{program.function}" if program else None,
+        jobs=str(workers) if workers > 1 else None,
+    )
+    # by the path of this Python, since a node has another PATH; -P: modules in the working folder
+    # do not hide installed ones
+    return [sys.executable, "-P", "-m", *Invocation("worker", options=options).words]
 
 
 def _unwritable(path: Path, reason: str) -> MtdlabError:

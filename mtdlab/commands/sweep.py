@@ -59,6 +59,7 @@ def sweep(
     from mtdlab.commands.sweep_summary import print_result
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.cluster import find_scheduler
+    from mtdlab.sweep.run import Execution
     from mtdlab.sweep.run import sweep as run
     from mtdlab.trial.signals import ended_by_signals
 
@@ -69,13 +70,15 @@ def sweep(
         result = run(
             spec,
             storage_url(storage),
+            Execution(
+                jobs,
+                jobs_per_gpu,
+                retry_failed,
+                max_failed,
+                scheduler=find_scheduler(backend, scheduler, jobs),
+            ),
             models=models,
             artifacts=artifacts,
-            jobs=jobs,
-            jobs_per_gpu=jobs_per_gpu,
-            retry_failed=retry_failed,
-            max_failed=max_failed,
-            scheduler=find_scheduler(backend, scheduler, jobs),
             invocation=invocation,
         )
     raise typer.Exit(print_result(result, spec, models, invocation, as_json=as_json))
@@ -111,7 +114,7 @@ def worker(
     """
     from mtdlab.commands.sweep_summary import print_result
     from mtdlab.store.urls import storage_url
-    from mtdlab.sweep.run import sweep
+    from mtdlab.sweep.run import Execution, sweep
     from mtdlab.trial.recorded_study import read_defined
     from mtdlab.trial.signals import ended_by_signals
 
@@ -122,11 +125,8 @@ def worker(
         result = sweep(
             spec,
             url,
+            Execution(jobs, jobs_per_gpu, max_failed=max_failed, wait=wait),
             models=models,
-            jobs=jobs,
-            jobs_per_gpu=jobs_per_gpu,
-            max_failed=max_failed,
-            wait=wait,
             invocation=recorded,
         )
     invocation = opt.invocation_of(context)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.data.durations import format_seconds
 from analysis.data.invocation import Invocation
 from analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
@@ -12,7 +13,7 @@ from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.commands.report import baseline_fields
 from mtdlab.config import StudySpec
 from mtdlab.store.urls import mask, storage_url
-from mtdlab.sweep.progress import clock, describe_look
+from mtdlab.sweep.progress import describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
 from mtdlab.trial.model_folders import kept_trial
@@ -46,9 +47,9 @@ def _find_baseline(result: SweepResult) -> "Beside | None":
     """The baseline compared with the configuration that the page will recommend."""
     # SciPy and pandas take a second, which other studies do without
     from analysis.report.summary import find_baseline
-    from mtdlab.store import load_study
+    from mtdlab.store import load_frames
 
-    return find_baseline(load_study(result.study, result.storage, curves=False))
+    return find_baseline(load_frames(result.study, result.storage, curves=False))
 
 
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
@@ -102,7 +103,7 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
     lines = [
         f"study {result.study} in {mask(result.storage)} is {whole}{done} of {result.planned} "
         + (f"trials done ({', '.join(others)})" if others else "trials done")
-        + f"; {result.ran} run now in {clock(result.seconds)}"
+        + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
     if best := result.best:
         mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"

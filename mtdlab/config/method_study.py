@@ -34,10 +34,6 @@ class MethodSpec(StudySpec):
     encoder_pooling: Pooling | None = None
     tracking: str = "none"
 
-    def of_methods(self) -> "MethodSpec":
-        """This study."""
-        return self
-
     @property
     def methods(self) -> tuple[str, ...]:
         """The methods that trials may use."""

@@ -33,10 +33,6 @@ class ProgramSpec(StudySpec):
     program: Program
     named: Mapping[str, Setting] = field(hash=False)
 
-    def of_program(self) -> "ProgramSpec":
-        """This study."""
-        return self
-
     @property
     def methods(self) -> tuple[str, ...]:
         """The program stands for a method in what is recorded."""

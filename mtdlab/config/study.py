@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,10 +17,6 @@ from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
 from mtdlab.config.source import Source
 from mtdlab.settings import Pooling, RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, SEARCH
-
-if TYPE_CHECKING:
-    from mtdlab.config.method_study import MethodSpec
-    from mtdlab.config.program_study import ProgramSpec
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
 """The default looks as shares of max_seeds: 3, 5, 7 and 10 of 10."""
@@ -200,13 +196,12 @@ class StudySpec(ABC):
         del name
         return ()
 
-    def of_methods(self) -> "MethodSpec":
-        """The part of the study that mtdlab's trainer runs. Raises TypeError for none."""
-        raise TypeError(f"study {self.name}: mtdlab's trainer runs none of its trials")
-
-    def of_program(self) -> "ProgramSpec":
-        """The part of the study that a program trains. Raises TypeError for none."""
-        raise TypeError(f"study {self.name}: no program trains its trials")
+    @classmethod
+    def of(cls, spec: "StudySpec") -> Self:
+        """The study as one of this kind. Raises TypeError where it is of another."""
+        if isinstance(spec, cls):
+            return spec
+        raise TypeError(f"study {spec.name} is a {type(spec).__name__}, not a {cls.__name__}")
 
     # what differs between studies of methods and of programs, as it is for a program
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import optuna
 
+from analysis.data.durations import format_seconds
 from analysis.data.tasks import LAST
 from analysis.measures import Floats
 from mtdlab.config import MethodSpec, TrainerSettings
@@ -32,7 +33,6 @@ from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
-from mtdlab.sweep.progress import clock as format_seconds
 from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
@@ -81,7 +81,7 @@ def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
         code = (spec.user_modules, spec.places.folder)
         try:
             small = defined_study(spec.definition, spec.text, *code, overrides=overrides)
-            yield overrides, small.of_methods()
+            yield overrides, MethodSpec.of(small)
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return

@@ -9,7 +9,7 @@ import yaml
 from analysis.data.defaults import CONFIRMATION_SUFFIX
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd, traced_runs, varied_settings
-from analysis.inference.interim_analysis import judged_trials
+from analysis.inference.looks import judged_trials
 from analysis.inference.pairing import Difference
 from analysis.report.context import StudyContext
 from analysis.statistics.contrasts import choose_candidates, compare_candidates
@@ -18,7 +18,7 @@ from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
-from mtdlab.store import load_study
+from mtdlab.store import load_frames
 from mtdlab.store.recorded import read_recorded, read_states, read_trial
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.recorded_study import refuse_other_modules, refuse_other_objective
@@ -51,7 +51,7 @@ def plan_confirmation(
     where its methods come from other imported modules or another program trained it, StorageError
     where the database fails.
     """
-    frames = load_study(study, url, curves=False)
+    frames = load_frames(study, url, curves=False)
     original = read_recorded(url, study)
     refuse_other_objective(study, original.objective, program.reference if program else "")
     name = f"{study}{CONFIRMATION_SUFFIX}"
@@ -69,7 +69,7 @@ def plan_confirmation(
 
 def remeasured(confirmation: Confirmation, url: str) -> Difference:
     """The difference over the fresh seeds that are complete."""
-    return _difference(load_study(confirmation.spec.name, url, curves=False), confirmation.spec)
+    return _difference(load_frames(confirmation.spec.name, url, curves=False), confirmation.spec)
 
 
 def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:

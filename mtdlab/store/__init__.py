@@ -11,7 +11,7 @@ from mtdlab.store.store import Look, Store
 from mtdlab.store.tables import FINISHED
 
 if TYPE_CHECKING:
-    from mtdlab.store.frames import load_study
+    from mtdlab.store.frames import load_frames
 
 __all__ = [
     "FINISHED",
@@ -25,15 +25,15 @@ __all__ = [
     "Store",
     "StudyOverview",
     "list_studies",
-    "load_study",
+    "load_frames",
     "study_names",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # it imports pandas, which listing studies and completing their names does not need
-    if name == "load_study":
-        from mtdlab.store.frames import load_study
+    if name == "load_frames":
+        from mtdlab.store.frames import load_frames
 
-        return load_study
+        return load_frames
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

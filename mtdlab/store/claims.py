@@ -21,7 +21,7 @@ from analysis.data.environment import Environment
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.settings.roles import SEARCH
-from mtdlab.store.database import lock_writers, open_to_write
+from mtdlab.store.database import Database, lock_writers, open_to_write
 from mtdlab.store.optuna_copy import write_trials
 from mtdlab.store.owner import Owner, describe_end, is_ahead, is_dead, is_visible
 from mtdlab.store.tables import (
@@ -91,9 +91,10 @@ class Result:
 class Claims:
     """This class changes the trials of one study. Every method may raise StorageError."""
 
-    def __init__(self, url: str, study_id: int) -> None:
+    def __init__(self, url: str, study_id: int, database: Database | None = None) -> None:
+        """Open the database of `url`, unless it is open already: `database`."""
         self.study_id = study_id
-        self.database = open_to_write(url)
+        self.database = database or open_to_write(url)
 
     def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
         """Claim the next waiting trial for `owner`; return None if none can be claimed now.

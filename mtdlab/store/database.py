@@ -99,6 +99,16 @@ class Database:
         with _translate_errors(self.url), Session(self.engine) as session, session.begin():
             yield session
 
+    @contextmanager
+    def adding(self) -> Iterator[Session]:
+        """Give a block a session as `writing` does, to one block at a time.
+
+        It is for transactions that read which rows exist before they add others.
+        """
+        with self.writing() as session:
+            lock_writers(session)
+            yield session
+
     def close(self) -> None:
         """Close the connections."""
         self.engine.dispose()
@@ -115,6 +125,13 @@ def reading(url: str) -> Iterator[Session]:
 def writing(url: str) -> Iterator[Session]:
     """Give a block a session that is one transaction (`open_to_write`, `Database.writing`)."""
     with closing(open_to_write(url)) as database, database.writing() as session:
+        yield session
+
+
+@contextmanager
+def adding(url: str) -> Iterator[Session]:
+    """Give a block a session that is one transaction of one at a time (`Database.adding`)."""
+    with closing(open_to_write(url)) as database, database.adding() as session:
         yield session
 
 
@@ -182,8 +199,7 @@ def _waiting_engine(url: str, target: URL | str) -> Engine:
 def lock_writers(session: Session) -> None:
     """Let one transaction at a time create tables or add rows, from here to its end.
 
-    It is for transactions that read which rows exist before they add others. SQLite has one writing
-    transaction at a time anyway.
+    SQLite has one writing transaction at a time anyway.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})"))
@@ -250,8 +266,7 @@ def create_tables(url: str, study: str = "") -> None:
                 return
         with _translate_errors(url):
             _create_optuna_tables(database)
-        with database.writing() as session:
-            lock_writers(session)
+        with database.adding() as session:
             # by it the copy of a trial is found among 100,000
             session.execute(text(_INDEX))
 

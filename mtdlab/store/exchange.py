@@ -5,14 +5,14 @@ from sqlalchemy import delete, update
 from analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 from mtdlab.store.database import (
+    adding,
     create_tables,
-    lock_writers,
     read_at_one_moment,
     reading,
     writing,
 )
 from mtdlab.store.names import conflict_in
-from mtdlab.store.optuna_copy import STUDIES, delete_study, find_copy, has_tables, repair_copy
+from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, has_tables, repair_copy
 from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
@@ -36,8 +36,7 @@ def write_records(url: str, records: Records, name: str) -> None:
     is taken.
     """
     create_tables(url)
-    with writing(url) as session:
-        lock_writers(session)
+    with adding(url) as session:
         if conflict := conflict_in(session, name, url):
             raise StorageError(f"{conflict}; choose another name")
         study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
@@ -58,7 +57,7 @@ def write_records(url: str, records: Records, name: str) -> None:
 def delete_records(url: str, name: str) -> None:
     """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
     with writing(url) as session:
-        delete_study(session, name)
+        delete_copy(session, name)
         session.execute(delete(StudyRow).where(StudyRow.name == name))
         session.execute(delete(PlanRow).where(PlanRow.study == name))
 
@@ -68,8 +67,7 @@ def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None
 
     `invocation` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
     """
-    with writing(url) as session:
-        lock_writers(session)
+    with adding(url) as session:
         if conflict := conflict_in(session, new, url, renamed=old):
             raise StorageError(f"{conflict}; choose another name")
         session.execute(

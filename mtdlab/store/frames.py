@@ -22,12 +22,12 @@ from analysis.data.frames import (
     TRIAL_COLUMNS,
     Baseline,
     Plan,
-    Setting,
+    RecordedSetting,
     Settings,
+    StudyFrames,
     empty,
 )
 from analysis.data.items import ItemScores, digest_of_tasks, no_items
-from analysis.notebook import Study
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.store.database import reading
@@ -136,9 +136,9 @@ ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
 """From trials and settings: whether to read all curves, or the numbers of those trials."""
 
 
-def load_study(
+def load_frames(
     study: str, storage: str | None = None, *, curves: bool | ChooseCurves = True
-) -> Study:
+) -> StudyFrames:
     """Read a study's trials, curves, spectra and scores as frames, complete or still running.
 
     Args:
@@ -173,7 +173,7 @@ def load_study(
         ]
         read_items = partial(load_items, url, row.id, complete)
         items = select(ItemsRow.digest).where(ItemsRow.study_id == row.id).limit(1)
-        return Study(
+        return StudyFrames(
             name=row.name,
             metric=row.metric,
             select_by=row.select_by,
@@ -285,14 +285,14 @@ def _looks(rows: Iterable[LookRow]) -> pd.DataFrame:
     return frame.astype(dict(LOOK_COLUMNS))
 
 
-def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, Setting]:
+def _settings(methods: Mapping[str, Any], recorded: Iterable[str]) -> dict[str, RecordedSetting]:
     """Return the settings of the methods, and further settings that trials recorded."""
-    known: dict[str, Setting] = {}
+    known: dict[str, RecordedSetting] = {}
     for method in methods.values():
         for name, setting in method["settings"].items():
-            known.setdefault(name, Setting(name, **setting))
+            known.setdefault(name, RecordedSetting(name, **setting))
     for name in recorded:
-        known.setdefault(name, Setting(name))
+        known.setdefault(name, RecordedSetting(name))
     return {name: setting for name, setting in known.items() if name != "seed"}
 
 

@@ -14,7 +14,7 @@ from mtdlab.store.urls import mask, storage_url
 
 
 def study_names(storage: str | None = None) -> list[str]:
-    """Read the names of the studies of a database, as `load_study` takes it; they are sorted.
+    """Read the names of the studies of a database, as `load_frames` takes it; they are sorted.
 
     Raises StorageError where there is no such database.
     """

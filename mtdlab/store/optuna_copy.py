@@ -129,7 +129,7 @@ def _is_copy() -> ColumnElement[bool]:
     return STUDIES.c.study_id.in_(marked) & STUDIES.c.study_id.not_in(others)
 
 
-def write_study(session: Session, study: StudyRow) -> int:
+def write_copy(session: Session, study: StudyRow) -> int:
     """Create the copy of a study where it is missing, and its attributes; return Optuna's id."""
     found = find_copy(session, study.name)
     if found is None:
@@ -150,7 +150,7 @@ def write_study(session: Session, study: StudyRow) -> int:
     return found
 
 
-def delete_study(session: Session, name: str) -> None:
+def delete_copy(session: Session, name: str) -> None:
     """Delete the copy of a study, if there is one."""
     if not has_tables(session.connection()) or (found := find_copy(session, name)) is None:
         return
@@ -243,7 +243,7 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     of the study's are deleted. A missing copy is written anew.
     """
     is_new = find_copy(session, study.name) is None
-    doubled = _find_doubled(session, write_study(session, study))
+    doubled = _find_doubled(session, write_copy(session, study))
     _delete_trials(session, doubled)
     differing, foreign = find_differing(session, study), find_foreign(session, study)
     for start in range(0, len(differing), _AT_ONCE):

@@ -106,7 +106,7 @@ class StudyOverview:
 
 
 def list_studies(storage: str | None = None) -> list[StudyOverview]:
-    """Read the studies of a database, as `load_study` takes it, in the order of their names.
+    """Read the studies of a database, as `load_frames` takes it, in the order of their names.
 
     Raises StorageError where there is no such database.
     """

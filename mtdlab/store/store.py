@@ -12,9 +12,9 @@ from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import BASELINE, SEARCH
 from mtdlab.store.claims import Claim, Claims
-from mtdlab.store.database import lock_writers, writing
+from mtdlab.store.database import adding, open_to_write, writing
 from mtdlab.store.names import refuse_foreign
-from mtdlab.store.optuna_copy import delete_study, repair_copy
+from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
@@ -73,7 +73,7 @@ class Store(Claims):
             )
             if any(state != "WAITING" or number is not None for state, number in trials):
                 return False
-            delete_study(session, session.get_one(StudyRow, self.study_id).name)
+            delete_copy(session, session.get_one(StudyRow, self.study_id).name)
             session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
             return True
 
@@ -89,8 +89,7 @@ class Store(Claims):
         of its storage URLs.
         """
         row.id, row.invocation = self.study_id, without_passwords(row.invocation)
-        with self.database.writing() as session:
-            lock_writers(session)
+        with self.database.adding() as session:
             merged = session.merge(row)
             merged.version = (merged.version or 0) + 1
 
@@ -118,8 +117,7 @@ class Store(Claims):
         or of all seeds if it is None. Trials of the baseline are added also of the seeds that the
         search has.
         """
-        with self.database.writing() as session:
-            lock_writers(session)
+        with self.database.adding() as session:
             mine = TrialRow.study_id == self.study_id
             keys = select(TrialRow.configuration, TrialRow.seed).where(mine).order_by(TrialRow.id)
             recorded = {(row.configuration, row.seed): None for row in session.execute(keys)}
@@ -204,8 +202,7 @@ class Store(Claims):
 
     def repair_copy(self) -> int:
         """Write the study's copy in Optuna's tables as it is here; return how many differed."""
-        with self.database.writing() as session:
-            lock_writers(session)
+        with self.database.adding() as session:
             return repair_copy(session, session.get_one(StudyRow, self.study_id))
 
     def retry_failed(self) -> int:
@@ -377,9 +374,13 @@ class Store(Claims):
 
 def open_store(url: str, name: str) -> Store | None:
     """Open the store of a study; None where there is none of this name. Raises StorageError."""
-    with writing(url) as session:
+    database = open_to_write(url)
+    with database.reading() as session:
         study_id = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
-    return None if study_id is None else Store(url, study_id)
+    if study_id is None:
+        database.close()
+        return None
+    return Store(url, study_id, database)
 
 
 def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
@@ -390,14 +391,11 @@ def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> 
     row = StudyRow(
         name=name, metric=metric, identity=identity, file_text="", invocation=NO_INVOCATION
     )
-    with writing(url) as session:
-        lock_writers(session)
+    with adding(url) as session:
         if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
             return None
         session.add(row)
-        session.flush()
-        study_id = row.id
-    return Store(url, study_id)
+    return open_store(url, name)
 
 
 def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:
@@ -416,8 +414,7 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
     another program wrote a study of this name.
     """
     refuse_foreign(url, study)
-    with writing(url) as session:
-        lock_writers(session)
+    with adding(url) as session:
         begun = session.scalar(
             select(func.count())
             .select_from(TrialRow)

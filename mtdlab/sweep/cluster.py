@@ -63,7 +63,7 @@ def run_trials(job: Job, sweep: int) -> None:
 @lru_cache(maxsize=1)
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
-    from mtdlab.sweep.preflight import check_same_inputs
+    from mtdlab.sweep.open_study import check_same_inputs
     from mtdlab.trial.artifacts import Artifacts
     from mtdlab.trial.objectives import check
     from mtdlab.trial.worker import open_in_process

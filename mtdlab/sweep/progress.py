@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
+from analysis.data.durations import format_seconds
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
@@ -32,14 +33,6 @@ STANDARD_ERROR = 2
 """The number of that file."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
-
-
-def clock(seconds: float) -> str:
-    """A duration: 45 s, 12 min, 3 h 20 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def describe(
@@ -78,7 +71,7 @@ def line(
     if trial.state == "COMPLETE":
         mtd = "" if trial.mtd is None else f" MTD {format_mtd(trial.mtd)}"
         score = "none" if trial.ranking is None else f"{trial.ranking:.2f}"
-        after = f"{mtd}: {select_by} {score}, {clock(trial.wall_seconds or 0.0)}{tail}"
+        after = f"{mtd}: {select_by} {score}, {format_seconds(trial.wall_seconds or 0.0)}{tail}"
     else:
         after = f" {trial.state.lower()}: {trial.reason}"
     space = max(LEAST_PARAMETERS, WIDTH - len(before) - len(after))
@@ -122,7 +115,7 @@ class Phases:
         """A phase begins in this process or in a worker."""
         if phase not in self._known:
             self._known.add(phase)
-            seconds = clock(time.monotonic() - self._started)
+            seconds = format_seconds(time.monotonic() - self._started)
             print_text(f"{seconds}: {phase}", file=sys.stderr, flush=True)
 
 
@@ -167,7 +160,7 @@ class Tally:
             return ""
         trials = self.planned - self.finished - sum(part for _, part in self.running)
         seconds = max(0.0, trials) * sum(durations) / len(durations) / self.jobs
-        return f"{clock(seconds)} left"
+        return f"{format_seconds(seconds)} left"
 
     def summary(self, *, named: bool = True) -> str:
         """The best so far, with the name of the score or without, and the time left."""

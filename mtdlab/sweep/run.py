@@ -18,8 +18,7 @@ from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
 from mtdlab.sweep.engine import Engine, ThisProcess, Work
-from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import check_same_inputs, has_trials_left
+from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
@@ -67,28 +66,41 @@ class SweepResult:
         return sum(self.counts.values())
 
 
+@dataclass(frozen=True)
+class Execution:
+    """How a sweep runs its trials; which trials it runs is the study's.
+
+    Attributes:
+        jobs: worker processes; None: one a core, on a machine with GPUs `jobs_per_gpu` on each; 0:
+            trials are recorded and none is run.
+        retry_failed: whether failed trials run again.
+        max_failed: the number of failed trials in the study at which it stops, with exit code 1.
+        wait: whether it ends only when no other process runs a trial of the study.
+        scheduler: the address of a dask cluster whose workers run the trials.
+    """
+
+    jobs: int | None = None
+    jobs_per_gpu: int = 1
+    retry_failed: bool = False
+    max_failed: int | None = None
+    wait: bool = False
+    scheduler: str | None = None
+
+
 def sweep(
     spec: StudySpec,
     url: str,
+    execution: Execution,
     *,
     models: Path = Path(MODELS_FOLDER),
     artifacts: str | None = None,
-    jobs: int | None = None,
-    jobs_per_gpu: int = 1,
-    retry_failed: bool = False,
-    max_failed: int | None = None,
-    wait: bool = False,
-    scheduler: str | None = None,
     invocation: Invocation = NO_INVOCATION,
 ) -> SweepResult:
-    """Run or resume a study with `jobs` worker processes; by default one per core, on a machine
-    with GPUs `jobs_per_gpu` on each. With 0 jobs its trials are recorded and none is run.
+    """Run or resume a study.
 
     The best trial's model is kept in `models`, in a folder named after the study; it and the
     checkpoints are copied to `artifacts`, a shared folder or URL, by default that of the study's
-    first sweep with one. As soon as the study has `max_failed` failed trials, the sweep stops,
-    with exit code 1. With `wait` it ends only when no other process runs a trial of the study. With
-    `scheduler` the workers are those of a dask cluster.
+    first sweep with one.
 
     Raises MtdlabError where the study was begun with other settings than the file's, or where an
     encoder, a text or the shared place is missing, or is not that of its first sweep; StorageError
@@ -96,18 +108,18 @@ def sweep(
     """
     started = time.perf_counter()
     job = Job(as_begun(spec, url), url, models.absolute())
-    spec = job.spec
+    spec, runs = job.spec, execution.jobs != 0
     place = choose_artifacts(job, artifacts)
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))
         engine: Engine = ThisProcess()
         found: dict[str, Any] | None = None
-        if has_trials_left(spec, url, retry_failed=retry_failed):
+        if has_trials_left(spec, url, retry_failed=execution.retry_failed):
             for warning in length_warnings(spec):
                 _warn(warning)
             begin_phase("importing the packages that train")
-            if jobs != 0:
-                engine = _engine(spec, jobs, jobs_per_gpu, scheduler)
+            if runs:
+                engine = _engine(spec, execution)
                 opened.enter_context(closing(engine))
             # imported here, since it imports optuna, torch and transformers
             from mtdlab.trial.objectives import check, objectives_of
@@ -118,22 +130,23 @@ def sweep(
         store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
             record_artifacts(spec.name, store, place)
-        if retry_failed:
+        if execution.retry_failed:
             store.retry_failed()
         if found:
             _warn(check_same_inputs(spec.name, store, found))
         _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
-        row = opened.enter_context(recorded_sweep(store, stop, max_failed))
+        row = opened.enter_context(recorded_sweep(store, stop, execution.max_failed))
         study = OpenStudy(job, store)
-        supervisor = Supervisor(Work(study, row, stop), engine, max_failed, wait=wait)
-        if jobs != 0:
+        work = Work(study, row, stop)
+        supervisor = Supervisor(work, engine, execution.max_failed, wait=execution.wait)
+        if runs:
             if found is not None:
                 for objective in objectives_of(spec):
                     _warn(objective.prepare(study))
             engine.lead(supervisor.run)
         left = place or job.checkpoints.exists()
-        if jobs != 0 and not stop.requested() and left:
+        if runs and not stop.requested() and left:
             # imported here, since it imports optuna
             from mtdlab.trial.objectives import objectives_of
 
@@ -142,21 +155,22 @@ def sweep(
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 
-def _engine(spec: StudySpec, jobs: int | None, jobs_per_gpu: int, scheduler: str | None) -> Engine:
+def _engine(spec: StudySpec, execution: Execution) -> Engine:
     """What runs the workers; processes begin to import their modules while the inputs are checked.
 
     A study with one trial runs in this process.
     """
-    if scheduler is not None:
+    if execution.scheduler is not None:
         from mtdlab.sweep.cluster import Cluster
 
-        return Cluster(scheduler)
+        return Cluster(execution.scheduler)
     # these import torch
     from mtdlab.sweep.processes import Processes
     from mtdlab.trial.objectives import modules_of
     from mtdlab.trial.slots import default_jobs, threads_each
 
-    most = min(jobs or default_jobs(jobs_per_gpu), len(spec.planned_trials()))
+    jobs = execution.jobs or default_jobs(execution.jobs_per_gpu)
+    most = min(jobs, len(spec.planned_trials()))
     if most == 1:
         return ThisProcess()
     first = min(most, len(spec.first_trials()) + (spec.baseline is not None))

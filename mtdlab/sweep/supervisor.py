@@ -114,7 +114,7 @@ class Supervisor:
         """Whether trials of other processes, or a look, may still have to be run here."""
         if not self._is_decided:
             # imported here, since it imports pandas and SciPy
-            from mtdlab.sweep.interim_analysis import take_look
+            from mtdlab.sweep.looks import take_look
 
             # a look counts every planned trial
             if running or take_look(self._study):

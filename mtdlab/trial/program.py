@@ -59,7 +59,7 @@ class ProgramObjective(Objective):
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Call the program for one trial."""
-        spec = run.study.spec.of_program()
+        spec = ProgramSpec.of(run.study.spec)
         assert isinstance(settings, ProgramSettings), "those of its study"
         if "torch" in spec.program.uses():
             # its slots import torch

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mtdlab.config import TrainerSettings
+from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.device import choose_device
 from mtdlab.settings import RunSettings
@@ -32,7 +32,7 @@ class Trainer(Objective):
 
     def check(self, job: Job) -> dict[str, Any]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        return check_training(job, job.spec.of_methods()) | {
+        return check_training(job, MethodSpec.of(job.spec)) | {
             VERSIONS: machine(PACKAGES).all_versions
         }
 
@@ -58,7 +58,7 @@ class Trainer(Objective):
             save_result(run.folder, result, trained.identity)
         run.record(result, notes)
         notes = [publish_model(run.folder, study.job.model, study.store, claim)]
-        if trained is not None and study.spec.of_methods().tracking == "tensorboard":
+        if trained is not None and MethodSpec.of(study.spec).tracking == "tensorboard":
             notes.append(track(study.spec.name, claim.number, trained.settings, trained.outcome))
         # after the model, as those of this machine
         return [*notes, *checkpoints.remove_shared()]
@@ -112,7 +112,7 @@ def fix_precision(study: OpenStudy) -> str:
         A sentence where the recorded one is not what `auto` would choose on this machine, else an
         empty string.
     """
-    spec = study.spec.of_methods()
+    spec = MethodSpec.of(study.spec)
     if "auto" not in spec.possible_values("precision"):
         return ""
     device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from analysis.data.environment import Corpus, Encoder, Environment
-from analysis.data.frames import Setting, Settings, StudyFrames
+from analysis.data.frames import RecordedSetting, Settings, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
 from analysis.measures import Floats
@@ -33,17 +33,23 @@ OpenPage = Callable[..., "Page"]
 SETTINGS = {
     setting.name: setting
     for setting in (
-        Setting("method", default="mocose"),
-        Setting("ema_decay", "η"),
-        Setting("queue_size", "K"),
-        Setting("batch_size", "N"),
-        Setting("queue_clusters", default=0),
-        Setting("augmentation", default="none"),
-        Setting("fgsm_epsilon", default=5e-9),
-        Setting("projection_layers", default=1),
-        Setting("prediction_layers", default=2),
-        *map(Setting, ("initial_queue_size", "queue_slice", "prediction_dim", "learning_rate")),
-        *map(Setting, ("in_batch_negatives", "ema_decay_end", "steps", "encoder", "select_on")),
+        RecordedSetting("method", default="mocose"),
+        RecordedSetting("ema_decay", "η"),
+        RecordedSetting("queue_size", "K"),
+        RecordedSetting("batch_size", "N"),
+        RecordedSetting("queue_clusters", default=0),
+        RecordedSetting("augmentation", default="none"),
+        RecordedSetting("fgsm_epsilon", default=5e-9),
+        RecordedSetting("projection_layers", default=1),
+        RecordedSetting("prediction_layers", default=2),
+        *map(
+            RecordedSetting,
+            ("initial_queue_size", "queue_slice", "prediction_dim", "learning_rate"),
+        ),
+        *map(
+            RecordedSetting,
+            ("in_batch_negatives", "ema_decay_end", "steps", "encoder", "select_on"),
+        ),
     )
 }
 

@@ -70,7 +70,7 @@ def test_a_study_of_another_metric_is_refused(
     frames = mtdlab.load_study("tiny", str(recorded.storage))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mtdlab.store.load_study",
+            "mtdlab.store.load_frames",
             lambda name, *_, **__: replace(frames, name=name, metric=f"score of {name}"),
             raising=False,
         )

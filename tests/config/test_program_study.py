@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mtdlab.config.method_study import MethodSpec
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.config.reader import parse_study, read_study
 from mtdlab.config.source import SpecError
@@ -139,6 +140,6 @@ def test_profiles_and_overrides_may_have_free_settings(tmp_path: Path) -> None:
 
 def test_a_study_has_the_part_of_its_kind_alone() -> None:
     spec = read("search: {rate: [1, 2]}\n")
-    assert spec.of_program() is spec
-    with pytest.raises(TypeError, match="study own: mtdlab's trainer runs none of its trials"):
-        spec.of_methods()
+    assert ProgramSpec.of(spec) is spec
+    with pytest.raises(TypeError, match="study own is a ProgramSpec, not a MethodSpec"):
+        MethodSpec.of(spec)

@@ -34,7 +34,7 @@ from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.run import sweep
+from mtdlab.sweep.run import Execution, sweep
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.trial.signals import StopRequest
 
@@ -451,7 +451,7 @@ def test_a_study_is_estimated_as_it_then_runs(
     assert found.trial is not None
     assert 0 < found.trial[0] <= found.trial[1] < 60
     assert found.memory > found.worker_memory > 50e6
-    result = sweep(study, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+    result = sweep(study, f"sqlite:///{tmp_path / 'a.db'}", Execution(jobs=1))
     assert result.counts == {"COMPLETE": 8}
     assert found.database == pytest.approx((tmp_path / "a.db").stat().st_size, rel=0.3)
 

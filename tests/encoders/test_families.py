@@ -222,7 +222,7 @@ def test_what_cannot_be_trained_is_refused_before_the_study_is_created(
 ) -> None:
     spec = write(search, rest, encoder=decoder, **changed)
     with pytest.raises(MtdlabError, match=message):
-        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+        runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", runs.Execution(jobs=1))
     assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
 
 
@@ -232,7 +232,7 @@ def test_searched_values_that_fit_are_accepted(
     """The default pooling, which does not fit the decoder, is that of no trial."""
     search = f"{{pooling: [mean, last-token], encoder: ['{decoder}', '{tiny_encoder}']}}"
     spec = write(search, "seeds: [0]\n", method="simcse", pooling=None)
-    done = runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", jobs=1)
+    done = runs.sweep(spec, f"sqlite:///{tmp_path / 'a.db'}", runs.Execution(jobs=1))
     assert done is not None
 
 

@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from sequential import Outcome, Plan, run_until
 
 from analysis.inference.blocks import Blocks
-from analysis.inference.interim_analysis import boundaries_at
+from analysis.inference.looks import boundaries_at
 from analysis.inference.pairing import LevelScores
 from analysis.inference.power import (
     POWER,

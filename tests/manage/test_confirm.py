@@ -68,7 +68,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("swept")
     (folder / "study.yaml").write_text(STUDY)
     url, spec = f"sqlite:///{folder / 'studies.db'}", read_study(folder / "study.yaml")
-    run.sweep(spec, url, models=folder / "models", jobs=1)
+    run.sweep(spec, url, run.Execution(jobs=1), models=folder / "models")
     return folder / "studies.db"
 
 
@@ -162,7 +162,9 @@ def test_the_study_of_a_confirmation_has_the_settings_and_states_what_it_is(url:
 
 def test_one_level_cannot_be_confirmed(written: Written, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'one.db'}"
-    run.sweep(written("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n"), url, jobs=1)
+    run.sweep(
+        written("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n"), url, run.Execution(jobs=1)
+    )
     with pytest.raises(NothingToReport, match="study one: fewer than two levels of MTD"):
         plan_confirmation("one", url, 2)
     with pytest.raises(NothingToReport, match="no study two in"):

@@ -21,7 +21,7 @@ from mtdlab.manage.doctor import Examination, examine
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.run import sweep
+from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer
 from mtdlab.trial.worker import open_in_process
 
@@ -223,7 +223,7 @@ def test_a_broken_record_is_found_and_repaired_as_proposed(
         monkeypatch.chdir(healthy)
         monkeypatch.setattr("mtdlab.training.inputs.check_inputs", lambda *_: {})
         monkeypatch.setattr(trainer, "train_trial", lambda *_: (TRAINED, None))
-        sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", jobs=1)
+        sweep(read_study(healthy / "a.yaml"), f"sqlite:///{healthy / 'a.db'}", Execution(jobs=1))
         open_in_process.cache_clear()
         assert [each.found for each in check(healthy).studies["a"]] == []
 

@@ -23,7 +23,7 @@ from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
 from mtdlab.store.records import COLUMNS
 from mtdlab.store.tables import Base, Schema, SweepRow
-from mtdlab.sweep.run import sweep
+from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer
 from mtdlab.trial.worker import open_in_process
 
@@ -102,7 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             sweep(
                 spec,
                 url,
-                jobs=1,
+                Execution(jobs=1),
                 invocation=Invocation("sweep", (f"{name}.yaml",), {"set": ("seeds=[0]",)}),
             )
             Store(url, 1).record_model(1, "gpu-7", "/models/x")

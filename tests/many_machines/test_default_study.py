@@ -13,7 +13,7 @@ import pytest
 from slurm_cluster import missing_programs, running_cluster
 
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Store, list_studies, load_study
+from mtdlab.store import Store, list_studies, load_frames
 from mtdlab.store.recorded import read_recorded
 from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
@@ -100,12 +100,12 @@ def test_the_default_study_is_complete_after_a_kill(runs_on_server: Runs, engine
         runs.wait_for(lambda: finished(runs) >= KILLED_AFTER, SECONDS)
         kill()
         runs.wait_for(complete, SECONDS)
-    study = load_study("mtd", runs.url, curves=False)
+    study = load_frames("mtd", runs.url, curves=False)
     recorded, last = study.trials, study.looks.iloc[-1]
     # the levels at the ends have the seeds of every look
     assert last["decision"] != "continue"
     assert recorded["seed"].nunique() == last["seeds"]
-    trials = optuna.load_study(study_name="mtd", storage=optuna_storage(runs.url)).trials
+    trials = optuna.load_frames(study_name="mtd", storage=optuna_storage(runs.url)).trials
     states = Counter(trial.state.name for trial in trials)
     assert states == {"COMPLETE": len(recorded)}
     assert len(recorded) == len(recorded[["ema_decay", "seed"]].drop_duplicates())

@@ -127,7 +127,7 @@ def make(out: Path) -> None:
                 run.sweep(
                     read_study(file),
                     f"sqlite:///{out}",
-                    jobs=1,
+                    run.Execution(jobs=1),
                     models=Path(folder) / "models",
                     invocation=Invocation("sweep", (f"{name}.yaml",)),
                 )

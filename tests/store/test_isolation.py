@@ -7,7 +7,7 @@ import pytest
 from stub_store import begin_trial, claim_trial, end_trial, new_store
 
 from mtdlab.config import PlannedTrial
-from mtdlab.store import Result, Store, load_study
+from mtdlab.store import Result, Store, load_frames
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 SETTINGS = {
@@ -114,7 +114,7 @@ def test_planning_more_trials_counts_only_the_studys_own(mine: Store, url: str) 
 
 @pytest.mark.usefixtures("mine", "other")
 def test_a_page_shows_its_own_trials(url: str) -> None:
-    frames = load_study("study-2", url)
+    frames = load_frames("study-2", url)
     assert frames.planned == 4
     assert sorted(frames.trials["number"]) == [0, 1, 2]
-    assert load_study("study-1", url).trials.empty
+    assert load_frames("study-1", url).trials.empty

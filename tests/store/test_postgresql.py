@@ -45,7 +45,7 @@ def sweep(written: Written, postgresql_url: str) -> Sweep:
     """Run a study file on the server to its end; its exit code and its trials."""
 
     def call(contents: str, **options: Any) -> tuple[int, dict[str, int]]:
-        result = runs.sweep(written(contents), postgresql_url, jobs=1, **options)
+        result = runs.sweep(written(contents), postgresql_url, runs.Execution(jobs=1, **options))
         return result.exit_code, result.counts
 
     return call
@@ -200,14 +200,14 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     monkeypatch.setattr(restarts, "RESTART_SECONDS", 0.0)
     try:
         with pytest.raises(StorageError, match=r"\*\*\*@127.*onnection") as caught:
-            runs.sweep(spec, postgresql_url, jobs=1)
+            runs.sweep(spec, postgresql_url, runs.Execution(jobs=1))
     finally:
         postgresql_server.start()
         wait_until_ready(postgresql_url)
     assert caught.value.exit_code == 4
     # the process that ran the trial would have ended
     monkeypatch.setattr("mtdlab.store.tables.is_dead", lambda *_: True)
-    result = runs.sweep(spec, postgresql_url, jobs=1)
+    result = runs.sweep(spec, postgresql_url, runs.Execution(jobs=1))
     assert (result.exit_code, result.counts, result.ran) == (0, {"COMPLETE": 4}, 3)
     assert len(set(trained)) == 4
 

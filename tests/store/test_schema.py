@@ -69,7 +69,7 @@ def test_a_sweep_resumes_a_recorded_study(database: Path, written: Written) -> N
         (GRID, 2, {"COMPLETE": 7, "FAIL": 1}),
         (DRAWN, 4, {"COMPLETE": 5, "PRUNED": 1}),
     ):
-        result = runs.sweep(written(text), f"sqlite:///{database}", jobs=1)
+        result = runs.sweep(written(text), f"sqlite:///{database}", runs.Execution(jobs=1))
         assert (result.ran, result.counts) == (ran, counts)
     after = load_study("grid", str(database)).trials
     assert len(after) == 8

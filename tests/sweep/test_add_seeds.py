@@ -12,7 +12,7 @@ from forked_commands import ForkedCommand
 from stub_store import claim_trial, end_trial
 
 from analysis.data.frames import StudyFrames
-from analysis.inference.interim_analysis import SPENDING, compute_boundaries
+from analysis.inference.looks import SPENDING, compute_boundaries
 from mtdlab import load_study
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
@@ -73,7 +73,7 @@ def score(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 @pytest.fixture
 def sweep(written: Written, url: str, score: Any) -> Sweep:
     score(peaked)
-    return lambda text=STUDY: run.sweep(written(text), url, jobs=1)
+    return lambda text=STUDY: run.sweep(written(text), url, run.Execution(jobs=1))
 
 
 def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) -> None:
@@ -122,7 +122,7 @@ def test_an_interrupted_sweep_goes_on_with_the_same_looks(
 ) -> None:
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
     score(unclear)
-    run.sweep(written(STUDY), whole, jobs=1)
+    run.sweep(written(STUDY), whole, run.Execution(jobs=1))
     worker.open_in_process.cache_clear()
 
     calls = []

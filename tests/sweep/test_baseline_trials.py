@@ -66,7 +66,7 @@ def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
     scored: Scored, written: Written, url: str
 ) -> None:
     scored(higher)
-    result = run.sweep(written(BESIDE), url, jobs=1)
+    result = run.sweep(written(BESIDE), url, run.Execution(jobs=1))
     assert (result.counts, result.exit_code) == ({"COMPLETE": 6}, 0)
     assert result.best is not None
     assert result.best.ranking == pytest.approx(41.75)
@@ -88,11 +88,11 @@ def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
 
 def test_it_can_be_added_to_a_complete_study(scored: Scored, written: Written, url: str) -> None:
     scored(higher)
-    run.sweep(written(PLAIN), url, jobs=1)
+    run.sweep(written(PLAIN), url, run.Execution(jobs=1))
     worker.open_in_process.cache_clear()
-    result = run.sweep(written(BESIDE), url, jobs=1)
+    result = run.sweep(written(BESIDE), url, run.Execution(jobs=1))
     assert (result.ran, result.counts) == (2, {"COMPLETE": 6})
-    assert run.sweep(written(BESIDE), url, jobs=1).ran == 0
+    assert run.sweep(written(BESIDE), url, run.Execution(jobs=1)).ran == 0
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_one_that_has_trials_is_neither_changed_nor_removed(
     scored: Scored, written: Written, url: str, other: str, difference: str
 ) -> None:
     scored(higher)
-    run.sweep(written(BESIDE), url, jobs=1)
+    run.sweep(written(BESIDE), url, run.Execution(jobs=1))
     with pytest.raises(MtdlabError, match=difference) as refused:
         open_study(written(other), url, Invocation("sweep", ("a.yaml",)))
     assert "to resume it: put the former values back into the file" in str(refused.value)
@@ -140,9 +140,9 @@ def test_looks_neither_count_it_nor_run_on_without_it(
 ) -> None:
     scored(lambda settings: 40 + (settings.seed * 7 + hash(settings.mtd)) % 11)
     beside, alone = UNTIL + "baseline: {method: simcse}\n", f"sqlite:///{tmp_path / 'alone.db'}"
-    result = run.sweep(written(beside), url, jobs=1)
+    result = run.sweep(written(beside), url, run.Execution(jobs=1))
     worker.open_in_process.cache_clear()
-    run.sweep(written(UNTIL), alone, jobs=1)
+    run.sweep(written(UNTIL), alone, run.Execution(jobs=1))
     looks, expected = (load_study("a", each).looks for each in (url, alone))
     columns = ["look", "seeds", "runs", "p_value", "verdict", "decision", "added"]
     assert looks[columns].to_dict("records") == expected[columns].to_dict("records")
@@ -157,10 +157,12 @@ def test_one_that_is_added_after_looks_has_the_seeds_of_the_search(
     scored: Scored, written: Written, url: str
 ) -> None:
     scored(lambda settings: 40 + (settings.seed * 7 + hash(settings.mtd)) % 11)
-    run.sweep(written(UNTIL), url, jobs=1)
+    run.sweep(written(UNTIL), url, run.Execution(jobs=1))
     seeds = sorted(set(load_study("a", url).trials["seed"]))
     worker.open_in_process.cache_clear()
-    assert run.sweep(written(UNTIL + "baseline: {method: simcse}\n"), url, jobs=1).ran == len(seeds)
+    assert run.sweep(
+        written(UNTIL + "baseline: {method: simcse}\n"), url, run.Execution(jobs=1)
+    ).ran == len(seeds)
     beside = load_study("a", url).baseline
     assert beside is not None
     assert beside.trials["seed"].tolist() == seeds
@@ -175,16 +177,16 @@ def test_its_failures_are_those_of_the_study_and_are_run_again(
         return higher(settings)
 
     scored(fails)
-    ended = run.sweep(written(BESIDE), url, jobs=1, max_failed=1)
+    ended = run.sweep(written(BESIDE), url, run.Execution(jobs=1, max_failed=1))
     assert (ended.exit_code, ended.counts["FAIL"], ended.too_many_failed) == (1, 1, True)
     worker.open_in_process.cache_clear()
-    result = run.sweep(written(BESIDE), url, jobs=1)
+    result = run.sweep(written(BESIDE), url, run.Execution(jobs=1))
     assert (result.exit_code, result.counts) == (3, {"COMPLETE": 4, "FAIL": 2})
     assert [(row.role, row.seed) for row in result.failures] == [("baseline", 0), ("baseline", 1)]
     assert examine(url, Path("models")).holds
     worker.open_in_process.cache_clear()
     scored(higher)
-    again = run.sweep(written(BESIDE), url, jobs=1, retry_failed=True)
+    again = run.sweep(written(BESIDE), url, run.Execution(jobs=1, retry_failed=True))
     assert (again.ran, again.counts) == (2, {"COMPLETE": 6})
 
 
@@ -193,7 +195,7 @@ def test_neither_a_sampler_nor_a_pruner_sees_it(scored: Scored, written: Written
     text = BESIDE.replace("[0.5, 0.75]", "{low: 0.5, high: 0.9}")
     text += "sampler: tpe\ntrials: 6\npruner: median\n"
     scored(lambda settings: 1.0 if settings.method == "simcse" else higher(settings))
-    result = run.sweep(written(text), url, jobs=1)
+    result = run.sweep(written(text), url, run.Execution(jobs=1))
     beside = load_study("a", url).baseline
     assert beside is not None
     assert beside.trials["state"].tolist() == ["COMPLETE", "COMPLETE"]
@@ -208,7 +210,7 @@ def test_a_trained_one_is_recorded_exported_and_reproduced_but_its_model_is_not_
     monkeypatch.chdir(tmp_path)
     search = {"ema_decay": [0.5, 0.75]}
     spec = tiny_study(search=search, seeds=[0], baseline={"method": "simcse"})
-    result = run.sweep(spec, url, jobs=1)
+    result = run.sweep(spec, url, run.Execution(jobs=1))
     assert (result.counts, result.exit_code) == ({"COMPLETE": 3}, 0)
     study = load_study("kept", url)
     assert study.baseline is not None
@@ -233,7 +235,7 @@ def test_an_import_refuses_another_role_and_the_model_of_a_baseline(
     scored: Scored, written: Written, url: str, tmp_path: Path
 ) -> None:
     scored(higher)
-    run.sweep(written(BESIDE), url, jobs=1)
+    run.sweep(written(BESIDE), url, run.Execution(jobs=1))
     store = open_store(url, "a")
     assert store is not None
     store.record_model(2, "here", "models/a")

@@ -12,8 +12,7 @@ from mtdlab.cost.estimate import estimate
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Result, list_studies
 from mtdlab.sweep import run as runs
-from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.preflight import has_trials_left
+from mtdlab.sweep.open_study import has_trials_left, open_study
 from mtdlab.trial.checks import check_writable
 from mtdlab.trial.objectives import check
 from mtdlab.trial.study import Job
@@ -65,7 +64,7 @@ def test_a_refused_sweep_leaves_no_study_and_no_file(
     spec = write(changed, tracking="none" if changed else "tensorboard")
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
-        runs.sweep(spec, url, jobs=1)
+        runs.sweep(spec, url, runs.Execution(jobs=1))
     assert snapshot(tmp_path) == before
     if existing:
         assert [each.name for each in list_studies(url)] == ["other"]
@@ -86,7 +85,7 @@ def test_models_that_cannot_be_saved_are_refused_before_the_study_is_created(
     spec = write()
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match=message):
-        runs.sweep(spec, url, models=Path(models), jobs=1)
+        runs.sweep(spec, url, runs.Execution(jobs=1), models=Path(models))
     assert snapshot(tmp_path) == before
 
 
@@ -98,7 +97,7 @@ def test_a_folder_of_another_kind_in_place_of_the_model_is_refused_first(
     spec = write()
     before = snapshot(tmp_path)
     with pytest.raises(MtdlabError, match="exists and is not a saved model"):
-        runs.sweep(spec, url, jobs=1)
+        runs.sweep(spec, url, runs.Execution(jobs=1))
     assert snapshot(tmp_path) == before
 
 
@@ -138,7 +137,7 @@ def test_trials_are_left_until_all_have_ended(write: Write, url: str) -> None:
 def test_a_complete_study_answers_without_its_inputs(write: Write, url: str) -> None:
     spec = write({"corpus": "gone.txt"})
     finish(spec, url)
-    assert runs.sweep(spec, url, jobs=1).counts == {"COMPLETE": 2}
+    assert runs.sweep(spec, url, runs.Execution(jobs=1)).counts == {"COMPLETE": 2}
 
 
 def test_a_queue_below_a_batch_is_warned_of(write: Write) -> None:

@@ -8,7 +8,7 @@ from analysis.data.environment import Environment
 from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError
-from mtdlab.sweep.run import sweep
+from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer
 from tests.tiny_studies import TinyStudy
 
@@ -23,7 +23,7 @@ def study(
     (tmp_path / "texts.txt").write_text(tiny_corpus.read_text())
     search = {"ema_decay": [0.5]}
     spec = tiny_study({"corpus": "texts.txt"}, study="a", search=search, seeds=[0])
-    assert sweep(spec, "sqlite:///a.db", jobs=0).counts == {"WAITING": 1}
+    assert sweep(spec, "sqlite:///a.db", Execution(jobs=0)).counts == {"WAITING": 1}
     return tmp_path / "study.yaml"
 
 
@@ -46,7 +46,7 @@ def test_the_same_text_elsewhere_is_the_same(study: Path, tmp_path: Path) -> Non
     there.mkdir()
     for name in ("study.yaml", "texts.txt"):
         study.with_name(name).rename(there / name)
-    result = sweep(read_study(there / "study.yaml"), "sqlite:///a.db", jobs=1)
+    result = sweep(read_study(there / "study.yaml"), "sqlite:///a.db", Execution(jobs=1))
     assert result.counts == {"COMPLETE": 1}
 
 
@@ -55,7 +55,7 @@ def test_other_weights_under_the_same_name_are_refused(
 ) -> None:
     monkeypatch.setattr("mtdlab.training.inputs.weights_digest", lambda _: "0" * 64)
     with pytest.raises(MtdlabError, match=r"\(encoder /.*: SHA-256 [0-9a-f]{12} there, 0{12} here"):
-        sweep(read_study(study), "sqlite:///a.db", jobs=0)
+        sweep(read_study(study), "sqlite:///a.db", Execution(jobs=0))
 
 
 def test_other_versions_are_a_warning(
@@ -63,7 +63,7 @@ def test_other_versions_are_a_warning(
 ) -> None:
     elsewhere = Environment(versions={"Python": "2.7", "torch": "9.9"})
     monkeypatch.setattr(trainer, "machine", lambda _: elsewhere)
-    assert sweep(read_study(study), "sqlite:///a.db", jobs=1).counts == {"COMPLETE": 1}
+    assert sweep(read_study(study), "sqlite:///a.db", Execution(jobs=1)).counts == {"COMPLETE": 1}
     printed = capsys.readouterr().err
     assert "mtdlab: study a began with Python 3." in printed
     assert "here Python 2.7" in printed

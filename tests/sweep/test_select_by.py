@@ -34,7 +34,7 @@ def sweep(ranked: Ranked, url: str, tmp_path: Path) -> Sweep:
 
     def call(**keys: Any) -> tuple[runs.SweepResult, optuna.Study, pd.DataFrame]:
         spec = ranked(**keys)
-        result = runs.sweep(spec, url, models=tmp_path / "models", jobs=1)
+        result = runs.sweep(spec, url, runs.Execution(jobs=1), models=tmp_path / "models")
         study = load_study("ranked", url)
         assert study.select_by == spec.select_by
         scores = study.scores.pivot_table(index="number", columns="task", values="score")

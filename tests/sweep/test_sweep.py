@@ -76,7 +76,7 @@ def objective(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], None]:
 @pytest.fixture
 def sweep(written: Written, url: str) -> Sweep:
     """Run a study file."""
-    return lambda text, **options: runs.sweep(written(text), url, jobs=1, **options)
+    return lambda text, **options: runs.sweep(written(text), url, runs.Execution(jobs=1, **options))
 
 
 def optuna_trials(url: str, name: str = "small") -> list[optuna.trial.FrozenTrial]:
@@ -116,7 +116,7 @@ def test_what_a_grid_skips_may_become_less_but_not_more(sweep, url) -> None:
 def test_a_profile_is_a_study_of_its_own(written, sweep, url) -> None:
     text = GRID + "profiles: {small: {search: {ema_decay: [0.5]}, seeds: [0]}}\n"
     small = written(text, profile="small")
-    assert runs.sweep(small, url, jobs=1).counts == {"COMPLETE": 2}
+    assert runs.sweep(small, url, runs.Execution(jobs=1)).counts == {"COMPLETE": 2}
     assert sweep(text).counts == {"COMPLETE": 8}
     assert settings_done(url, "small-small") == [(0.5, 8, 0), (0.5, 16, 0)]
 
@@ -319,7 +319,7 @@ def test_random_draws_do_not_depend_on_who_draws(written, tmp_path) -> None:
     spec, drawn = written(SAMPLED.replace("SAMPLER", "random")), []
     for name in ("one.db", "two.db"):
         url = f"sqlite:///{tmp_path / name}"
-        runs.sweep(spec, url, jobs=1)
+        runs.sweep(spec, url, runs.Execution(jobs=1))
         workers.open_in_process.cache_clear()
         drawn.append(load_study("drawn", url).trials["ema_decay"].tolist())
     assert drawn[0] == drawn[1]
@@ -416,7 +416,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
     os.utime(path, (0, 0))
     monkeypatch.setattr(database.time, "sleep", lambda _: pytest.fail("waited"))
     with pytest.raises(StorageError, match=message):
-        runs.sweep(written(GRID), f"sqlite:///{path}", jobs=1)
+        runs.sweep(written(GRID), f"sqlite:///{path}", runs.Execution(jobs=1))
     assert path.read_bytes() == content
 
 

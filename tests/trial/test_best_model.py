@@ -38,7 +38,9 @@ def of_one_seed(tiny_study: TinyStudy) -> StudySpec:
 
 
 def sweep(spec: Any, place: Path) -> runs.SweepResult:
-    return runs.sweep(spec, f"sqlite:///{place / 'studies.db'}", models=place / "models", jobs=1)
+    return runs.sweep(
+        spec, f"sqlite:///{place / 'studies.db'}", runs.Execution(jobs=1), models=place / "models"
+    )
 
 
 def test_the_folder_holds_the_best_trial_of_the_study(spec, url, tmp_path, monkeypatch) -> None:

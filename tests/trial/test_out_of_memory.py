@@ -52,7 +52,7 @@ def test_memory_returns_after_a_trial_that_ran_out_of_it(
 
     monkeypatch.setattr(MoCoSE, "forward", failing)
     spec = tiny_study({"device": device}, seeds=[0])
-    ended = runs.sweep(spec, url, models=tmp_path / "models", jobs=1)
+    ended = runs.sweep(spec, url, runs.Execution(jobs=1), models=tmp_path / "models")
     assert (ended.exit_code, ended.counts) == (3, {"COMPLETE": 2, "FAIL": 1})
     trials = load_study("kept", url).trials.set_index("ema_decay")
     failed = trials.loc[0.5, ["state", "reason_code", "reason"]]

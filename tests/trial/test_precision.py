@@ -40,7 +40,7 @@ def sweep(written: Written, url: str, monkeypatch: pytest.MonkeyPatch) -> Sweep:
         workers.open_in_process.cache_clear()
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features)
         text = STUDY.replace("SEEDS", seeds).replace("PRECISION", precision)
-        runs.sweep(written(text.replace("SEARCHED", searched)), url, jobs=1)
+        runs.sweep(written(text.replace("SEARCHED", searched)), url, runs.Execution(jobs=1))
         return list(used)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)

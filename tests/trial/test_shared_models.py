@@ -47,7 +47,9 @@ def sweep(spec: StudySpec, url: str, tmp_path: Path) -> Callable[..., runs.Sweep
     def run(host: str, artifacts: str | None = None, **options: Any) -> runs.SweepResult:
         workers.open_in_process.cache_clear()
         place = tmp_path / host
-        return runs.sweep(spec, url, models=place, artifacts=artifacts, jobs=1, **options)
+        return runs.sweep(
+            spec, url, runs.Execution(jobs=1, **options), models=place, artifacts=artifacts
+        )
 
     return run
 
@@ -69,7 +71,7 @@ def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
     spec, sweep, url, shared_url, tmp_path, monkeypatch, capsys
 ) -> None:
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
-    best = runs.sweep(spec, whole, models=tmp_path / "whole", jobs=1).best.number
+    best = runs.sweep(spec, whole, runs.Execution(jobs=1), models=tmp_path / "whole").best.number
     with monkeypatch.context() as patch:
         stop_in(patch, best, 3)
         assert sweep("a", shared_url).exit_code == 130

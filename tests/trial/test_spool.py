@@ -163,13 +163,13 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
         patch.setattr("mtdlab.store.database.LOCK_TIMEOUT_SECONDS", 0.5)
         patch.setattr(Store, "finish", prevented)
         with pytest.raises(StorageError, match=message):
-            runs.sweep(spec, database.url, models=models, jobs=1)
+            runs.sweep(spec, database.url, runs.Execution(jobs=1), models=models)
     workers.open_in_process.cache_clear()
     assert len(trained) == 1
     database.free()
     # the process that ran the trial would have ended
     monkeypatch.setattr("mtdlab.store.tables.is_dead", lambda *_: True)
-    result = runs.sweep(spec, database.url, models=models, jobs=1)
+    result = runs.sweep(spec, database.url, runs.Execution(jobs=1), models=models)
     assert (result.counts, result.ran) == ({"COMPLETE": 3}, 3)
     assert trained == [0.5, 0.75, 0.9]
     assert result.best is not None
@@ -194,5 +194,5 @@ def test_a_lock_that_ends_before_the_timeout_is_waited_for(
         return finish(*arguments)
 
     monkeypatch.setattr(Store, "finish", late)
-    done = runs.sweep(spec, database.url, models=tmp_path / "models", jobs=1)
+    done = runs.sweep(spec, database.url, runs.Execution(jobs=1), models=tmp_path / "models")
     assert (done.exit_code, done.counts, len(trained)) == (0, {"COMPLETE": 3}, 3)

@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from analysis.data.durations import format_seconds
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.cells import clean, count, make_table
-from analysis.report.study_facts import format_seconds, model_folder, place_of_model
+from analysis.report.study_facts import model_folder, place_of_model
 from analysis.report.topics.base import StudyContext, Table, Topic
 from analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
 

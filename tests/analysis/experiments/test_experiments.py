@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import RecordedSetting, StudyFrames
 from analysis.data.items import ItemScores
 from analysis.data.published import load_published
 from analysis.data.settings import with_defaults
@@ -194,8 +194,8 @@ def test_settings_that_a_method_does_not_have_stay_missing() -> None:
     trials["queue_clusters"] = np.nan
     trials["prediction_dim"] = None
     settings = SETTINGS | {
-        "queue_size": Setting("queue_size", "K", default=512),
-        "queue_slice": Setting("queue_slice", default="all"),
+        "queue_size": RecordedSetting("queue_size", "K", default=512),
+        "queue_slice": RecordedSetting("queue_slice", default="all"),
     }
     filled = with_defaults(trials.drop(columns="fgsm_epsilon"), settings)
     names = ["queue_size", "queue_slice", "fgsm_epsilon", "queue_clusters", "prediction_dim"]

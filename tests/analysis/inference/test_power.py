@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 
-from analysis.inference.interim_analysis import boundaries_at
+from analysis.inference.looks import boundaries_at
 from analysis.inference.pairing import LevelScores
 from analysis.inference.power import (
     ANY_SEEDS,

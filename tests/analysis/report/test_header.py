@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import Setting
+from analysis.data.frames import RecordedSetting
 from analysis.report.cells import clean, count, make_table, number
 from analysis.report.context import StudyContext
 from analysis.report.summary import list_terms, summarise_study
@@ -31,9 +31,9 @@ def test_the_summary_is_three_sentences_with_their_numbers() -> None:
 def test_terms_are_settings_as_they_are_declared() -> None:
     study = build_study(make_trials().assign(augmentation=["none", "typos:0.1"] * 12, steps=9))
     declared = {
-        "augmentation": Setting("augmentation", description="joined with `+`"),
-        "queue_size": Setting("queue_size", "K", description="keys of earlier batches"),
-        "steps": Setting("steps", description="training steps"),
+        "augmentation": RecordedSetting("augmentation", description="joined with `+`"),
+        "queue_size": RecordedSetting("queue_size", "K", description="keys of earlier batches"),
+        "steps": RecordedSetting("steps", description="training steps"),
     }
     terms = list_terms(dataclasses.replace(study, settings={**study.settings, **declared}))
     assert list(terms) == ["MTD", "queue_size K", "augmentation", "seed", "score"]

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.data.durations import format_seconds
 from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import RecordedSetting, StudyFrames
 from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.inference.shapes import compare_columns
 from analysis.report.context import StudyContext
@@ -17,7 +18,6 @@ from analysis.report.findings import describe_exploratory, find_answer
 from analysis.report.headline import build_headline
 from analysis.report.study_facts import (
     describe_status,
-    format_seconds,
     list_fixed,
     list_varied,
     model_folder,
@@ -295,15 +295,15 @@ def test_the_effective_configuration_is_complete() -> None:
 
 
 def test_durations_are_readable() -> None:
-    shown = [format_seconds(value) for value in (12.5, 720, 12_000)]
-    assert shown == ["12.5 s", "12 min", "3 h 20 min"]
+    shown = [format_seconds(value) for value in (0.02, 1.53, 12.4, 720, 12_000)]
+    assert shown == ["0 s", "1.5 s", "12 s", "12 min", "3 h 20 min"]
 
 
 def test_auto_is_shown_as_what_the_machines_made_of_it() -> None:
     trials = make_trials().assign(device="auto", precision="float32")
     machine = {"device": "cpu", "precision": "bfloat16", "threads": "1", "processor": ""}
     environment = pd.DataFrame([machine | {"number": each} for each in trials["number"]])
-    settings = {name: Setting(name) for name in ("device", "precision")}
+    settings = {name: RecordedSetting(name) for name in ("device", "precision")}
     study = dataclasses.replace(build_study(trials), environment=environment, settings=settings)
     fixed = list_fixed(study)
     assert (fixed["device"], fixed["precision"]) == ("cpu", "float32")

@@ -12,7 +12,7 @@ import pytest
 
 import analysis.report
 from analysis.data.environment import Environment
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import RecordedSetting, StudyFrames
 from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.report import Report, write_report
 from analysis.report.topics import TOPICS, score
@@ -222,7 +222,7 @@ def write_hostile(study: StudyFrames, trials: pd.DataFrame, out: Path) -> Report
         study,
         trials=trials,
         name=text,
-        settings={**study.settings, **{name: Setting(name) for name in PARAMETERS}},
+        settings={**study.settings, **{name: RecordedSetting(name) for name in PARAMETERS}},
         metric=text,
         invocation=Invocation(text, (text,), {text: (text,)}),
         study_file=text,

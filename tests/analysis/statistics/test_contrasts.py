@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from analysis import compare_studies, compare_trials
-from analysis.data.frames import Setting, StudyFrames
+from analysis.data.frames import RecordedSetting, StudyFrames
 from tests.analysis.conftest import build_study, make_trials
 
 
@@ -57,7 +57,7 @@ def test_two_studies_are_compared_where_both_have_every_seed(study: StudyFrames)
     # another study: a setting that differs, one configuration and one seed less
     other = other[(other["queue_size"] == queues[0]) | (other["ema_decay"] == 0.75)]
     other = other[other["seed"] > 0].assign(temperature=0.1)
-    known = {**study.settings, "temperature": Setting("temperature", default=0.05)}
+    known = {**study.settings, "temperature": RecordedSetting("temperature", default=0.05)}
     first = replace(study, settings=known)
     second = replace(study, name="other", trials=other, settings=known)
     found = compare_studies(first, second)

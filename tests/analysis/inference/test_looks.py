@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.data.defaults import BeyondRun
-from analysis.inference.interim_analysis import judge_look, leading_levels
+from analysis.inference.looks import judge_look, leading_levels
 
 LEVELS = np.array([5.0, 10.0, 20.0, 40.0, 80.0])
 

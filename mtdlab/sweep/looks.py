@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from analysis.data.beyond_run import find_beyond
 from analysis.data.runs import MTD_DECIMALS
-from analysis.inference.interim_analysis import boundaries_at, judge_look, leading_levels
+from analysis.inference.looks import boundaries_at, judge_look, leading_levels
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store import Look, Store, load_study
+from mtdlab.store import Look, Store, load_frames
 from mtdlab.trial.study import OpenStudy
 
 
@@ -31,7 +31,7 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     spec = study.spec
     index = last.look if last else 0
     bounds = boundaries_at(spec.looks, spec.alpha)
-    frames = load_study(spec.name, study.job.url, curves=False)
+    frames = load_frames(spec.name, study.job.url, curves=False)
     judged = judge_look(
         frames.trials,
         frames.settings,

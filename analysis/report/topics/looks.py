@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.data.frames import Plan, StudyFrames
-from analysis.inference.interim_analysis import describe_recorded, over_looks_of
+from analysis.inference.looks import describe_recorded, over_looks_of
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count, make_table
 from analysis.report.topics.base import StudyContext, Table, Topic

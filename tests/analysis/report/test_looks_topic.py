@@ -13,8 +13,8 @@ from analysis.data.frames import LOOK_COLUMNS, Plan, StudyFrames
 from analysis.inference.verdict import format_p
 from analysis.report.context import StudyContext
 from analysis.report.findings import find_answer
-from analysis.report.topics import interim_analysis
-from tests.analysis.inference.test_interim_analysis import PEAK, trials_of
+from analysis.report.topics import looks
+from tests.analysis.inference.test_looks import PEAK, trials_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -42,7 +42,7 @@ def study() -> StudyFrames:
 
 
 def text_of(study: StudyFrames) -> str:
-    return " ".join((*interim_analysis.describe(study), *interim_analysis.warn(study)))
+    return " ".join((*looks.describe(study), *looks.warn(study)))
 
 
 def test_the_verdict_is_that_of_the_last_look(study: StudyFrames) -> None:
@@ -69,10 +69,10 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
     assert "nominal level of that look, 99 %, so that those of all looks together have 95 %" in text
-    assert interim_analysis.compute(StudyContext(study)) is study
-    [table] = interim_analysis.show(study)
+    assert looks.compute(StudyContext(study)) is study
+    [table] = looks.show(study)
     assert len(table.rows) == 1
-    assert "trials" not in interim_analysis.tabulate(study)
+    assert "trials" not in looks.tabulate(study)
 
 
 def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
@@ -122,4 +122,4 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
 
 def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
     bare = replace(study, looks=study.looks.iloc[:0], plans=())
-    assert interim_analysis.compute(StudyContext(bare)) is None
+    assert looks.compute(StudyContext(bare)) is None
