@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import NDArray
 
 from analysis.data.beyond_run import BeyondLevel, leave_out
 from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
@@ -34,7 +35,11 @@ MOST_LEVELS = 30
 
 def complete_block(table: pd.DataFrame) -> pd.DataFrame:
     """The table without missing values; rows and columns with the most are dropped first."""
-    missing = table.isna().to_numpy()
+    return table.iloc[_choose_complete(table.isna().to_numpy())]
+
+
+def _choose_complete(missing: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows and columns of a table (R, C) that `complete_block` keeps."""
     rows, columns = np.arange(missing.shape[0]), np.arange(missing.shape[1])
     while (left := missing[np.ix_(rows, columns)]).any():
         by_row, by_column = left.mean(axis=1), left.mean(axis=0)
@@ -42,7 +47,7 @@ def complete_block(table: pd.DataFrame) -> pd.DataFrame:
             rows = np.delete(rows, by_row.argmax())
         else:
             columns = np.delete(columns, by_column.argmax())
-    return table.iloc[rows, columns]
+    return rows, columns
 
 
 def select_configuration(
@@ -249,14 +254,17 @@ def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
     )
     if runs["seed"].nunique() > 1:
         runs = runs[runs.groupby("setting")["seed"].transform("nunique") > 1]
-    runs = runs.assign(weight=0.0)
-    for _, level in runs.groupby("level"):
-        counts = level.pivot_table(index="seed", columns="setting", values="score", aggfunc="size")
-        block = complete_block(counts)
-        inside = level[level["seed"].isin(block.index) & level["setting"].isin(block.columns)]
-        repeated = inside.groupby(["seed", "setting"])["score"].transform("size")
-        runs.loc[inside.index, "weight"] = 1 / (repeated * len(block.columns))
-    return runs[runs["weight"] > 0]
+    seeds, _ = pd.factorize(runs["seed"], sort=True)
+    settings_of_runs, weight = runs["setting"].to_numpy(), np.zeros(len(runs))
+    for at in runs.groupby("level").indices.values():
+        rows, row = np.unique(seeds[at], return_inverse=True)
+        columns, column = np.unique(settings_of_runs[at], return_inverse=True)
+        counts = np.zeros((len(rows), len(columns)))
+        np.add.at(counts, (row, column), 1)
+        kept_rows, kept_columns = _choose_complete(counts == 0)
+        inside = np.isin(row, kept_rows) & np.isin(column, kept_columns)
+        weight[at[inside]] = 1 / (counts[row, column][inside] * len(kept_columns))
+    return runs.assign(weight=weight)[weight > 0]
 
 
 def cell_covariance(

@@ -5,6 +5,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -250,6 +251,21 @@ def render(page: BasePage) -> str:
     Every text is escaped; only the figures' own SVG is passed through. The scripts and styles are
     all `*.js` and `*.css` of this package; a script runs by its hash, so that no other can.
     """
+    environment = _environment()
+    scripts = _read(environment, "js")
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    html = environment.get_template(page.template).render(
+        page=page,
+        style=Markup("".join(_read(environment, "css"))),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[base64.b64encode(digest).decode() for digest in digests],
+    )
+    return drop_dead_links(html)
+
+
+@cache
+def _environment() -> Environment:
+    """The templates, which take as long to compile as a page to fill: once for all pages."""
     environment = Environment(
         loader=PackageLoader("analysis.report", package_path=""),
         autoescape=True,
@@ -260,15 +276,7 @@ def render(page: BasePage) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["explain"] = _explain
-    scripts = _read(environment, "js")
-    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
-    html = environment.get_template(page.template).render(
-        page=page,
-        style=Markup("".join(_read(environment, "css"))),
-        scripts=[Markup(script) for script in scripts],
-        hashes=[base64.b64encode(digest).decode() for digest in digests],
-    )
-    return drop_dead_links(html)
+    return environment
 
 
 def _explain(text: str) -> Markup:
