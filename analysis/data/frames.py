@@ -110,6 +110,27 @@ class Baseline:
 
 
 @dataclass(frozen=True)
+class Tuning:
+    """The trials by which the values of nuisance settings were chosen, on seeds of their own.
+
+    Attributes:
+        names: the nuisance settings.
+        per: the settings whose values share a choice; empty: each configuration has its own.
+        planned: how many of these trials the study plans.
+        chosen: the chosen values by setting, by group; empty before the choice.
+        trials: a row per trial, with the columns of `StudyFrames.trials`, which has no row of them,
+            group, whose members share a choice, configuration, which is in one group, and
+            selected: the score x 100 that decides.
+    """
+
+    names: tuple[str, ...]
+    per: tuple[str, ...]
+    planned: int
+    chosen: Mapping[str, Mapping[str, Any]]
+    trials: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class StudyFrames:
     """One study, complete or still running.
 
@@ -159,6 +180,8 @@ class StudyFrames:
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         load_items: reads `items`, which are large and needed by few.
         baseline: what the study ran outside of its search; no other frame has a row of it.
+        tuning: what it ran to choose the values of nuisance settings; no other frame has a row of
+            it.
     """
 
     name: str
@@ -185,6 +208,7 @@ class StudyFrames:
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
     load_items: Callable[[], ItemScores | None] = no_items
     baseline: Baseline | None = None
+    tuning: Tuning | None = None
 
     @cached_property
     def items(self) -> ItemScores | None:

@@ -22,16 +22,18 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from analysis.data.environment import Environment
-from analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames
+from analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames, Tuning
 from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
 from analysis.data.typed_json import read_fields
 
-MAIN, ITEMS, BASELINE = "study.parquet", "items.parquet", "baseline.parquet"
+MAIN, ITEMS = "study.parquet", "items.parquet"
+BASELINE, TUNING = "baseline.parquet", "tuning.parquet"
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 2
 _TEXTS = ("name", "metric", "planned", "sampler", "study_file", "table", "methods")
+_OF_TUNING = ("names", "per", "planned", "chosen")
 _FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
 
 
@@ -54,6 +56,9 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
     if (beside := study.baseline) is not None:
         about = {"values": beside.values, "planned": beside.planned}
         files[BASELINE] = _write(beside.trials, about)
+    if (tuning := study.tuning) is not None:
+        about = {name: getattr(tuning, name) for name in _OF_TUNING}
+        files[TUNING] = _write(tuning.trials, about)
     about = {
         "format": _FORMAT,
         "generated": generated,
@@ -121,6 +126,10 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         elif name == BASELINE:
             frame, own = _read(beside, main, digest)
             frames["baseline"] = Baseline(own["values"], own["planned"], frame)
+        elif name == TUNING:
+            frame, own = _read(beside, main, digest)
+            names, per, planned, chosen = (own[field] for field in _OF_TUNING)
+            frames["tuning"] = Tuning(tuple(names), tuple(per), planned, chosen, frame)
         else:
             frames[beside.stem], _ = _read(beside, main, digest)
     study = StudyFrames(

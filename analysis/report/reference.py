@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.data import frames
-from analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames
+from analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames, Tuning
 from analysis.measures.trace import PARTS, d_trace
 from analysis.report.context import StudyContext
 from analysis.report.topics import TOPICS
@@ -24,6 +24,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "added": "trials that the look added; in `sufficiency.csv`, curves added to the null model",
     "alignment": "mean squared distance of positive pairs; lower is better",
     "alpha": "nominal significance level of the look",
+    "at_end": "whether the chosen value is the lowest or highest that was tried",
     "base": "null model of the score",
     "best": "value with the highest mean score",
     "best_step": "step of the checkpoint that was kept",
@@ -32,6 +33,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "best_mtd": "MTD with the highest mean score",
     "beyond_run": "whether the level is beyond the run, which the verdict leaves out",
     "beyond": "trials whose half-life is longer than the longest lag",
+    "chosen": "whether the value was chosen",
     "chosen_by": "score by which the trial is the best",
     "collapsed_share": "trials that collapsed, in percent of those that did or have a score",
     "collapsed": "trials whose vectors collapsed",
@@ -45,6 +47,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "difference": "paired difference from the best, in points; in `baseline.csv` the baseline less "
     "the configuration",
     "difference_high": "upper end of its confidence interval",
+    "difference_se": "its standard error over seeds",
+    "group": "configurations that share the choice",
     "difference_low": "lower end of its confidence interval",
     "importance": "share of the score's variance that the setting explains (functional ANOVA)",
     "setting": "hyperparameter by its name in a study file",
@@ -146,11 +150,11 @@ _FIXED = {
 def example_studies() -> tuple[StudyFrames, ...]:
     """The small studies that the reference is generated from.
 
-    They are of η and K, with a baseline; of η, N and learning rates; of a symmetric structure; of
-    methods; of settings beside MTD.
+    They are of η and K, with a baseline and a choice; of η, N and learning rates; of a symmetric
+    structure; of methods; of settings beside MTD.
     """
     return (
-        _with_baseline(_study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512])),
+        _with_tuning(_with_baseline(_study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]))),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),
         _study(method=["mocose", "simcse", "mixcse"]),
@@ -163,6 +167,14 @@ def _with_baseline(study: StudyFrames) -> StudyFrames:
     trials = study.trials.drop_duplicates("seed").assign(queue_size=0)
     trials = trials.assign(number=trials["number"] + len(study.trials))
     return replace(study, baseline=Baseline({"queue_size": 0}, len(trials), trials))
+
+
+def _with_tuning(study: StudyFrames) -> StudyFrames:
+    """The study with two values of a nuisance setting for each configuration."""
+    trials = pd.concat([study.trials.assign(temperature=value) for value in (0.05, 0.1)])
+    group = trials["ema_decay"].astype("str") + "-" + trials["queue_size"].astype("str")
+    own = trials.assign(group=group, configuration=group, selected=trials["score"])
+    return replace(study, tuning=Tuning(("temperature",), (), len(own), {}, own))
 
 
 def _study(**varied: Sequence[Any]) -> StudyFrames:

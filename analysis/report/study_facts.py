@@ -66,20 +66,22 @@ _MOST_REASONS = 3
 
 
 def trial_states(study: StudyFrames) -> pd.DataFrame:
-    """The state and reason of every trial that was started, those of a baseline too."""
-    every = [study.trials] if study.baseline is None else [study.trials, study.baseline.trials]
+    """The state and reason of every trial that was started, those of baseline and choice too."""
+    beside = [each.trials for each in (study.baseline, study.tuning) if each is not None]
+    every = [study.trials, *beside]
     return pd.concat([trials[["state", "reason"]] for trials in every], ignore_index=True)
 
 
 def planned_trials(study: StudyFrames) -> int:
-    """How many trials are planned, those of a baseline too."""
-    return study.planned + (0 if study.baseline is None else study.baseline.planned)
+    """How many trials are planned, those of baseline and choice too."""
+    beside = [each.planned for each in (study.baseline, study.tuning) if each is not None]
+    return study.planned + sum(beside)
 
 
 def describe_status(study: StudyFrames) -> Status:
     """The study's state (`find_state`), its trials in each, the commonest reasons of failures.
 
-    The trials of a baseline count too.
+    The trials of a baseline and of a choice count too.
     """
     trials, planned = trial_states(study), planned_trials(study)
     states = trials["state"].value_counts()
@@ -94,8 +96,10 @@ def describe_status(study: StudyFrames) -> Status:
     if kind == "complete" and not failed:
         parts.append("none failed")
     text = ", ".join([f"{done:,} of {count(planned, 'trial')} complete", *parts])
-    if study.baseline is not None:
-        text += f" ({study.baseline.planned:,} of the baseline)"
+    of = {"of the baseline": study.baseline, "that choose nuisance settings": study.tuning}
+    parts = [f"{each.planned:,} {what}" for what, each in of.items() if each is not None]
+    if parts:
+        text += f" ({', '.join(parts)})"
     retry = ""
     if failed and study.invocation.command == "sweep":
         retry = str(study.invocation.adding("retry-failed"))

@@ -74,6 +74,11 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "published ones; do not compare these with any whose checkpoints were chosen on a dev "
             "split."
         )
+    if study.tuning is not None:
+        yield (
+            f"Each {clean(' and '.join(study.tuning.names), most=60)} was chosen on dev data, with "
+            "other seeds. A difference is one at the chosen values."
+        )
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
             f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "

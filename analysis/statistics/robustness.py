@@ -50,17 +50,20 @@ def compute_conditions(
     items: ItemScores | None = None,
     half_lives: pd.DataFrame | None = None,
     beyond_run: BeyondRun = BEYOND_RUN,
+    excluded: Collection[str] = (),
 ) -> tuple[Condition, ...]:
     """Verdict and curves for each learning rate and number of steps of a study that varies them.
 
     The conditions share the error rate (Bonferroni): each has 5 % divided by their number.
     Conditions with fewer than two levels of MTD are left out; empty with fewer than two conditions.
-    `half_lives` is `compute_half_lives` of these trials.
+    `half_lives` is `compute_half_lives` of these trials; settings that are `excluded` make no
+    condition.
     """
     runs = traced_runs(trials)
     if half_lives is not None:
         runs = runs.merge(half_lives, on="number", how="left")
-    varied = [name for name in CONDITIONS if name in runs and runs[name].nunique() > 1]
+    possible = [name for name in CONDITIONS if name in runs and name not in excluded]
+    varied = [name for name in possible if runs[name].nunique() > 1]
     if not varied:
         return ()
     groups = [group for _, group in runs.groupby(varied) if group["mtd"].nunique() > 1]

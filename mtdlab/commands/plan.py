@@ -102,7 +102,7 @@ def plan(
     if rows:
         print_table(rows)
     print_text(describe_size(spec, len(rows), ended), flush=True)
-    if text := describe_baseline(spec):
+    for text in filter(None, (describe_baseline(spec), describe_nuisance(spec))):
         print_text(text, flush=True)
     if pooling := spec.used_pooling:
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
@@ -149,6 +149,9 @@ def describe_size(
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
     if spec.baseline is not None:
         what = f"({what} + baseline)"
+    if spec.nuisance is not None:
+        tried, own = count_noun(len([*spec.nuisance.candidates()]), "value"), spec.nuisance.seeds
+        seeds = f"({seeds} + {tried} x {count_noun(len(own), 'seed')} to choose by)"
     most = "at most " if spec.until else ""
     text = f"study {spec.name}: {what} x {seeds} = {most}{trials} trials"
     if not ended:
@@ -164,6 +167,18 @@ def describe_baseline(spec: "StudySpec") -> str:
         return f"baseline {in_list(spec.baseline)}"
     text = suggest_baseline(spec)
     return text and wrap_text(f"baseline {text}")
+
+
+def describe_nuisance(spec: "StudySpec") -> str:
+    """What is chosen of nuisance settings, for what, and by which score; empty without any."""
+    if spec.nuisance is None:
+        return ""
+    values = "; ".join(
+        f"{name} of {', '.join(map(str, tried))}" for name, tried in spec.nuisance.values.items()
+    )
+    of = f"value of {' and '.join(spec.nuisance.per)}" if spec.nuisance.per else "configuration"
+    seeds = ", ".join(map(str, spec.nuisance.seeds))
+    return wrap_text(f"nuisance {values}: chosen for each {of} by {spec.select_by}, seeds {seeds}")
 
 
 def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) -> list[str]:

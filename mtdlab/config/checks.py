@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtdlab.config.method_study import section
+from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (
     STRATA,
     STRATA_FIX,
@@ -266,7 +267,11 @@ def _point_at_baseline(
 
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
-    (key,) for key in ("trainer", "search", "seeds", "sampler", "trials", "skip", "until", BASELINE)
+    (key,)
+    for key in (
+        *("trainer", "search", "seeds", "sampler", "trials", "skip", "until"),
+        *(BASELINE, NUISANCE),
+    )
 )
 """The keys that decide which trials there are."""
 
@@ -291,7 +296,7 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
         if spec.sampler == "grid" and not points:
             mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
-        if (count := configurations * len(spec.seeds)) > TRIALS:
+        if (count := configurations * len(spec.seeds) + len(spec.tuning_trials())) > TRIALS:
             mistakes.add(
                 ("until", "max_seeds") if spec.until else ("seeds",),
                 f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
@@ -304,6 +309,12 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
             except ValidationError as error:
                 # the others break the same rule
                 mistakes.add(("search",), f"{point}: {first_error(error)}")
+                break
+        for trial in spec.tuning_trials():
+            try:
+                spec.settings(trial.parameters or {}, 0, trial.role)
+            except ValidationError as error:
+                mistakes.add((NUISANCE,), f"{trial.parameters}: {first_error(error)}")
                 break
     if (beside := spec.baseline_settings()) is not None:
         same = {**beside.model_dump(), "seed": 0}

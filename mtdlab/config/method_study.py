@@ -12,7 +12,7 @@ from mtdlab.encoders.folders import POOLING_FILE, declared_pooling
 from mtdlab.methods.registry import DEFAULT, describe_method, settings_class
 from mtdlab.methods.user_modules import ensure_imported
 from mtdlab.settings import Pooling, Setting, TrainerSettings, counted_in_steps, settings_of
-from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.settings.roles import BASELINE, OF_BASELINE, SEARCH
 from mtdlab.user_code import UserModule
 
 
@@ -60,8 +60,9 @@ class MethodSpec(StudySpec):
     ) -> TrainerSettings:
         """The settings of one trial. Raises ValueError where they do not go together."""
         method = str(parameters.get("method", self.methods[0]))
-        kind, given = settings_class(method), self._given(method)
-        if role == BASELINE:
+        kind = settings_class(method)
+        given = self._given(method) | self.nuisance_of(parameters)
+        if role in OF_BASELINE:
             # not of the search: a searched setting that it does not give has its default
             return kind(**given | parameters | {"method": method, "seed": seed})
 
@@ -117,7 +118,8 @@ class MethodSpec(StudySpec):
             for name in counted_in_steps(type(fixed)) & given.keys()
             if isinstance(given[name], float)
         }
-        dump = fixed.model_dump(mode="json", exclude={"seed", *self.search, *of_sentences})
+        varied = {"seed", *self.search, *(self.nuisance.values if self.nuisance else ())}
+        dump = fixed.model_dump(mode="json", exclude={*varied, *of_sentences})
         return dump | shares
 
     @property

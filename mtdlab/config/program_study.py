@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from mtdlab.config.checks import check_sampler, check_strata
+from mtdlab.config.nuisance import NUISANCE, nuisance_values
 from mtdlab.config.search import STRATA, Dimension, resolve
 from mtdlab.config.source import KeyPath, Mistakes
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
 from mtdlab.settings import Setting
-from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.settings.roles import BASELINE, OF_BASELINE, SEARCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,11 +48,12 @@ class ProgramSpec(StudySpec):
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> ProgramSettings:
         """The settings of one trial."""
-        if role == BASELINE:
+        if role in OF_BASELINE:
             values = self.trainer | parameters
             return ProgramSettings(self.program.reference, seed, values)
         # a multiple is one of a setting that the file names
-        values = resolve(self.search, parameters, self.trainer, lambda name, _: self.trainer[name])
+        given = self.trainer | self.nuisance_of(parameters)
+        values = resolve(self.search, parameters, given, lambda name, _: self.trainer[name])
         return ProgramSettings(self.program.reference, seed, values)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,6 +124,9 @@ def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setti
             mistakes.add(path, f"{value!r} is no single value; {rule}")
         else:
             known[name] = _setting(name, kind)
+    for name, values in nuisance_values(top.nuisance or {}).items():
+        _check_name((NUISANCE, name), mistakes)
+        known[name] = _setting(name, _kind_of(values if isinstance(values, list) else []) or str)
     search = {name: entry for name, entry in top.search.items() if name != STRATA}
     for name, entry in search.items():
         path = ("search", name)

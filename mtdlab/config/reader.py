@@ -5,6 +5,7 @@ A profile is a partial study that is laid over the file under a name of its own.
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
+from mtdlab.config.nuisance import NUISANCE, Nuisance, read_nuisance
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.config.program_study import (
     ProgramSpec,
@@ -111,6 +113,8 @@ def build_study(
             places=places,
             definition=source.values,
         )
+        if top.nuisance is not None and mistakes.sound(("select_by",)):
+            spec = replace(spec, nuisance=_read_nuisance(top, spec, mistakes))
         try:
             check_study(top, spec, mistakes)
         except ValueError as error:
@@ -119,6 +123,21 @@ def build_study(
     mistakes.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
+
+
+def _read_nuisance(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> Nuisance | None:
+    """The nuisance settings of a study whose grid is compared by another score than chooses them.
+
+    None where the section has a mistake.
+    """
+    if spec.sampler != "grid":
+        message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
+        mistakes.add((NUISANCE,), message)
+    if spec.select_by in (spec.metric, "sts_test"):
+        message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
+        mistakes.add((NUISANCE,), f"{message}; name one under select_by")
+    others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
+    return read_nuisance(mistakes, spec.seeds, spec.known, others)
 
 
 def _read_until(top: StudyFile, mistakes: Mistakes) -> tuple[int, ...] | None:

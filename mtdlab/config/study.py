@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
+from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
 from mtdlab.config.source import Source
 from mtdlab.settings import Pooling, RunSettings, Setting
-from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
 """The default looks as shares of max_seeds: 3, 5, 7 and 10 of 10."""
@@ -123,6 +124,8 @@ class StudySpec(ABC):
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
         definition: the study file with its profile and --set, as `defined_study` reads it.
+        nuisance: the settings whose value is chosen for each configuration; None without any.
+        chosen: what was chosen of them; None before, and without a nuisance setting.
     """
 
     objectives: ClassVar[tuple[str, ...]]
@@ -148,6 +151,8 @@ class StudySpec(ABC):
     places: Places = field(default_factory=Places)
     definition: dict[str, Any] = field(default_factory=dict, hash=False, repr=False)
     baseline: dict[str, Any] | None = field(default=None, hash=False)
+    nuisance: Nuisance | None = None
+    chosen: Choice | None = field(default=None, hash=False)
 
     @property
     def looks(self) -> tuple[int, ...]:
@@ -245,8 +250,10 @@ class StudySpec(ABC):
     def possible_values(self, name: str) -> tuple[Any, ...]:
         """Every value that a setting may have in a trial; for a range, its ends."""
         searched = self.search.get(name)
-        if searched is None and name in self.trainer:
-            possible: tuple[Any, ...] = (self.trainer[name],)
+        if self.nuisance is not None and name in self.nuisance.values:
+            possible: tuple[Any, ...] = self.nuisance.values[name]
+        elif searched is None and name in self.trainer:
+            possible = (self.trainer[name],)
         elif searched is None:
             possible = self._defaults(name)
         elif isinstance(searched, Choices):
@@ -262,10 +269,55 @@ class StudySpec(ABC):
         """The settings of one trial. Raises ValueError where they do not go together."""
 
     def baseline_settings(self) -> RunSettings | None:
-        """The settings of the baseline with the first seed; None without one."""
+        """The settings of the baseline with the first seed, before a choice; None without one."""
         if self.baseline is None:
             return None
         return self.settings(self.baseline, self.seeds[0], BASELINE)
+
+    def nuisance_of(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of nuisance settings among the parameters of a trial."""
+        names = () if self.nuisance is None else self.nuisance.values
+        return {name: parameters[name] for name in names if name in parameters}
+
+    def _chosen(self, configuration: str, parameters: dict[str, Any], role: str) -> dict[str, Any]:
+        """The chosen values of a configuration; none before the choice."""
+        if self.nuisance is None or self.chosen is None:
+            return {}
+        return dict(self.chosen[self._group(configuration, parameters, role)])
+
+    def _group(self, configuration: str, parameters: dict[str, Any], role: str) -> str:
+        assert self.nuisance is not None
+        if not self.nuisance.per:
+            return configuration
+        settings = self.settings(parameters, self.seeds[0], role)
+        return self.nuisance.group(configuration, settings.model_dump())
+
+    def tuning_trials(self) -> list[PlannedTrial]:
+        """The trials by which the values of nuisance settings are chosen, seed by seed.
+
+        Each is named after the group of its configuration, the configuration and the values.
+        """
+        if self.nuisance is None:
+            return []
+        of = {TUNING: self._points()}
+        if self.baseline is not None:
+            of[BASELINE_TUNING] = {BASELINE: self.baseline}
+        named = [
+            (f"{self._group(key, point, role)}.{key}.{fingerprint(values)}", point | values, role)
+            for role, points in of.items()
+            for key, point in points.items()
+            for values in self.nuisance.candidates()
+        ]
+        return [
+            PlannedTrial(name, seed, parameters, role)
+            for seed in self.nuisance.seeds
+            for name, parameters, role in named
+        ]
+
+    def _points(self) -> dict[str, dict[str, Any]]:
+        """The points of the grid by the configuration's key, without nuisance settings."""
+        every = map(self.parameters_of, grid(self.search, self.skip))
+        return {fingerprint(point): point for point in every}
 
     def search_trials(self) -> list[PlannedTrial]:
         """Every trial of the search, in the order to run them.
@@ -274,8 +326,10 @@ class StudySpec(ABC):
         study goes configuration by configuration, so that the sampler learns from all seeds.
         """
         if self.sampler == "grid":
-            every = map(self.parameters_of, grid(self.search, self.skip))
-            points = {fingerprint(point): point for point in every}
+            points = {
+                key: point | self._chosen(key, point, SEARCH)
+                for key, point in self._points().items()
+            }
             return [
                 PlannedTrial(key, seed, point)
                 for seed in self.seeds
@@ -305,23 +359,31 @@ class StudySpec(ABC):
         """The seeds up to the first look; all seeds of a study without looks."""
         return frozenset(self.seeds[: self.looks[0]])
 
-    def first_trials(self) -> list[PlannedTrial]:
-        """The trials of the search up to the first look: those of its seeds."""
-        return [trial for trial in self.search_trials() if trial.seed in self.first_seeds]
-
     def planned_trials(self) -> list[PlannedTrial]:
         """Every trial that a sweep runs, in order: those of the search, and the baseline by seed.
 
-        It runs after the others of its seed; in a sampled study after all others.
+        It runs after the others of its seed; in a sampled study after all others. The trials of a
+        choice come first; what follows from it is in the others once it is made.
         """
         trials = self.search_trials()
         if self.baseline is not None:
-            values = self.baseline
+            values = self.baseline | self._chosen(BASELINE, self.baseline, BASELINE)
             trials += [PlannedTrial(BASELINE, seed, values, BASELINE) for seed in self.seeds]
         if self.sampler != "grid":
             return trials
         order = {seed: at for at, seed in enumerate(self.seeds)}
-        return sorted(trials, key=lambda trial: order[trial.seed])
+        return self.tuning_trials() + sorted(trials, key=lambda trial: order[trial.seed])
+
+    @property
+    def awaits_choice(self) -> bool:
+        """Whether the values of nuisance settings are not chosen yet."""
+        return self.nuisance is not None and self.chosen is None
+
+    def begins_with(self, trial: PlannedTrial) -> bool:
+        """Whether a sweep plans a trial before the first look, as far as choices are made."""
+        if self.awaits_choice:
+            return trial.role in CHOOSING
+        return trial.role in CHOOSING or trial.seed in self.first_seeds
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.
@@ -349,9 +411,11 @@ class StudySpec(ABC):
             # as it is recorded
             values = json.loads(json.dumps(settings.model_dump()))
             beside = {BASELINE: {name: value for name, value in values.items() if name != "seed"}}
+        chosen_by = {} if self.nuisance is None else {NUISANCE: self.nuisance.identity()}
         return (
             until
             | beside
+            | chosen_by
             | {
                 "metric": self.metric,
                 "select_by": self.select_by,

@@ -51,6 +51,12 @@ class StudyFile(BaseModel):
         description="settings of one configuration outside the search, run with the same seeds: "
         "`{method: simcse}`",
     )
+    nuisance: dict[str, Any] | None = Field(
+        default=None,
+        description="settings whose value is chosen for each configuration on dev data before it "
+        "is compared, with `seeds` of their own: `{learning_rate: [3e-4, 1e-3, 3e-3]}`; `per: "
+        "batch_size` chooses for each value of that setting",
+    )
     until: dict[str, Any] | None = Field(
         default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
     )

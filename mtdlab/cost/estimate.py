@@ -180,7 +180,8 @@ def estimate(
     check_present(trials)
     kinds = list({kind_of(each): each for each in trials}.values())
     # where the first look is past, one of the looks that follow may be the last
-    first = [each for each in trials if each.seed in spec.first_seeds] or trials[:1]
+    chosen_by = [] if spec.nuisance is None else spec.nuisance.seeds
+    first = [each for each in trials if each.seed in {*spec.first_seeds, *chosen_by}] or trials[:1]
     jobs = min(jobs or default_jobs(jobs_per_gpu), len(trials))
     requested = time.time()
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure_in_workers.__module__))

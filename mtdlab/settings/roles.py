@@ -1,6 +1,12 @@
-"""The role of a trial in its study: search or baseline."""
+"""The role of a trial in its study: search, baseline, or the choice of nuisance values for one."""
 
 SEARCH, BASELINE = "search", "baseline"
 """The search compares configurations. The baseline is one configuration outside of it, with which
 they are compared: no sampler, pruner, look, verdict or choice of the best counts its trials."""
-ROLES = (SEARCH, BASELINE)
+TUNING, BASELINE_TUNING = "tuning", "baseline-tuning"
+"""The trials by which the values of nuisance settings are chosen, for a configuration of the search
+and for the baseline. Their seeds are their own, and nothing that is reported counts them."""
+CHOOSING = (TUNING, BASELINE_TUNING)
+OF_BASELINE = (BASELINE, BASELINE_TUNING)
+"""The roles whose settings are those of the baseline."""
+ROLES = (SEARCH, BASELINE, *CHOOSING)

@@ -25,12 +25,15 @@ from analysis.data.frames import (
     RecordedSetting,
     Settings,
     StudyFrames,
+    Tuning,
     empty,
 )
 from analysis.data.items import ItemScores, digest_of_tasks, no_items
+from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
-from mtdlab.settings.roles import BASELINE, SEARCH
+from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH
 from mtdlab.store.database import reading
+from mtdlab.store.ranking import find_ranking
 from mtdlab.store.records import as_record, check_row, find_study, items_problem
 from mtdlab.store.tables import (
     Array,
@@ -39,6 +42,7 @@ from mtdlab.store.tables import (
     LookRow,
     PlanRow,
     ScoreRow,
+    StudyRow,
     TrialRow,
     items_array,
     living_state,
@@ -197,6 +201,7 @@ def load_frames(
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
             load_items=no_items if session.scalar(items) is None else read_items,
             baseline=baseline,
+            tuning=_tuning(session, row),
         )
 
 
@@ -208,6 +213,28 @@ def _baseline(session: Session, study_id: int) -> Baseline | None:
         return None
     recorded = RecordedTrials(session, mine & TrialRow.began.is_not(None))
     return Baseline(values[0] or {}, len(values), recorded.trials())
+
+
+def _tuning(session: Session, study: StudyRow) -> Tuning | None:
+    """Read the trials that choose the values of nuisance settings; None where none is planned."""
+    if (nuisance := study.identity.get(NUISANCE)) is None:
+        return None
+    mine = (TrialRow.study_id == study.id) & TrialRow.role.in_(CHOOSING)
+    begun = mine & TrialRow.began.is_not(None)
+    decisive = select(TrialRow.configuration, find_ranking(session, study.id)).where(begun)
+    rows = session.execute(decisive.order_by(TrialRow.number)).all()
+    trials = RecordedTrials(session, begun).trials()
+    names = [str(name).split(".") for name, _ in rows]
+    trials["group"] = pd.Series([group for group, *_ in names], dtype="str")
+    trials["configuration"] = pd.Series([name for _, name, _ in names], dtype="str")
+    trials["selected"] = pd.Series([score for _, score in rows], dtype="float64")
+    return Tuning(
+        names=tuple(nuisance_values(nuisance)),
+        per=tuple(nuisance[PER]),
+        planned=session.scalar(select(func.count()).select_from(TrialRow).where(mine)) or 0,
+        chosen=study.chosen or {},
+        trials=trials,
+    )
 
 
 def _curves(session: Session, of_study: Select[Any]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,7 +93,9 @@ class Store(Claims):
             merged = session.merge(row)
             merged.version = (merged.version or 0) + 1
 
-    def record_once(self, name: Literal["precision", "artifacts", "inputs"], value: Any) -> Any:
+    def record_once(
+        self, name: Literal["precision", "artifacts", "inputs", "chosen"], value: Any
+    ) -> Any:
         """Record a column of the study, or each key of a mapping, unless it has a value already.
 
         Returns the recorded value.
@@ -109,13 +111,14 @@ class Store(Claims):
             return recorded or value
 
     def add_trials(
-        self, planned: "Sequence[PlannedTrial]", begin_with: Set[int] | None = None
+        self,
+        planned: "Sequence[PlannedTrial]",
+        begins_with: "Callable[[PlannedTrial], bool]" = lambda _: True,
     ) -> list[tuple[str, int]]:
         """Add the trials of a plan that are not recorded yet; return recorded ones not in the plan.
 
-        If any recorded trial is not in it, nothing is added, else those of the seeds `begin_with`,
-        or of all seeds if it is None. Trials of the baseline are added also of the seeds that the
-        search has.
+        If any recorded trial is not in it, nothing is added, else those for which `begins_with`
+        holds. Trials of the baseline are added also of the seeds that the search has.
         """
         with self.database.adding() as session:
             mine = TrialRow.study_id == self.study_id
@@ -127,7 +130,7 @@ class Store(Claims):
             first_seed = {trial.configuration: trial.seed for trial in reversed(planned)}
             seeds = {seed for _, seed in recorded}
             for position, trial in enumerate(planned):
-                begins = begin_with is None or trial.seed in begin_with
+                begins = begins_with(trial)
                 begins |= trial.role == BASELINE and trial.seed in seeds
                 if begins and trial.key not in recorded:
                     leads = first_seed[trial.configuration] == trial.seed

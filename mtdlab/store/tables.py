@@ -60,7 +60,7 @@ def _of_postgresql(_element: Now, _compiler: Any, **_options: Any) -> str:
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)"
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FINISHED = ("COMPLETE", "FAIL", "PRUNED")
 """States of a trial that has ended."""
 STATE = rules.one_of("WAITING", "RUNNING", *FINISHED)
@@ -254,6 +254,8 @@ class StudyRow(Base):
     inputs: Mapped[dict[str, Any] | None] = _held_to(rules.INPUTS)
     """Of the first process: digests of texts and encoders by setting and name, and under `versions`
     those of packages by name."""
+    chosen: Mapped[dict[str, Any] | None] = _held_to(rules.named(rules.named(rules.SCALAR)))
+    """The values of nuisance settings by group, once they are chosen."""
     artifacts: Mapped[str | None]
     """The URL where all machines keep checkpoints and models; None: each machine its own."""
     next_number: Mapped[int] = mapped_column(default=0)

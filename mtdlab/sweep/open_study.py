@@ -35,15 +35,16 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     except StorageError:
         return True
     unfinished = {"WAITING", "RUNNING"} | ({"FAIL"} if retry_failed else set())
-    # a look that is still to be taken may add trials
-    if not unfinished.isdisjoint(states.values()) or (spec.until and last in ("", "continue")):
+    # a choice and a look that are still to come add trials
+    is_open = spec.awaits_choice or (spec.until is not None and last in ("", "continue"))
+    if is_open or not unfinished.isdisjoint(states.values()):
         return True
     # the baseline runs with all seeds that the search has
     seeds = {seed for _, seed in states} if states else set()
     return any(
         trial.key not in states
         for trial in spec.planned_trials()
-        if trial.seed in spec.first_seeds or (trial.role == BASELINE and trial.seed in seeds)
+        if spec.begins_with(trial) or (trial.role == BASELINE and trial.seed in seeds)
     )
 
 
@@ -110,7 +111,7 @@ def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
         if store is None or recorded is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         refuse_other_settings(spec, identity, recorded, invocation)
-    if missing := store.add_trials(spec.planned_trials(), spec.first_seeds):
+    if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "

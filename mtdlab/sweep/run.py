@@ -173,7 +173,7 @@ def _engine(spec: StudySpec, execution: Execution) -> Engine:
     most = min(jobs, len(spec.planned_trials()))
     if most == 1:
         return ThisProcess()
-    first = min(most, len(spec.first_trials()) + (spec.baseline is not None))
+    first = min(most, sum(map(spec.begins_with, spec.planned_trials())))
     return Processes(most, threads_each(first), modules_of(spec))
 
 

@@ -111,7 +111,14 @@ class Supervisor:
         self._engine.start(self._wanted, self._work)
 
     def _is_kept(self, running: Sequence[TrialRow]) -> bool:
-        """Whether trials of other processes, or a look, may still have to be run here."""
+        """Whether trials of other processes, a choice, or a look may still be left to this one."""
+        if self._study.spec.awaits_choice:
+            if not running:
+                # imported here, since it imports pandas
+                from mtdlab.sweep.choice import choose_nuisance
+
+                choose_nuisance(self._study)
+            return True
         if not self._is_decided:
             # imported here, since it imports pandas and SciPy
             from mtdlab.sweep.looks import take_look

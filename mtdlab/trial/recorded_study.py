@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from analysis.data.invocation import ANY_SWEEP, Invocation
@@ -144,7 +145,9 @@ def read_defined(
 
 
 def as_begun(spec: StudySpec, url: str) -> StudySpec:
-    """The study with the pooling that it was begun with, where its file leaves that to the encoder.
+    """The study with what its record decides: chosen nuisance values, and an encoder's pooling.
+
+    The pooling is that with which it was begun, where its file leaves that to the encoder.
 
     What the encoder's files declare may have become known since: fetched, or read by a later
     version. A study that is not recorded, or was begun with other encoders, stays as it is.
@@ -153,7 +156,8 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         recorded = read_recorded(url, spec.name)
     except (NothingToReport, StorageError):
         return spec  # no study or no database yet
-    return spec.with_begun_pooling(recorded.identity, recorded.definition.get("trainer") or {})
+    begun = spec.with_begun_pooling(recorded.identity, recorded.definition.get("trainer") or {})
+    return begun if begun.nuisance is None else replace(begun, chosen=recorded.chosen)
 
 
 def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:

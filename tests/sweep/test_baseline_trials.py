@@ -1,10 +1,7 @@
 """The baseline of a study: run with its seeds, and counted by nothing that the search decides."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import optuna
 import pandas as pd
 import pytest
@@ -16,45 +13,20 @@ from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
 from mtdlab.manage.reproduce import find_repeatable, run_again
-from mtdlab.store import Result, list_studies
+from mtdlab.store import list_studies
 from mtdlab.store.exchange import read_records
 from mtdlab.store.store import open_store
 from mtdlab.sweep import run
 from mtdlab.sweep.open_study import open_study
-from mtdlab.trial import trainer, worker
+from mtdlab.trial import worker
 from mtdlab.trial.model_folders import kept_trial
-from mtdlab.trial.results import ended_early
 from tests.conftest import Written
+from tests.sweep.conftest import Scored
 from tests.tiny_studies import TinyStudy
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 PLAIN = "study: a\ntrainer: {steps: 4}\nsearch: {ema_decay: [0.5, 0.75]}\nseeds: [0, 1]\n"
 BESIDE = PLAIN + "baseline: {method: simcse}\n"
-Scored = Callable[[Callable[[TrainerSettings], float]], None]
-
-
-@pytest.fixture
-def scored(monkeypatch: pytest.MonkeyPatch, no_inputs: Path) -> Scored:  # noqa: ARG001
-    """Sets the function that gives a trial's score in place of training; it may raise TrialError.
-
-    The score is reported after half of the steps, as to a pruner.
-    """
-
-    def replace(function: Callable[[TrainerSettings], float]) -> None:
-        def train(monitor: Any) -> tuple[Result, None]:
-            try:
-                value = function(monitor.settings)
-                monitor.evaluated(2, value)
-            except (TrialError, optuna.TrialPruned) as error:
-                return ended_early(error, monitor), None
-            values = {"score": value, "wall_seconds": 0.1}
-            arrays = {"curve/loss": np.zeros(4, dtype=np.float32)}
-            scores = {"sts_dev": value}
-            return Result("COMPLETE", values=values, scores=scores, arrays=arrays), None
-
-        monkeypatch.setattr(trainer, "train_trial", train)
-
-    return replace
 
 
 def higher(settings: TrainerSettings) -> float:

@@ -24,6 +24,7 @@ from analysis.report.topics import (
     tasks,
     training,
     trials,
+    tuning,
 )
 from analysis.report.topics.base import Topic
 from analysis.report.topics.experiment import EXPERIMENT_TOPICS
@@ -31,6 +32,7 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
     baseline.TOPIC,
+    tuning.TOPIC,
     published_curve.TOPIC,
     looks.TOPIC,
     sufficiency.TOPIC,

@@ -1,0 +1,84 @@
+"""The choice of the values of nuisance settings, such as the learning rate of each configuration.
+
+The scores are those on dev data, of trials whose seeds take no part in what is reported. A block is
+a configuration with a seed: every value of a group is tried on the same blocks.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.data.frames import Tuning
+
+_COLUMNS = ("n", "mean", "difference", "difference_se", "chosen", "at_end")
+
+
+def compute_tuning(tuning: Tuning) -> pd.DataFrame:
+    """The tried values of each group, in the order in which the groups were begun.
+
+    Returns:
+        group; a column per nuisance setting; n: blocks with a score; mean: of the score on dev
+        data, x 100; difference: to the value with the highest mean, in points, with its standard
+        error over blocks (NaN with one block); chosen; at_end: whether it is the chosen one and
+        the lowest or highest number tried. The difference is NaN of a value of which a trial has
+        no score, such as one that diverged: it is not chosen.
+    """
+    trials = tuning.trials
+    tables = [_compare(group, runs, tuning) for group, runs in trials.groupby("group", sort=False)]
+    columns = ["group", *tuning.names, *_COLUMNS]
+    return (
+        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    )
+
+
+def choose_values(tuning: Tuning) -> dict[str, dict[str, Any]]:
+    """The values with the highest mean of each group, by setting.
+
+    Of equal ones the first that was tried. A group none of whose values has all scores is left out.
+    """
+    table = compute_tuning(tuning)
+    best = table[table["difference"] == 0].drop_duplicates("group")
+    records = best[[*tuning.names]].to_dict("records")
+    return {
+        group: {str(name): _plain(value) for name, value in values.items()}
+        for group, values in zip(best["group"], records, strict=True)
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:
+    """The rows of one group."""
+    names = list(tuning.names)
+    value = runs.groupby(names, sort=False).ngroup()
+    complete = runs["selected"].where(runs["state"] == "COMPLETE")
+    scores = complete.groupby([runs["configuration"], runs["seed"], value]).first().unstack()
+    tried = runs.drop_duplicates(names)[names].reset_index(drop=True)
+    means, is_whole = scores.mean(), scores.notna().all()
+    paired = scores.sub(scores[means.where(is_whole, -np.inf).idxmax()], axis="index")
+    chosen = _is_chosen(tried, tuning.chosen.get(str(group)))
+    return tried.assign(
+        group=group,
+        n=scores.notna().sum(),
+        mean=means,
+        difference=paired.mean().where(is_whole),
+        difference_se=paired.sem().where(is_whole).replace(0.0, np.nan),
+        chosen=chosen,
+        at_end=chosen & _is_end(tried),
+    )
+
+
+def _is_chosen(tried: pd.DataFrame, chosen: Mapping[str, Any] | None) -> "pd.Series[bool]":
+    if chosen is None:
+        return pd.Series(data=False, index=tried.index)
+    return (tried[[*chosen]] == pd.Series(chosen)).all(axis=1)
+
+
+def _is_end(tried: pd.DataFrame) -> "pd.Series[bool]":
+    """Whether a value is the lowest or the highest of one of the settings that are numbers."""
+    numbers = tried.select_dtypes("number")
+    return ((numbers == numbers.min()) | (numbers == numbers.max())).any(axis=1)

@@ -1,0 +1,85 @@
+"""The choice of nuisance values on a page, in the status and beside the page."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from analysis.data.frames import StudyFrames, Tuning
+from analysis.data.stored_frames import from_parquet, to_parquet
+from analysis.report.context import StudyContext
+from analysis.report.study_facts import describe_status
+from analysis.report.topics import robustness, tuning
+from analysis.report.warnings import list_warnings
+from tests.analysis.conftest import build_study, make_trials, report_of
+
+RATES = (0.001, 0.002, 0.004)
+DECAYS = (0.5, 0.9)
+
+
+def tuned(*, chosen: dict[float, float], per: tuple[str, ...] = ()) -> StudyFrames:
+    """A study of two decays whose learning rates were chosen with the seeds 8 and 9."""
+    study = build_study(make_trials(seeds=(0, 1), decays=DECAYS, times=(2,)))
+    reported = study.trials.assign(learning_rate=study.trials["ema_decay"].map(chosen))
+    own = study.trials.drop_duplicates("ema_decay")
+    rows = [
+        own.assign(seed=seed, learning_rate=rate, selected=own["score"] + 100 * rate)
+        for seed in (8, 9)
+        for rate in RATES
+    ]
+    trials = pd.concat(rows, ignore_index=True)
+    group = trials["ema_decay"].astype("str")
+    trials = trials.assign(number=range(100, 100 + len(trials)), group=group, configuration=group)
+    values = {str(decay): {"learning_rate": rate} for decay, rate in chosen.items()}
+    choice = Tuning(("learning_rate",), per, len(trials), values, trials)
+    return replace(study, trials=reported, tuning=choice, select_by="sts_dev")
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> None:
+    study = tuned(chosen={0.5: 0.004, 0.9: 0.002})
+    _, html = report_of(study, tmp_path, tuning.TOPIC, robustness.TOPIC)
+    assert "highest mean sts_dev, over seeds that only the choice has (8, 9)" in html
+    assert "differences at their chosen values" in html
+    assert "16 of 16 trials complete, none failed (12 that choose nuisance settings)" in html
+    assert "lowest or highest value tried for 1 of 2 configurations" in html
+    assert "learning rate 0.004" not in html.split('id="tuning"')[0]
+    table = pd.read_csv(tmp_path / "tables" / "tuning.csv")
+    assert table["group"].tolist() == ["ema_decay 0.5"] * 3 + ["ema_decay 0.9"] * 3
+    assert table.loc[table["chosen"], "learning_rate"].tolist() == [0.004, 0.002]
+    # 100 points for each unit of the rate
+    assert table["difference"].tolist() == pytest.approx([-0.3, -0.2, 0.0] * 2)
+    assert robustness.compute(StudyContext(study)) is None
+
+
+def test_what_is_claimed_is_a_difference_at_the_chosen_values() -> None:
+    sentences = " ".join(list_warnings(StudyContext(tuned(chosen={0.5: 0.002, 0.9: 0.002}))))
+    assert (
+        "Each learning_rate was chosen on dev data, with other seeds. A difference is one"
+        in sentences
+    )
+
+
+def test_a_group_is_named_by_the_setting_that_shares_its_choice() -> None:
+    choice = tuning.compute(
+        StudyContext(tuned(chosen={0.5: 0.002, 0.9: 0.002}, per=("ema_decay",)))
+    )
+    assert choice is not None
+    assert {*choice.table["group"]} == {"ema_decay 0.5", "ema_decay 0.9"}
+    assert "chosen for each value of ema_decay before" in tuning.describe(choice)[0]
+    assert tuning.warn(choice) == ()
+
+
+def test_the_data_beside_a_page_have_the_choice(tmp_path: Path) -> None:
+    study = tuned(chosen={0.5: 0.002, 0.9: 0.004})
+    for name, content in to_parquet(study, generated="today").items():
+        (tmp_path / name).write_bytes(content)
+    again, _ = from_parquet(tmp_path)
+    assert study.tuning is not None
+    assert again.tuning is not None
+    pd.testing.assert_frame_equal(again.tuning.trials, study.tuning.trials)
+    assert replace(again.tuning, trials=study.tuning.trials) == replace(
+        study.tuning, trials=study.tuning.trials
+    )
+    assert describe_status(again).text == describe_status(study).text
