@@ -35,7 +35,7 @@ def imported(path: Path) -> set[str]:
 
 def test_packages_import_only_those_before_them() -> None:
     order = order_of_packages()
-    free = {"errors", "files", "terminal", "data_paths", "device", "packaged", "user_code"}
+    free = {"errors", "files", "terminal", "data_paths", "device", "user_code"}
     folders = {
         path.name for path in (ROOT / "mtdlab").iterdir() if (path / "__init__.py").is_file()
     }
@@ -81,7 +81,7 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 def test_free_modules_import_no_package() -> None:
     allowed = {"errors": set(), "files": set(), "device": {"errors", "settings"}}
-    allowed |= {name: {"errors"} for name in ("terminal", "data_paths", "user_code", "packaged")}
+    allowed |= {name: {"errors"} for name in ("terminal", "data_paths", "user_code")}
     for name, modules in allowed.items():
         assert imported(ROOT / "mtdlab" / f"{name}.py") <= modules, name
 

@@ -11,7 +11,7 @@ CODE = "import mtdlab, analysis; print(analysis.__file__)"
 
 LIGHT = """
 import sys
-import mtdlab.commands.sweep_summary, mtdlab.sweep.run, mtdlab.sweep.processes
+import mtdlab.commands.sweep_summary, mtdlab.sweep.run
 from mtdlab.methods.registry import describe_method, make_settings
 assert describe_method("mocose")["title"] == "MoCoSE"
 make_settings()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.defaults import MODELS_FOLDER
 from analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.data_paths import find_study_file
 from mtdlab.errors import MtdlabError
-from mtdlab.packaged import find_study_file
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec, TrainerSettings

@@ -15,9 +15,9 @@ import yaml
 
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
+from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
 from mtdlab.methods import registry
-from mtdlab.packaged import packaged_studies
 from mtdlab.terminal import print_text, printable
 
 BUILTIN = "builtin"

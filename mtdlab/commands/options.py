@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from analysis.data.invocation import Invocation
+from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
-from mtdlab.packaged import packaged_studies
 
 
 def complete_study_file(incomplete: str) -> list[str]:

@@ -221,8 +221,8 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
 
 
 def _span(bounds: tuple[float, float]) -> str:
-    """Two durations, the unit of both once: 12 to 30 min."""
-    low, high = map(format_seconds, bounds)
+    """Two durations in whole seconds or more, the unit of both once: 12 to 30 min."""
+    low, high = map(format_seconds, map(round, bounds))
     if low == high:
         return low
     number, _, unit = low.rpartition(" ")

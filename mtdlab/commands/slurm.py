@@ -18,8 +18,7 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
-    from mtdlab.slurm.resources import Resources
-    from mtdlab.slurm.script import Script
+    from mtdlab.slurm.array import Resources, Script
 
 
 def slurm(
@@ -76,9 +75,8 @@ def slurm(
     time limit and when it is preempted a task saves a checkpoint and requeues itself.
     """
     # imported here to start fast, as in all functions of this module
-    from mtdlab.slurm.resources import max_array_size as ask_size
-    from mtdlab.slurm.resources import parse_time
-    from mtdlab.slurm.script import Script, read_options
+    from mtdlab.slurm.array import Script, parse_time, read_options
+    from mtdlab.slurm.array import max_array_size as ask_size
     from mtdlab.store.urls import mask, sqlite_file, storage_url, without_password
     from mtdlab.sweep.open_study import has_trials_left
     from mtdlab.sweep.run import Execution, sweep
@@ -168,7 +166,7 @@ def _resources(
 
     A study that a look may extend can have none left now.
     """
-    from mtdlab.slurm.resources import derive
+    from mtdlab.slurm.array import derive
 
     ended = find_ended(spec, url)
     trials = sum(trial.key not in ended for trial in spec.planned_trials())
@@ -190,8 +188,7 @@ def _gpus(spec: "StudySpec") -> int:
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:
     """The lines on what was written, what each task asks for and why, and what to do next."""
-    from mtdlab.slurm.resources import format_time
-    from mtdlab.slurm.script import submissions
+    from mtdlab.slurm.array import format_time, submissions
     from mtdlab.store.urls import mask
 
     near, asked = Path(os.path.relpath(path)), job.resources

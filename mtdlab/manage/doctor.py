@@ -14,8 +14,7 @@ from mtdlab.store import database
 from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
-from mtdlab.trial.model_folders import CHECKPOINTS, STAGED, read_kept_trial
-from mtdlab.trial.spool import RESULT
+from mtdlab.trial.model_folders import CHECKPOINTS, RESULT, STAGED, read_kept_trial
 
 PACKAGES = ("mtdlab", "torch", "transformers", *database.PACKAGES, "numpy", "pandas")
 

@@ -386,19 +386,22 @@ def open_store(url: str, name: str) -> Store | None:
     return Store(url, study_id, database)
 
 
-def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> Store | None:
-    """Create the store of a study; None where another process has created one of this name.
+def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> tuple[Store, bool]:
+    """Open the store of a study, created where there is none of this name; return whether it was.
 
     Raises StorageError.
     """
     row = StudyRow(
         name=name, metric=metric, identity=identity, file_text="", invocation=NO_INVOCATION
     )
-    with adding(url) as session:
-        if session.scalar(select(StudyRow.id).where(StudyRow.name == name)) is not None:
-            return None
-        session.add(row)
-    return open_store(url, name)
+    database = open_to_write(url)
+    with database.adding() as session:
+        recorded = session.scalar(select(StudyRow.id).where(StudyRow.name == name))
+        if recorded is None:
+            session.add(row)
+            session.flush()
+        study_id = row.id if recorded is None else recorded
+    return Store(url, study_id, database), recorded is None
 
 
 def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:

@@ -19,7 +19,10 @@ from mtdlab.store.owner import HEARTBEAT_SECONDS
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.urls import absolute
 from mtdlab.sweep.engine import Death, Engine, Work
+from mtdlab.sweep.open_study import check_same_inputs
+from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.heartbeat import call_repeatedly
+from mtdlab.trial.objective import check
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import Job
 
@@ -63,9 +66,6 @@ def run_trials(job: Job, sweep: int) -> None:
 @lru_cache(maxsize=1)
 def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
-    from mtdlab.sweep.open_study import check_same_inputs
-    from mtdlab.trial.artifacts import Artifacts
-    from mtdlab.trial.objectives import check
     from mtdlab.trial.worker import open_in_process
 
     found = check(job)

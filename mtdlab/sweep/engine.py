@@ -4,14 +4,20 @@ An engine starts and ends workers, and tells which have died. What they run, and
 the database, which the sweep reads.
 """
 
+import os
 import queue
+import signal
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 
+from mtdlab.errors import TrialError
+from mtdlab.store.owner import Owner, is_dead, owner_of
+from mtdlab.sweep.fork_server import END_SECONDS, Call, ForkServer, run_trials
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import OpenStudy
 
@@ -127,10 +133,10 @@ class ThisProcess(Engine):
     def _work(self, work: Work) -> None:
         # torch takes seconds to import, and a complete study does not need it
         from mtdlab.trial.worker import CLAIM_SECONDS
-        from mtdlab.trial.worker import work as run_trials
+        from mtdlab.trial.worker import work as run_here
 
         stop = _Stop(work.stop, lambda: self._is_over)
-        if not run_trials(work.study.job, work.sweep, stop):
+        if not run_here(work.study.job, work.sweep, stop):
             stop.wait(CLAIM_SECONDS)
 
     @property
@@ -177,3 +183,87 @@ class _Stop(StopRequest):
     def requested(self) -> bool:
         """Whether the sweep stops, or is over."""
         return self._is_over() or self._sweep.requested()
+
+
+MOST_FAILED_SERVERS = 3
+"""A sweep ends after so many servers in succession that ended before they could fork."""
+
+
+class Processes(Engine):
+    """Worker processes, forks of a server that imports their modules."""
+
+    def __init__(self, most: int, threads: int, modules: Sequence[str]) -> None:
+        """Start the server of at most so many processes, with `threads` threads each."""
+        self.most = most
+        self._servers = [ForkServer(threads, modules)]
+        self._running = dict[int, Owner]()
+        # whose server was killed, so that nobody tells how they end
+        self._orphans = dict[int, Owner]()
+
+    @property
+    def count(self) -> int:
+        """How many processes have not ended."""
+        return len(self._running) + len(self._orphans)
+
+    def start(self, wanted: int, work: Work) -> None:
+        """Start processes until there are `wanted`, which share the cores where none runs yet."""
+        # it imports torch
+        from mtdlab.trial.slots import threads_each
+
+        if not self.count and self._servers[-1].threads != threads_each(wanted):
+            self._servers.append(ForkServer(threads_each(wanted), self._servers[-1].modules))
+            self._servers.pop(-2).close()
+        while self.count < wanted:
+            process = self._fork((run_trials, (work.study.job, work.sweep)))
+            self._running[process] = owner_of(process)
+
+    def _fork(self, call: Call) -> int:
+        for _ in range(MOST_FAILED_SERVERS):
+            with suppress(EOFError, OSError):
+                return self._servers[-1].fork(call)
+            self._replace_server()
+        raise TrialError("the process that starts the workers ends while it imports its modules")
+
+    def _replace_server(self) -> None:
+        """Start another server for one that was killed; the workers that it has started go on."""
+        self._orphans |= self._running
+        self._running.clear()
+        killed = self._servers[-1]
+        # open until the end, since workers end with the pipe of their server
+        self._servers.append(ForkServer(killed.threads, killed.modules))
+
+    def deaths(self) -> list[Death]:
+        """The processes that have ended since the last call, also those that were asked to."""
+        found = []
+        try:
+            for process, code in self._servers[-1].ended():
+                self._running.pop(process, None)
+                found.append(Death(_describe(code), process, code))
+        except (EOFError, OSError):
+            self._replace_server()
+        for process in [each for each, owner in self._orphans.items() if is_dead(owner, 0.0)]:
+            del self._orphans[process]
+            how = "exit code unknown: the process that started it was killed"
+            found.append(Death(how, process))
+        return found
+
+    def stop(self) -> None:
+        """Send every process a signal; it ends after the step of its trial."""
+        for process in (*self._running, *self._orphans):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+    def close(self) -> None:
+        """End the processes and their servers."""
+        self.stop()
+        while self.count:
+            self.deaths()
+            time.sleep(END_SECONDS)
+        for server in self._servers:
+            server.close()
+
+
+def _describe(code: int) -> str:
+    if code < 0:
+        return f"signal {-code}: {signal.strsignal(-code)}"
+    return f"exit code {code}"

@@ -1,8 +1,13 @@
-"""The process that worker processes are forks of: it imports torch and transformers once for all.
+"""The process that worker processes are forks of, and what a fork does.
 
-Importing them takes seconds, a fork milliseconds. The process runs no thread and no computation, so
-that it can be forked safely, and does not touch a GPU. It forks when it is requested to, tells
-which of its forks have ended, and ends with the sweep.
+It imports torch and transformers once for all: importing them takes seconds, a fork milliseconds.
+It runs no thread and no computation, so that it can be forked safely, and does not touch a GPU. It
+forks when it is requested to, tells which of its forks have ended, and ends with the sweep.
+
+In a worker the signals are blocked in all of its threads from the start (`signals_blocked`), also
+while it imports its modules, and in the processes that it starts. The first one stops it after the
+step of its trial, with the exit code of that signal: by it the sweep learns of one that came from
+elsewhere, and stops every worker. If the sweep ends, its workers end too.
 """
 
 import gc
@@ -11,7 +16,9 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -20,9 +27,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler, recv_handle, send_handle
 from typing import Any
 
-from mtdlab.errors import TrialError
-from mtdlab.sweep import worker_process
-from mtdlab.trial.signals import signals_blocked
+from mtdlab.errors import MtdlabError, TrialError, one_line
+from mtdlab.files import remove_unfinished
+from mtdlab.trial.signals import StopRequest, handled_signals, signals_blocked
+from mtdlab.user_code import limit_threads
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -145,7 +153,7 @@ def main(control: int, alive: int, modules: Sequence[str]) -> None:
     # what is imported stays in pages that all forks share
     gc.freeze()
     if (fork := _serve(requests)) is not None:
-        worker_process.main(*fork, alive)
+        _call_in_fork(*fork, alive)
 
 
 def _serve(requests: "Connection[Any, Any]") -> tuple[bytes, int | None] | None:
@@ -174,3 +182,74 @@ def _ended() -> list[Ended]:
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
     return ended
+
+
+ORPHAN_SECONDS = 10.0
+"""Time for a worker whose sweep has ended to save a checkpoint; then it ends at once."""
+
+
+def _call_in_fork(call: bytes, result: int | None, alive: int) -> None:
+    """Make a call and end with the exit code that it returns, or send what it returns to a pipe.
+
+    The sweep alone holds the other end of the pipe `alive`, which is closed when the sweep ends.
+    """
+    stop = StopRequest()
+    threading.Thread(target=_receive_signals, args=(stop,), daemon=True).start()
+    threading.Thread(target=_end_with_sweep, args=(alive, stop), daemon=True).start()
+    function, arguments = ForkingPickler.loads(call)
+    if result is None:
+        code = function(*arguments, stop)
+    else:
+        code = 0
+        with Connection(result, readable=False) as pipe, suppress(BrokenPipeError):
+            try:
+                pipe.send(function(*arguments, stop))
+            except Exception as error:
+                pipe.send(_sendable(error))
+    limit_threads(code)
+    sys.exit(code)
+
+
+def run_trials(job: Any, sweep: int, stop: StopRequest) -> int:
+    """Run trials of a sweep (`worker.work`) until a stop is requested; the exit code.
+
+    The process stays when no trial waits: a look, or the death of another worker, may add one, and
+    its inputs are loaded. An error is recorded with the sweep's row.
+    """
+    # imports the packages of the study's objective, which calls of other functions do without
+    from mtdlab.trial.worker import CLAIM_SECONDS, report_error, work
+
+    try:
+        while not stop.requested():
+            work(job, sweep, stop)
+            stop.wait(CLAIM_SECONDS)
+    except KeyboardInterrupt:
+        # raised by code of the user, since signals are blocked: as Ctrl-C at the sweep
+        stop.request(signal.SIGINT)
+    except Exception as error:
+        return report_error(job.url, sweep, error)
+    return stop.exit_code
+
+
+def _sendable(error: Exception) -> Exception:
+    """The error, with the traceback of this process unless it is a user's mistake."""
+    if isinstance(error, MtdlabError):
+        return error
+    sent = RuntimeError(one_line(error))
+    sent.add_note("".join(traceback.format_exception(error)))
+    return sent
+
+
+def _receive_signals(stop: StopRequest) -> None:
+    while True:
+        stop.request(signal.sigwait(handled_signals()))
+
+
+def _end_with_sweep(alive: int, stop: StopRequest) -> None:
+    until_closed = select.poll()
+    until_closed.register(alive, 0)
+    until_closed.poll()
+    stop.request()
+    time.sleep(ORPHAN_SECONDS)
+    remove_unfinished()
+    os._exit(1)

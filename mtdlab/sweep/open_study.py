@@ -104,11 +104,9 @@ def open_study(
 def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
     """Record a study and its new trials. Raises OtherFile."""
     identity = spec.identity()
-    store = create_store(url, spec.name, spec.metric, identity)
-    if store is None:
-        store = open_store(url, spec.name)
-        recorded = None if store is None else store.study()
-        if store is None or recorded is None:
+    store, is_new = create_store(url, spec.name, spec.metric, identity)
+    if not is_new:
+        if (recorded := store.study()) is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
         refuse_other_settings(spec, identity, recorded, invocation)
     if missing := store.add_trials(spec.planned_trials(), spec.begins_with):

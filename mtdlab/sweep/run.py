@@ -17,16 +17,16 @@ from mtdlab.config import StudySpec
 from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel
 from mtdlab.store.restarts import retry_lost
-from mtdlab.sweep.engine import Engine, ThisProcess, Work
+from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
-from mtdlab.trial.artifacts import Artifacts
+from mtdlab.trial.artifacts import Artifacts, choose_artifacts, record_artifacts
 from mtdlab.trial.checks import length_warnings
 from mtdlab.trial.heartbeat import recorded_sweep
+from mtdlab.trial.objective import check, modules_of, objectives_of
 from mtdlab.trial.recorded_study import as_begun
-from mtdlab.trial.shared_models import choose_artifacts, record_artifacts
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy
 
@@ -113,7 +113,7 @@ def sweep(
     with ExitStack() as opened:
         opened.enter_context(following_phases(Phases()))
         engine: Engine = ThisProcess()
-        found: dict[str, Any] | None = None
+        inputs: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=execution.retry_failed):
             for warning in length_warnings(spec):
                 _warn(warning)
@@ -121,19 +121,16 @@ def sweep(
             if runs:
                 engine = _engine(spec, execution)
                 opened.enter_context(closing(engine))
-            # imported here, since it imports optuna, torch and transformers
-            from mtdlab.trial.objectives import check, objectives_of
-
-            found = check(job)
-        if place is not None and (found is not None or artifacts is not None):
+            inputs = check(job)
+        if place is not None and (inputs is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
             record_artifacts(spec.name, store, place)
         if execution.retry_failed:
             store.retry_failed()
-        if found:
-            _warn(check_same_inputs(spec.name, store, found))
+        if inputs:
+            _warn(check_same_inputs(spec.name, store, inputs))
         _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop, execution.max_failed))
@@ -141,17 +138,13 @@ def sweep(
         work = Work(study, row, stop)
         supervisor = Supervisor(work, engine, execution.max_failed, wait=execution.wait)
         if runs:
-            if found is not None:
+            if inputs is not None:
                 for objective in objectives_of(spec):
                     _warn(objective.prepare(study))
             engine.lead(supervisor.run)
-        left = place or job.checkpoints.exists()
-        if runs and not stop.requested() and left:
-            # imported here, since it imports optuna
-            from mtdlab.trial.objectives import objectives_of
-
-            for objective in objectives_of(spec):
-                retry_lost(partial(objective.restore, study))
+            if not stop.requested() and (place or job.checkpoints.exists()):
+                for objective in objectives_of(spec):
+                    retry_lost(partial(objective.restore, study))
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 
@@ -164,9 +157,7 @@ def _engine(spec: StudySpec, execution: Execution) -> Engine:
         from mtdlab.sweep.cluster import Cluster
 
         return Cluster(execution.scheduler)
-    # these import torch
-    from mtdlab.sweep.processes import Processes
-    from mtdlab.trial.objectives import modules_of
+    # it imports torch
     from mtdlab.trial.slots import default_jobs, threads_each
 
     jobs = execution.jobs or default_jobs(execution.jobs_per_gpu)

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, one_line
+from mtdlab.store import Store
+from mtdlab.store.recorded import read_recorded
+from mtdlab.trial.study import Job
 
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]+):")
 _CREDENTIALS = re.compile(r"://[^@]*:[^@]*@|[?&][\w-]*(?:key|secret|token|pass|sig)\w*=", re.I)
@@ -133,3 +136,45 @@ def _write(files: Any, path: str, write: Any) -> None:
             raise
         files.makedirs(path.rpartition("/")[0], exist_ok=True)
         write(path)
+
+
+def choose_artifacts(job: Job, given: str | None) -> str | None:
+    """The URL that a sweep shares checkpoints and models at: the study's, or the first given one.
+
+    None where neither is. Raises MtdlabError where the given one cannot be meant.
+    """
+    spec = job.spec
+    try:
+        recorded = read_recorded(job.url, spec.name).artifacts
+    except (NothingToReport, StorageError):
+        # missing, or of an earlier version: opening the study reports what is wrong with it
+        recorded = None
+    if given is None:
+        return recorded
+    chosen = artifacts_url(given)
+    refuse_other_artifacts(spec.name, recorded or chosen, chosen)
+    if not spec.keeps_models:
+        raise MtdlabError(
+            "--artifacts shares the checkpoints and models of mtdlab's own trainer; a program of "
+            "--objective keeps its own files: leave --artifacts out"
+        )
+    if chosen == f"file://{job.models}":
+        raise MtdlabError(
+            f"--artifacts and --models are the same folder, {job.models}; name another one for "
+            "one of them"
+        )
+    return chosen
+
+
+def refuse_other_artifacts(study: str, recorded: str, given: str) -> None:
+    """Raise MtdlabError where a study shares its checkpoints and models elsewhere."""
+    if recorded != given:
+        raise MtdlabError(
+            f"study {study} keeps checkpoints and models in {recorded}, not in {given}; "
+            "leave --artifacts out to resume it"
+        )
+
+
+def record_artifacts(study: str, store: Store, chosen: str) -> None:
+    """Record the shared place of a study. Raises MtdlabError where another is recorded now."""
+    refuse_other_artifacts(study, store.record_once("artifacts", chosen), chosen)

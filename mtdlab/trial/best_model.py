@@ -3,34 +3,40 @@
 A staged model lies beside the trial's checkpoints, and is shared as they are. If the process of the
 trial is killed after its result was recorded, the next sweep publishes what it finds there; nothing
 is trained again.
+
+    STUDY/models/trial-7-0f3a9c21/   the model of trial 7, as in `models/STUDY`, in the shared place
+
+Each upload has a folder of its own. Which of them is the best trial's is recorded with the study:
+the database orders machines that finish at once, as files in such a place cannot.
 """
 
 import platform
+import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mtdlab.config import TrainerSettings
+from mtdlab.data_paths import RUN
 from mtdlab.errors import StorageError, describe
 from mtdlab.files import replace_folder
 from mtdlab.settings.roles import SEARCH
-from mtdlab.store import Claim, Store
+from mtdlab.store import Claim, SavedModel, Store
 from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.terminal import print_text
 from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 from mtdlab.trial.artifacts import Artifacts, ArtifactsError
-from mtdlab.trial.model_folders import STAGED, folders_of_ended, remove_checkpoints_of
-from mtdlab.trial.shared_checkpoints import SharedCheckpoints, checkpoints_place
-from mtdlab.trial.shared_models import share_model
+from mtdlab.trial.checkpoints import SharedCheckpoints, checkpoints_place
+from mtdlab.trial.model_folders import STAGED, folders_of_ended, kept_trial, remove_checkpoints_of
 from mtdlab.trial.study import OpenStudy, TrialRun
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A finished run with what saving its model needs, and its identity (`spool.save_result`)."""
+    """A finished run with what saving its model needs, and its identity (`results.save_result`)."""
 
     settings: TrainerSettings
     inputs: RunInputs
@@ -99,6 +105,31 @@ def _record(model: Path, store: Store, number: int) -> str:
             note = f"model not shared: {error}"
     store.record_model(number, platform.node(), str(model.absolute()))
     return note
+
+
+def share_model(folder: Path, store: Store, artifacts: Artifacts) -> None:
+    """Upload a saved model and record it, if it is that of the best trial and not shared yet.
+
+    Hold the lock of the folder (`export.locked`). The model that it replaces is removed, or its
+    own upload where another machine has finished a better trial meanwhile. Raises ArtifactsError
+    and StorageError.
+    """
+    number, best, saved = kept_trial(folder), store.best_trial(), store.saved_model()
+    if best is None or number != best.number:
+        return
+    if saved is not None and saved.trial == number and _name(saved, artifacts) is not None:
+        return
+    name = f"{folder.name}/models/trial-{number}-{secrets.token_hex(4)}"
+    artifacts.upload(folder, name, last=str(RUN))
+    replaced = store.record_model(number, platform.node(), f"{artifacts.url}/{name}")
+    if replaced is not None and (old := _name(replaced, artifacts)) is not None:
+        artifacts.remove(old)
+
+
+def _name(model: SavedModel, artifacts: Artifacts) -> str | None:
+    """The name of a saved model in the shared place; None where it is elsewhere."""
+    name = model.folder.removeprefix(f"{artifacts.url}/")
+    return None if name == model.folder else name
 
 
 def publish_left_models(study: OpenStudy) -> None:

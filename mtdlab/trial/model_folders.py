@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTS = ".checkpoints"
 """Folder of the models' folder in which each study has one for its trials' checkpoints."""
+RESULT = "result"
+"""Folder of a result that is to be recorded, in that of the trial's checkpoints."""
 STAGED = "model"
 """Folder of a model whose trial is to be recorded, in that of the trial's checkpoints."""
 

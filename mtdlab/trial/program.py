@@ -24,9 +24,8 @@ from mtdlab.trial.environment import machine
 from mtdlab.trial.model_folders import folders_of_ended, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch
 from mtdlab.trial.objective import Objective
-from mtdlab.trial.results import NOT_ENDING, ended_early
+from mtdlab.trial.results import NOT_ENDING, ended_early, load_result, save_result
 from mtdlab.trial.signals import Interrupted
-from mtdlab.trial.spool import load_result, save_result
 from mtdlab.trial.study import Job, OpenStudy, TrialRun
 from mtdlab.user_code import ended_forks
 

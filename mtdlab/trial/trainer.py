@@ -14,15 +14,13 @@ from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import start, train
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
-from mtdlab.trial.checkpoints import SAME, TrialCheckpoints, describe_run
+from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
 from mtdlab.trial.checks import check_training
 from mtdlab.trial.environment import PACKAGES, environment_of, machine
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
-from mtdlab.trial.results import NOT_ENDING, complete, ended_early
-from mtdlab.trial.shared_checkpoints import SharedCheckpoints
+from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
 from mtdlab.trial.slots import take_gpu
-from mtdlab.trial.spool import load_result, save_result
 from mtdlab.trial.study import Job, OpenStudy, TrialRun
 from mtdlab.trial.tracking import track
 

@@ -17,7 +17,7 @@ from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.objectives import objective_of, objectives_of
+from mtdlab.trial.objective import objective_of, objectives_of
 from mtdlab.trial.recorded_study import check_unchanged
 from mtdlab.trial.signals import Interrupted, StopRequest
 from mtdlab.trial.study import Job, OpenStudy, TrialRun, deleted

@@ -11,7 +11,7 @@ import pytest
 
 from mtdlab.commands.init import VALUES
 from mtdlab.config import read_study
-from mtdlab.packaged import packaged_studies
+from mtdlab.data_paths import packaged_studies
 from tests.commands.conftest import Command
 
 STUDIES = Path(__file__).parents[2] / "studies"

@@ -45,9 +45,11 @@ def _arguments(function: typing.Any) -> int:
 
 def _types() -> dict[str, typing.Any]:
     from analysis.data.frames import StudyFrames
+    from analysis.notebook import Study
     from mtdlab.sweep.run import SweepResult
 
-    return {each.__name__: each for each in (StudyFrames, MultiStudyReport, Report, SweepResult)}
+    kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult)
+    return {each.__name__: each for each in kinds}
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

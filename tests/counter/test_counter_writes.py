@@ -10,7 +10,7 @@ from disk_recorder import KILLED, LOSSES
 
 from mtdlab import files
 from mtdlab.training import checkpoint, export
-from mtdlab.trial import spool
+from mtdlab.trial import results
 from tests.trial.test_full_disk import (
     CHECKPOINT,
     CHECKPOINT_SIZES,
@@ -52,7 +52,7 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
             for path in (*target.rglob("*"), target):
                 files.sync(path)
 
-    for module in (checkpoint, export, spool):
+    for module in (checkpoint, export, results):
         monkeypatch.setattr(module, "new_folder", write)
 
 

@@ -10,7 +10,7 @@ from mtdlab.store.claims import MOST_DEATHS
 from mtdlab.store.owner import HEARTBEAT_SECONDS, SILENT_SECONDS
 from mtdlab.store.restarts import RESTART_SECONDS
 from mtdlab.sweep.cluster import RECONNECT_SECONDS
-from mtdlab.sweep.worker_process import ORPHAN_SECONDS
+from mtdlab.sweep.fork_server import ORPHAN_SECONDS
 from mtdlab.training.checkpoint import KEPT
 from mtdlab.trial.checkpoints import COST, LEAST_SECONDS
 from mtdlab.trial.heartbeat import SWEEP_SECONDS

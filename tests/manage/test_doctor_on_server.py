@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 from mtdlab.errors import NothingToReport
 from mtdlab.manage.doctor import Examination, examine
 from mtdlab.store import Result, Store
-from mtdlab.trial.spool import save_result
+from mtdlab.trial.results import save_result
 from tests.manage.test_doctor import BROKEN, make_study, matches, save_model
 from tests.postgresql import janitor, url_of
 

@@ -6,8 +6,8 @@ import pytest
 
 from mtdlab.cost.estimate import Estimate
 from mtdlab.errors import MtdlabError
-from mtdlab.slurm import resources
-from mtdlab.slurm.resources import (
+from mtdlab.slurm import array
+from mtdlab.slurm.array import (
     LEAD_SECONDS,
     MEMORY_MARGIN,
     SPARE_TIMEOUTS,
@@ -39,7 +39,7 @@ def test_a_task_trains_ten_times_as_long_as_it_takes_to_start() -> None:
     # 24 trials of 60 s are 12 times 10 starts of 12 s
     assert derive(24, ESTIMATE).tasks == 12
     assert derive(1, ESTIMATE).tasks == 1
-    assert derive(1000, ESTIMATE).tasks == resources.MOST_TASKS
+    assert derive(1000, ESTIMATE).tasks == array.MOST_TASKS
     # long trials: not more tasks than trials
     assert derive(5, replace(ESTIMATE, trial=(9e3, 1e4))).tasks == 5
     assert derive(24, ESTIMATE, tasks=3).tasks == 3
@@ -62,9 +62,9 @@ def test_time_memory_and_cores_of_a_task() -> None:
 
 def test_a_long_task_asks_for_a_day_and_may_reach_its_limit() -> None:
     found = derive(100, replace(ESTIMATE, trial=(7e3, 7.2e3)), tasks=1)
-    assert found.seconds == 60 * resources.MOST_MINUTES
+    assert found.seconds == 60 * array.MOST_MINUTES
     needed = TIME_MARGIN * (12 + 100 * 7200) + LEAD_SECONDS + 10
-    assert found.timeouts == int(needed // (60 * resources.MOST_MINUTES)) + SPARE_TIMEOUTS
+    assert found.timeouts == int(needed // (60 * array.MOST_MINUTES)) + SPARE_TIMEOUTS
     assert "at which a task requeues itself" in found.reasons["time"]
 
 
@@ -77,8 +77,8 @@ def test_a_given_time_limit_leaves_half_of_it_to_train() -> None:
 
 def test_a_worker_runs_on_each_gpu() -> None:
     found = derive(24, ESTIMATE, tasks=2, gpus=2)
-    assert (found.gpus, found.workers, found.cpus) == (2, 2, 2 * resources.GPU_CPUS)
-    bytes_needed = MEMORY_MARGIN * 1300 * MEGABYTE + 2 * resources.GPU_HOST_BYTES
+    assert (found.gpus, found.workers, found.cpus) == (2, 2, 2 * array.GPU_CPUS)
+    bytes_needed = MEMORY_MARGIN * 1300 * MEGABYTE + 2 * array.GPU_HOST_BYTES
     assert found.memory is not None
     assert 0 <= found.memory * MEGABYTE - bytes_needed < 100 * MEGABYTE
     # two tasks of two workers: six trials each
@@ -87,16 +87,16 @@ def test_a_worker_runs_on_each_gpu() -> None:
 
 def test_without_an_estimate_nothing_is_invented() -> None:
     found = derive(24, None)
-    assert found.tasks == resources.FEWEST_UNKNOWN
+    assert found.tasks == array.FEWEST_UNKNOWN
     assert derive(3, None).tasks == 3
-    assert (found.seconds, found.memory, found.cpus) == (60 * resources.UNKNOWN_MINUTES, None, 1)
-    assert found.timeouts == resources.UNKNOWN_TIMEOUTS
+    assert (found.seconds, found.memory, found.cpus) == (60 * array.UNKNOWN_MINUTES, None, 1)
+    assert found.timeouts == array.UNKNOWN_TIMEOUTS
     assert found.lead == LEAD_SECONDS
 
 
 def test_an_estimate_without_a_time_gives_memory_and_cores() -> None:
     found = derive(24, replace(ESTIMATE, trial=None), tasks=3)
-    assert found.seconds == 60 * resources.UNKNOWN_MINUTES
+    assert found.seconds == 60 * array.UNKNOWN_MINUTES
     assert found.reasons["time"].startswith("without an estimate of the time;")
     assert found.memory == derive(24, ESTIMATE, tasks=3).memory
     assert found.cpus == 2

@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from mtdlab.errors import MtdlabError
-from mtdlab.slurm import resources
-from mtdlab.slurm.resources import DEFAULT_SIZE, Resources, max_array_size
-from mtdlab.slurm.script import OWN_OPTIONS, Script, read_options, submissions
+from mtdlab.slurm import array
+from mtdlab.slurm.array import (
+    DEFAULT_SIZE,
+    OWN_OPTIONS,
+    Resources,
+    Script,
+    max_array_size,
+    read_options,
+    submissions,
+)
 
 HOSTILE = "a 'b\" $(touch oops) `touch oops` \n %A ; exit 9 #"
 SCRIPT = Script(
@@ -159,5 +166,5 @@ def test_the_size_of_an_array_is_asked_of_the_cluster(
     with pytest.raises(MtdlabError, match=r"allows no job arrays \(MaxArraySize is 0\)"):
         max_array_size(None)
     scontrol.write_text("#!/bin/sh\nwhile :; do :; done\n")
-    monkeypatch.setattr(resources, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(array, "ANSWER_SECONDS", 0.1)
     assert max_array_size(None) == DEFAULT_SIZE

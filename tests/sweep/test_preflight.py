@@ -14,7 +14,7 @@ from mtdlab.store import Result, list_studies
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import has_trials_left, open_study
 from mtdlab.trial.checks import check_writable
-from mtdlab.trial.objectives import check
+from mtdlab.trial.objective import check
 from mtdlab.trial.study import Job
 from tests.tiny_studies import TinyStudy
 

@@ -16,10 +16,9 @@ import stub_calls
 from stub_sweep import children, wait_for_group
 
 from mtdlab.errors import TrialError
-from mtdlab.sweep import processes
-from mtdlab.sweep.engine import Death, Work
+from mtdlab.sweep import engine as engines
+from mtdlab.sweep.engine import Death, Processes, Work
 from mtdlab.sweep.fork_server import THREAD_VARIABLES, ForkServer, call_in_forks
-from mtdlab.sweep.processes import Processes
 from mtdlab.trial import signals
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.slots import threads_each
@@ -57,7 +56,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]
     """Work that is a function of `stub_calls`, by default one that waits for a stop."""
 
     def make(function: Any = stub_calls.wait_for_stop, number: int = 0) -> Work:
-        monkeypatch.setattr(processes, "run_trials", function)
+        monkeypatch.setattr(engines, "run_trials", function)
         study: Any = SimpleNamespace(job=tmp_path)
         return Work(study, number, StopRequest())
 
@@ -200,12 +199,12 @@ SCRIPT = """
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from mtdlab.sweep import processes
-from mtdlab.sweep.engine import Work
+from mtdlab.sweep import engine as engines
+from mtdlab.sweep.engine import Processes, Work
 from mtdlab.trial.signals import stop_on_signals
 import stub_calls, sys, time
-processes.run_trials = stub_calls.wait_for_stop
-with stop_on_signals() as stop, closing(processes.Processes(2, 1, ())) as engine:
+engines.run_trials = stub_calls.wait_for_stop
+with stop_on_signals() as stop, closing(Processes(2, 1, ())) as engine:
     engine.start(2, Work(SimpleNamespace(job=Path(sys.argv[1])), 0, stop))
     while not stop.requested():
         time.sleep(0.01)

@@ -14,7 +14,7 @@ from mtdlab.store import Result, Store
 from mtdlab.store.owner import this_process
 from mtdlab.store.progress import ProgressReader
 from mtdlab.store.store import record_error
-from mtdlab.sweep import worker_process
+from mtdlab.sweep import fork_server
 from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import open_study
 from mtdlab.sweep.supervisor import Supervisor
@@ -129,7 +129,7 @@ def test_an_interrupt_that_a_worker_s_code_raises_is_a_signal(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(worker, "work", interrupt)
-    assert worker_process.run_trials(Job(SPEC, url, tmp_path), 1, StopRequest()) == 130
+    assert fork_server.run_trials(Job(SPEC, url, tmp_path), 1, StopRequest()) == 130
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from full_disk import Operations, size_limit
 
 from mtdlab.files import remove_leftovers
 from mtdlab.training.checkpoint import find_checkpoint, save_checkpoint
-from mtdlab.trial.spool import load_result, save_result
+from mtdlab.trial.results import load_result, save_result
 from tests.trial.test_interrupted_writes import RESULTS, files_of, save_numbered
 
 __all__ = ["save_numbered"]

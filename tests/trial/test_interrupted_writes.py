@@ -20,7 +20,7 @@ from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.spool import load_result, save_result
+from mtdlab.trial.results import load_result, save_result
 
 STEPS = (2, 4, 6)
 RESULTS = {

@@ -24,9 +24,9 @@ from mtdlab.sweep import run as runs
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers
 from mtdlab.trial.artifacts import Artifacts
+from mtdlab.trial.best_model import share_model
 from mtdlab.trial.model_folders import CHECKPOINTS, kept_trial
 from mtdlab.trial.monitor import TrialMonitor
-from mtdlab.trial.shared_models import share_model
 from tests.tiny_studies import Killed, TinyStudy, finished
 
 # memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three

@@ -20,8 +20,8 @@ from mtdlab.store import Claim, Result, Store
 from mtdlab.sweep import run as runs
 from mtdlab.trial import trainer
 from mtdlab.trial import worker as workers
-from mtdlab.trial.model_folders import kept_trial
-from mtdlab.trial.spool import RESULT, load_result, save_result
+from mtdlab.trial.model_folders import RESULT, kept_trial
+from mtdlab.trial.results import load_result, save_result
 from tests.tiny_studies import TinyStudy
 
 RESULT_OF_A_TRIAL = Result(

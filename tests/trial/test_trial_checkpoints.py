@@ -20,9 +20,8 @@ from mtdlab.training.loop import Outcome, start, train
 from mtdlab.training.state import RunState
 from mtdlab.trial import checkpoints as module
 from mtdlab.trial.artifacts import Artifacts
-from mtdlab.trial.checkpoints import TrialCheckpoints, describe_run
+from mtdlab.trial.checkpoints import SharedCheckpoints, TrialCheckpoints, describe_run
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.shared_checkpoints import SharedCheckpoints
 
 STEPS = 8
 TRIAL = Path("study") / "setting-0"

@@ -248,7 +248,7 @@ def test_a_study_that_is_not_over_is_resumed() -> None:
     failed.loc[1, "state"] = "FAIL"
     shown = headline_of(build_study(failed, planned=30))
     assert shown.next_step.text == (
-        "Rerun to resume the study, failed trials included (7 trials, about 87.5 s of computing):"
+        "Rerun to resume the study, failed trials included (7 trials, about 88 s of computing):"
     )
     assert shown.next_step.command == shown.status.retry
 
