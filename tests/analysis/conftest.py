@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,8 +169,8 @@ def study_of() -> MakeStudy:
     return build_study
 
 
-@pytest.fixture(scope="module")
-def png_not_drawn() -> Iterator[None]:
+@contextmanager
+def writing_no_png() -> Iterator[None]:
     """Write empty PNG files and compute no layout: each takes as long as the SVG of both widths.
 
     The layout of every figure is that of `tests/analysis/figures/test_figure_checks.py`.
@@ -184,6 +185,13 @@ def png_not_drawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
         patch.setattr(drawing, "_compose", compose)
+        yield
+
+
+@pytest.fixture(scope="module")
+def png_not_drawn() -> Iterator[None]:
+    """`writing_no_png`, for modules that look at no PNG file."""
+    with writing_no_png():
         yield
 
 
