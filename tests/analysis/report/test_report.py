@@ -273,7 +273,7 @@ def make_state(state: str) -> StudyFrames:
     return build_study(frame, planned=planned)
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 @pytest.mark.parametrize(
     ("state", "figures", "sentences"),
     [
@@ -281,10 +281,7 @@ def make_state(state: str) -> StudyFrames:
         ("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
         ("1", 3, ["All scored trials have the same MTD"]),
         ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
-        pytest.param(
-            *("running", 10, ["Running 22 of 24 trials complete, 2 running"]),
-            marks=pytest.mark.usefixtures("figures_not_drawn"),
-        ),
+        ("running", 10, ["Running 22 of 24 trials complete, 2 running"]),
         ("NaN", 0, ["24 completed trials excluded for lack of a score."]),
     ],
 )
