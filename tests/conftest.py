@@ -8,6 +8,7 @@ import signal
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -135,16 +136,23 @@ def figures_not_drawn(
     )
 
 
-@pytest.fixture(scope="module")
-def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
-    """Simulate critical values from 1,000 tables, not 10,000: for modules that assert none of them.
+@contextmanager
+def simulating_few(cache: Path) -> Iterator[None]:
+    """Simulate critical values from 1,000 tables, not 10,000.
 
     What is kept of them, in memory and in files, is kept apart from that of other modules.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MTDLAB_CACHE", str(cache_of_few))
+        patch.setenv("MTDLAB_CACHE", str(cache))
         patch.setattr("analysis.inference.simultaneous._DRAWS", 1_000)
         patch.setattr(shapes, "_cached_tests", lru_cache(shapes._cached_tests.__wrapped__))
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_simulated_tables(cache_of_few: Path) -> Iterator[None]:
+    """`simulating_few`, for modules that assert no critical value."""
+    with simulating_few(cache_of_few):
         yield
 
 

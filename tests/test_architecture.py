@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,14 +22,28 @@ def package_of(module: str) -> str:
     return "analysis" if first == "analysis" else rest.split(".")[0]
 
 
+@cache
+def imports_of(path: Path) -> tuple[list[ast.Import | ast.ImportFrom], set[ast.AST]]:
+    """The imports of a file, also inside functions, and those for the checker of types alone."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    for_types = {
+        part
+        for node in nodes
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for part in ast.walk(statement)
+    }
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)], for_types
+
+
 def imported(path: Path) -> set[str]:
     """The packages that a file imports, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
-        elif isinstance(node, ast.Import):
+    for node in imports_of(path)[0]:
+        if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
+        elif node.module:
+            found.add(node.module)
     ours = {name for name in found if name.split(".")[0] in ("analysis", "mtdlab")}
     return {package_of(name) for name in ours} - {""}
 
@@ -49,13 +64,10 @@ def test_packages_import_only_those_before_them() -> None:
 
 def modules_of(path: Path, known: set[str]) -> set[str]:
     """The modules that a file imports when it runs, also inside functions."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = []
+    imports, for_types = imports_of(path)
     found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+    for node in imports:
+        if isinstance(node, ast.ImportFrom) and node.module and node not in for_types:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= names | ({node.module} if names - known else set())
     return found & known

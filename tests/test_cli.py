@@ -256,10 +256,13 @@ def test_a_corpus_is_counted_and_a_sweep_says_what_it_left_out(
     assert run(command).stderr.count(said) == 1
 
 
-def test_a_single_run_prints_its_scores_and_saves_its_encoder(run: Command, place: Path) -> None:
+def test_a_single_run_prints_its_scores_and_saves_its_encoder(
+    run: Command, place: Path, tiny_corpus: Path, tiny_pairs: Path
+) -> None:
     from transformers import AutoModel
 
-    done = run("train studies/mtd.yaml --json --out model")
+    data = f"--set trainer.corpus={tiny_corpus} --set trainer.evaluation={tiny_pairs}"
+    done = run(f"train studies/mtd.yaml --json --out model {data}")
     assert "not kept" not in done.stderr
     row = json.loads(done.stdout)
     assert row.keys() >= {"mtd", "seed", "sts_dev", "sts_test", "alignment", "uniformity"}

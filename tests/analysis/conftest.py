@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from analysis.notebook import Study
 from analysis.report import drawing, write_report
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 CHROMIUM = shutil.which("chromium")
 Shape = Callable[[float], float]
@@ -174,8 +175,8 @@ def study_of() -> MakeStudy:
     return build_study
 
 
-@pytest.fixture(scope="module")
-def png_not_drawn() -> Iterator[None]:
+@contextmanager
+def writing_no_png() -> Iterator[None]:
     """Write empty PNG files and compute no layout: each takes as long as the SVG of both widths.
 
     The layout of every figure is that of `tests/analysis/figures/test_figure_checks.py`.
@@ -194,6 +195,13 @@ def png_not_drawn() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def png_not_drawn() -> Iterator[None]:
+    """`writing_no_png`, for modules that look at no PNG file."""
+    with writing_no_png():
+        yield
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """Chromium; a test that uses it is skipped where playwright or chromium is missing."""
     sync_api = pytest.importorskip("playwright.sync_api")
@@ -207,13 +215,25 @@ def browser() -> Iterator["Browser"]:
         opened.close()
 
 
-@pytest.fixture
-def open_page(browser: "Browser") -> Iterator[OpenPage]:
-    """Open an address at a width and height, with other options of a context.
+@pytest.fixture(scope="module")
+def plain_page(browser: "Browser") -> "Page":
+    """The page of a context without options: another one takes longer than what it shows."""
+    return browser.new_context().new_page()
 
-    What it logs and requests is appended to `messages`.
+
+@pytest.fixture
+def open_page(browser: "Browser", plain_page: "Page") -> Iterator[OpenPage]:
+    """Open an address at a width and height, in a context of its own if that has options.
+
+    What it logs and requests is appended to `messages`. Without options it is the same page each
+    time, as it is new.
     """
-    contexts = []
+    contexts: list[BrowserContext] = []
+    listening: list[tuple[Page, str, Callable[[Any], None]]] = []
+
+    def listen(page: "Page", event: str, text_of: Callable[[Any], str], seen: list[str]) -> None:
+        listening.append((page, event, lambda each: seen.append(text_of(each))))
+        page.on(*listening[-1][1:])
 
     def opened(
         address: str,
@@ -222,17 +242,25 @@ def open_page(browser: "Browser") -> Iterator[OpenPage]:
         messages: list[str] | None = None,
         **options: Any,
     ) -> "Page":
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page, seen = context.new_page(), [] if messages is None else messages
+        page, seen = plain_page, [] if messages is None else messages
+        if options:
+            contexts.append(browser.new_context(**options))
+            page = contexts[-1].new_page()
+        else:
+            page.goto("about:blank")
+            page.emulate_media(media="screen", color_scheme="light")
+            page.mouse.move(0, 0)
+        page.set_viewport_size({"width": width, "height": height})
         page.set_default_timeout(5_000)
-        page.on("console", lambda message: seen.append(message.text))
-        page.on("pageerror", lambda error: seen.append(str(error)))
-        page.on("dialog", lambda dialog: seen.append(dialog.message))
-        page.on("request", lambda request: seen.append(request.url))
+        listen(page, "console", lambda message: message.text, seen)
+        listen(page, "pageerror", str, seen)
+        listen(page, "dialog", lambda dialog: dialog.message, seen)
+        listen(page, "request", lambda request: request.url, seen)
         page.goto(address)
         return page
 
     yield opened
+    for page, event, handler in listening:
+        page.remove_listener(event, handler)
     for context in contexts:
         context.close()

@@ -33,7 +33,7 @@ def run(command: Command, folder: Path) -> Command:
     return command
 
 
-@pytest.mark.usefixtures("figures_not_drawn")
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
@@ -73,7 +73,7 @@ def test_levels_are_stated_as_the_table_has_them(run: Command, tmp_path: Path) -
     assert written["best"]["mtd"] == 14.67
 
 
-@pytest.mark.usefixtures("few_simulated_tables")
+@pytest.mark.usefixtures("figures_not_rendered", "few_simulated_tables")
 def test_the_data_beside_a_page_makes_the_page_again(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +117,7 @@ def test_published_means_have_a_page(run: Command, tmp_path: Path) -> None:
     assert "without MTD 21 it is not (p = 0.15)" in text
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> None:
     rows = ["5,30,29.9,30.1", "8,33,32.9,33.1", "20,29,28.9,29.1"]
     (tmp_path / "means.csv").write_text("\n".join(["mtd,mean,low,high", *rows]), encoding="utf-8")

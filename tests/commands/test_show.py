@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.commands.conftest import Command, Recorded
 from tests.store.make_database import restore
 
@@ -110,6 +112,7 @@ def test_studies_are_listed_with_state_best_score_and_date(
     assert row["last"][:4].isdigit()
 
 
+@pytest.mark.usefixtures("few_simulated_studies")
 def test_a_study_that_is_only_planned_is_listed(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("study: only-planned\nsearch: {ema_decay: [0.5, 0.75]}\n")
     assert "recorded before trial 1" in command("plan a.yaml --no-measure").stdout

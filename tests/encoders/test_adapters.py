@@ -41,6 +41,11 @@ def folder(request: pytest.FixtureRequest) -> Path:
     return found
 
 
+long_on_the_decoder = pytest.mark.parametrize(
+    "folder", [pytest.param("decoder", marks=pytest.mark.slow), "tiny_encoder"], indirect=True
+)
+
+
 @pytest.fixture
 def run_of(folder: Path, settings_of: Settings) -> Settings:
     values = {"learning_rate": 1e-2, "pooling": "mean", "lora_rank": 4}
@@ -115,6 +120,7 @@ def test_the_average_is_over_the_adapters(run_of: Settings) -> None:
     assert all(torch.equal(found[name], value) for name, value in frozen.items())
 
 
+@long_on_the_decoder
 def test_a_state_has_the_adapters_alone_and_resumes(run_of: Settings) -> None:
     settings = run_of(ema_decay=0.5, fgsm_epsilon=1e-3)
     inputs = load_inputs(settings)
@@ -128,6 +134,7 @@ def test_a_state_has_the_adapters_alone_and_resumes(run_of: Settings) -> None:
     check_resume(settings, inputs)
 
 
+@long_on_the_decoder
 @pytest.mark.parametrize("gradient", ["previous", "current"])
 def test_fgsm_perturbs_frozen_word_embeddings(run_of: Settings, gradient: str) -> None:
     settings = run_of(fgsm_epsilon=1e-2, fgsm_gradient=gradient)
@@ -213,6 +220,7 @@ def test_the_missing_package_is_named(
             act()
 
 
+@long_on_the_decoder
 def test_the_plan_counts_the_trained_weights(
     run_of: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

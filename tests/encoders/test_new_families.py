@@ -108,6 +108,18 @@ def test_positions_pass_and_padding(folder: Path) -> None:
 METHODS = ({"method": "mocose", "fgsm_epsilon": 1e-3}, {"method": "simcse", "pooling": "mean"})
 
 
+trained_families = pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(each, marks=() if each in ("modernbert", "qwen3") else pytest.mark.slow)
+        for each in FAMILIES
+    ],
+    indirect=True,
+)
+"""One encoder and one decoder in the quick tests: the others differ in what other tests read."""
+
+
+@trained_families
 @pytest.mark.parametrize(
     "changed",
     [METHODS[0], pytest.param(METHODS[1], marks=pytest.mark.slow)],
@@ -162,6 +174,7 @@ def test_the_record_of_a_trial_states_family_and_dropout(folder: Path, run_of: S
     assert f"; {how.get(kind, kind.replace('v3', 'v2'))}" in str(recorded)
 
 
+@trained_families
 def test_an_interrupted_run_continues_with_the_same_weights(folder: Path, run_of: Settings) -> None:
     """Outside the fast pass dropout draws from torch's generator, which is part of the state."""
     settings = run_of(folder, ema_decay=0.5, fgsm_epsilon=1e-3)

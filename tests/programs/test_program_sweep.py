@@ -1,6 +1,7 @@
 """Studies of a program: run, failed, pruned, decided, resumed, refused, and their pages."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,22 +127,28 @@ CODES = {
 }
 
 
-@pytest.mark.parametrize(("body", "reason"), FAILED.items(), ids=list(FAILED))
-def test_a_wrong_result_fails_its_trial_with_a_sentence(
-    folder: Path, run: Command, body: str, reason: str
-) -> None:
-    """The trials of the other rate go on."""
-    write(folder, f"if settings['rate'] == 1.0:\n    {body}\nreturn {{'accuracy': 1.0}}")
-    if body == "pass":
-        write(folder, "if settings['rate'] != 1.0:\n    return {'accuracy': 1.0}")
+def write_cases(folder: Path, bodies: Sequence[str], other: str, added: str = "") -> None:
+    """A program that runs body i at rate i and `other` at the last rate, and a study of these."""
+    cases = "".join(f"if settings['rate'] == {at}:\n    {body}\n" for at, body in enumerate(bodies))
+    rates = ", ".join(map(str, range(len(bodies) + 1)))
+    text = STUDY.replace("1.0, 2.5", rates).replace("[0, 1]", f"[0]{added}")
+    write(folder, f"{cases}if settings['rate'] == {len(bodies)}:\n    {other}", text)
+
+
+def test_a_wrong_result_fails_its_trial_with_a_sentence(folder: Path, run: Command) -> None:
+    """The trial after them goes on."""
+    write_cases(folder, list(FAILED), "return {'accuracy': 1.0}")
     run(SWEEP, code=3)
     ended = trials()
-    assert ended["state"].tolist() == ["FAIL", "COMPLETE"] * 2
-    assert ended["reason"].iloc[0].startswith(reason)
-    code = next((code for head, code in CODES.items() if reason.startswith(head)), "error")
-    assert ended["reason_code"].iloc[0] == code
-    if "raise" in body:
-        assert "own.py" in query(folder, "SELECT traceback FROM mtdlab_trials")[0][0]
+    assert ended["state"].tolist() == ["FAIL"] * len(FAILED) + ["COMPLETE"]
+    tracebacks = query(folder, "SELECT traceback FROM mtdlab_trials ORDER BY number")
+    for (body, sentence), reason, reason_code, (traceback,) in zip(
+        FAILED.items(), ended["reason"], ended["reason_code"], tracebacks, strict=False
+    ):
+        assert reason.startswith(sentence), body
+        code = next((code for head, code in CODES.items() if sentence.startswith(head)), "error")
+        assert reason_code == code, body
+        assert "raise" not in body or "own.py" in traceback, body
     assert not (folder / "models" / ".checkpoints").exists()
 
 
@@ -155,12 +162,9 @@ def test_what_cannot_be_imported_is_not_recorded(folder: Path, run: Command) -> 
         "report(1, 1e40)",
         "report(1, 10**400)",
         "return {'accuracy': 9e29, 'per_item': [2e30, -2e29]}",
-        "report(1, 9e29)",
     )
-    cases = "".join(f"if settings['rate'] == {at}:\n    {body}\n" for at, body in enumerate(bodies))
-    rates = ", ".join(map(str, range(len(bodies))))
-    text = STUDY.replace("1.0, 2.5", rates).replace("[0, 1]", "[0]\npruner: median")
-    write(folder, f"{cases}return {{'accuracy': -9e29}}", text)
+    last = "report(1, 9e29)\n    return {'accuracy': -9e29}"
+    write_cases(folder, bodies, last, added="\npruner: median")
     run(SWEEP, code=3)
     assert trials()["state"].tolist() == ["FAIL"] * 6 + ["COMPLETE"]
     assert set(trials()["reason_code"][:6]) == {"error"}

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from analysis.data.items import ItemScores, influences, no_items
 from tests.analysis.conftest import scores_of
@@ -45,13 +46,16 @@ def drawn(items: ItemScores, columns: NDArray[np.intp], tasks: dict[str, int]) -
 
 
 def resampled(items: ItemScores, times: int) -> Floats:
-    """Scores (times, N) over items drawn again within each task."""
+    """Scores (times, N) over items of graded tasks, drawn again within each task."""
     random, ends = RANDOM(1), np.cumsum([0, *items.tasks.values()])
-    found = []
-    for _ in range(times):
-        columns = [random.integers(begin, end, end - begin) for begin, end in pairwise(ends)]
-        found.append(drawn(items, np.concatenate(columns), dict(items.tasks)))
-    return np.array(found)
+    assert items.gold is not None
+    scores = []
+    for begin, end in pairwise(ends):
+        columns = random.integers(begin, end, (times, end - begin))
+        ranks = stats.zscore(stats.rankdata(items.values[:, columns], axis=-1), axis=-1)
+        gold = stats.zscore(stats.rankdata(items.gold[columns], axis=-1), axis=-1)
+        scores.append(100 * (ranks * gold).mean(axis=-1).T)
+    return np.asarray(np.mean(scores, axis=0))
 
 
 def variance_of(found: Floats) -> Floats:
@@ -66,6 +70,8 @@ def test_variances_of_scores_and_differences_are_those_of_the_bootstrap(
 ) -> None:
     items = graded(count, kind)
     found, scores = influences(items), resampled(items, 3000)
+    first = drawn(items, RANDOM(1).integers(0, count, (3000, count))[0], {"STSB": count})
+    assert scores[0] == pytest.approx(first)
     np.testing.assert_allclose(found.mean(axis=1), 0, atol=1e-9)
     # the bootstrap's own standard error is 2.6 %
     assert scores.var(axis=0) == pytest.approx(variance_of(found), rel=0.1)

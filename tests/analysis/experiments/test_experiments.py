@@ -29,6 +29,8 @@ from analysis.report.topics.experiment import describe_comparison, describe_pape
 from analysis.statistics.training import compute_collapse, detect_collapse
 from tests.analysis.conftest import SETTINGS
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 NAMED = {experiment.name: experiment for experiment in EXPERIMENTS}
 Point = dict[str, float | str]
 BASE: Point = {

@@ -11,10 +11,10 @@ from analysis import read_run_table
 from analysis.data.frames import StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.level_means import load_published_means
-from analysis.report import write_level_means, write_multi_study
+from analysis.report import Report, write_level_means, write_multi_study
 from analysis.report.topics import comparison, score, trials
 from tests.analysis.conftest import OpenPage, build_study, make_trials
-from tests.analysis.report.test_report import fail, make_state, write
+from tests.analysis.report.test_report import make_state, write
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -26,11 +26,9 @@ ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+def address(report: Report) -> str:
     """A study with every kind of section and a failed trial."""
-    frame = make_trials()
-    fail(frame, 5, "out of memory " * 30)
-    return write(build_study(frame), tmp_path_factory.mktemp("page")).page.as_uri()
+    return report.page.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -172,15 +170,16 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
     assert page.locator(".facts pre").inner_text().startswith("mtdlab ")
 
 
-@pytest.mark.parametrize("width", [320, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_fits_and_complains_of_nothing(
-    open_page: OpenPage, address: str, width: int, scheme: Literal["light", "dark"]
+    open_page: OpenPage, address: str, scheme: Literal["light", "dark"]
 ) -> None:
     messages: list[str] = []
-    page = open_page(address, width, messages=messages, color_scheme=scheme)
+    page = open_page(address, messages=messages, color_scheme=scheme)
+    for width in (1280, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
     assert messages == [address]
-    assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +197,7 @@ def audit() -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize("width", [1280, 768, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(768, marks=pytest.mark.slow), 390])
 def test_the_page_is_accessible(
     open_page: OpenPage, audit: Callable[..., str], address: str, width: int
 ) -> None:
@@ -222,7 +221,7 @@ def test_the_page_of_level_means_is_accessible_and_fits(
 
 def test_the_page_is_whole_without_scripts(open_page: OpenPage, address: str) -> None:
     page = open_page(address, java_script_enabled=False)
-    assert page.locator("tr[id^=trial-]").count() == 24
+    assert page.locator("tr[id^=trial-]").count() == 48
     assert page.locator("th button, .copy, .filter").count() == 0
     page.keyboard.press("Tab")
     assert page.locator("a.skip").is_visible()

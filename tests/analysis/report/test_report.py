@@ -17,7 +17,7 @@ from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.report import Report, write_report
 from analysis.report.topics import TOPICS, score
 from analysis.report.topics import trials as trials_topic
-from tests.analysis.conftest import build_study, make_trials
+from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 PACKAGE = Path(str(analysis.report.__file__)).parent
@@ -106,20 +106,6 @@ def fail(trials: pd.DataFrame, number: int, reason: str) -> None:
     trials.loc[number, "score"] = np.nan
 
 
-@pytest.fixture(scope="module")
-def full() -> StudyFrames:
-    trials = make_trials(batches=(64, 128)).assign(select_on="dev")
-    trials.loc[trials["seed"] == 1, "initial_queue_size"] = 0
-    trials["queue_slice"] = trials["number"].map(lambda number: ("all", "0-512")[number % 2])
-    fail(trials, 5, "out of memory")
-    return build_study(trials)
-
-
-@pytest.fixture(scope="module")
-def report(full: StudyFrames, tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return write(full, tmp_path_factory.mktemp("report"))
-
-
 def test_a_full_study_has_every_section(report: Report) -> None:
     check_sound(report)
     assert text_of(report).count("are exploratory: not adjusted for their number") == 1
@@ -143,7 +129,8 @@ def test_scores_chosen_on_test_are_marked_in_every_figure(
     assert set(full.trials["select_on"]) == {"dev"}
     words = "checkpoints chosen on the TEST pairs"
     assert words not in report.page.read_text(encoding="utf-8")
-    marked = write(build_study(make_trials(times=(1, 8)).assign(select_on="test")), tmp_path)
+    trials = make_trials(seeds=(0, 1), decays=(0.85,), times=(1, 8)).assign(select_on="test")
+    marked = write(build_study(trials), tmp_path)
     page = marked.page.read_text(encoding="utf-8")
     drawings = re.findall(r"<svg\b.*?</svg>", page, flags=re.DOTALL)
     assert len(drawings) == len(marked.figures)  # a wide and a narrow one for two files
@@ -165,7 +152,7 @@ def test_the_tables_have_what_their_readers_expect(report: Report) -> None:
 
 @pytest.mark.slow
 def test_two_builds_are_the_same_bytes(report: Report, full: StudyFrames, tmp_path: Path) -> None:
-    again = write(full, tmp_path)
+    again, _ = report_of(full, tmp_path)
     for one, other in zip(
         (report.page, *report.figures, *report.tables),
         (again.page, *again.figures, *again.tables),
@@ -249,7 +236,8 @@ def test_text_in_tables_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
     formulas = ["=cmd|'/C calc'!A0", '=HYPERLINK("http://x")', "@SUM(1)", "+1+cmd|x", "\tx", "-2+3"]
     plain = ["-0.5", "+1e-3", "a=b"]
     text = [*formulas, *plain] + ["all"] * (len(trials) - 9)
-    write(build_study(trials.assign(queue_slice=text, **{"=setting": 1.0})), tmp_path)
+    study = build_study(trials.assign(queue_slice=text, **{"=setting": 1.0}))
+    write(study, tmp_path, topics=(trials_topic.TOPIC,))
     table = pd.read_csv(tmp_path / "tables" / "trials.csv", dtype=str)
     assert table["queue_slice"].tolist()[:9] == [f"'{each}" for each in formulas] + plain
     assert "'=setting" in table
@@ -285,7 +273,7 @@ def make_state(state: str) -> StudyFrames:
     return build_study(frame, planned=planned)
 
 
-@pytest.mark.usefixtures("figures_not_rendered")
+@pytest.mark.usefixtures("figures_not_drawn")
 @pytest.mark.parametrize(
     ("state", "figures", "sentences"),
     [

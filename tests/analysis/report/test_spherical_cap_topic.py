@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from analysis.report import write_report
 from analysis.report.topics import spherical_cap
 from tests.analysis.conftest import build_study, make_trials
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 def test_a_study_with_mixed_negatives_has_the_section_and_no_other(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ for file in folder.rglob("*.py"):
     parts = file.relative_to(folder.parent).with_suffix("").parts
     if parts[1] != "figures":
         importlib.import_module(".".join(part for part in parts if part != "__init__"))
+analysis.inference.simultaneous._DRAWS = 1_000
 context = StudyContext(pickle.load(sys.stdin.buffer))
 found = 0
 for topic in TOPICS:

@@ -20,6 +20,8 @@ from analysis.statistics.agreement import (
 )
 from tests.analysis.conftest import build_study, make_trials
 
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+
 DECAYS = (0.5, 0.75, 0.875, 0.9375)
 LEVELS = (3, 5, 9, 17)
 """MTD of these decays with one batch in the queue."""

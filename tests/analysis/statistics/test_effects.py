@@ -81,7 +81,7 @@ def with_items(trials: pd.DataFrame, scale: float) -> ItemScores:
 
 
 def test_evaluation_items_widen_the_intervals_of_effects() -> None:
-    trials = factorial(0.0, seeds=10)
+    trials = factorial(0.0, seeds=5)
     widths = []
     for items in (None, with_items(trials, 1.0), with_items(trials, 10.0)):
         row = compute_effects(trials, ["rate", "width"], items=items).settings.iloc[0]

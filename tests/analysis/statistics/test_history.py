@@ -20,7 +20,7 @@ from analysis.statistics.history import (
 )
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
-pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
 
 LAGS = (2, 4, 8, 16, 32, 64)
 
@@ -172,6 +172,7 @@ def write(study: StudyFrames, folder: Path) -> str:
     return report_of(study, folder, history.TOPIC)[1]
 
 
+@pytest.mark.usefixtures("figures_not_drawn")
 def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
     trials = make_trials(seeds=(0, 1))
     halves = dict(zip(trials["number"], 2 * trials["mtd"], strict=True))
