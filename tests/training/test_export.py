@@ -27,7 +27,8 @@ from mtdlab.training import export
 from mtdlab.training.export import locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
-from tests.conftest import CPU, Settings, branch_of
+from tests.branches import CPU, branch_of
+from tests.conftest import Settings
 
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
 Run = tuple[TrainerSettings, RunInputs, Outcome]
