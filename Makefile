@@ -7,8 +7,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help demo paper-small test test-long mutation evidence docs figures lint typecheck bench
 
-# one thread per process, since three processes already use two cores: many tests wait for others
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal --durations=20
+# two processes: a third would import all packages, and start its servers, again; one thread each
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
 MUTATION = $(BIN)/python tests/mutation/run.py
 PAPER := $(basename $(notdir $(wildcard studies/paper/*.yaml)))
 

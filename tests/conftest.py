@@ -12,19 +12,11 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import quick_databases
-import torch
-from matplotlib.figure import Figure
-from torch import nn
-from transformers import BertConfig, BertModel, BertTokenizer, PreTrainedModel
 
-from analysis.inference import shapes
-from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
-from mtdlab.device import Device
-from mtdlab.methods.heads import Branch
 from tests.postgresql import (
     empty_postgresql_url,
     postgresql_server,
@@ -32,6 +24,10 @@ from tests.postgresql import (
     postgresql_url,
 )
 from tests.shared_places import fail, s3_endpoint, s3_url, shared_url
+
+# others are imported in the fixtures: the process of pytest-xdist that runs no test does without
+if TYPE_CHECKING:
+    from mtdlab.config import StudySpec, TrainerSettings
 
 __all__ = [
     "empty_postgresql_url",
@@ -43,7 +39,6 @@ __all__ = [
     "s3_url",
     "shared_url",
 ]
-torch.set_num_threads(1)
 quick_databases.install()
 # imported once by the server that forks the processes of tests
 multiprocessing.set_forkserver_preload(["mtdlab.store", "mtdlab.trial.slots"])
@@ -55,27 +50,15 @@ for number, handler in (
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
 
-Settings = Callable[..., TrainerSettings]
-CPU = Device(torch.device("cpu"), torch.float32)
+Settings = Callable[..., "TrainerSettings"]
 SHORT_PROMPTS = {"prompt": "a {sentence} {mask}", "second_prompt": "the {sentence} {mask}"}
 """With long ones all vectors of a random encoder's mask token are equal in float32."""
-Written = Callable[..., StudySpec]
+Written = Callable[..., "StudySpec"]
 
 WORDS = """
 a the dog cat man woman bird child runs sleeps eats sings walks reads red old small happy
 in on near park house river garden street today slowly quietly again
 """.split()  # noqa: SIM905
-
-
-def branch_of(encoder: PreTrainedModel, settings: TrainerSettings) -> Branch:
-    """A branch as the settings' method builds it."""
-    return Branch(
-        encoder,
-        representation=settings.representation,
-        dropout=settings.dropout,
-        projection_layers=getattr(settings, "projection_layers", 0),
-        activation=nn.Tanh() if settings.method == "simcse" else None,
-    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -102,7 +85,10 @@ def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def token_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The token cache of this run, not of whoever runs it."""
+    """One thread, and the token cache of this run, not of whoever runs it."""
+    import torch
+
+    torch.set_num_threads(1)
     folder = shared_folder(tmp_path_factory, "cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(folder))
@@ -130,6 +116,8 @@ def figures_not_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Figures are not even composed: for tests of commands, which have pages as a result."""
+    from matplotlib.figure import Figure
+
     # the size of a main figure, by which the first screen is laid out
     monkeypatch.setattr(
         "analysis.report.drawing._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
@@ -142,6 +130,8 @@ def simulating_few(cache: Path) -> Iterator[None]:
 
     What is kept of them, in memory and in files, is kept apart from that of other modules.
     """
+    from analysis.inference import shapes
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(cache))
         patch.setattr("analysis.inference.simultaneous._DRAWS", 1_000)
@@ -168,6 +158,9 @@ def few_simulated_studies(
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a random BERT of 2 layers x 16 that knows a few dozen words."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
     folder = tmp_path_factory.mktemp("encoder")
     words = folder / "words.txt"
     words.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
@@ -231,8 +224,9 @@ def tiny_inputs(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> dict
 @pytest.fixture(scope="session")
 def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
     """Settings of a run of a second, but for what is given."""
+    from mtdlab.config import make_settings
 
-    def settings(**changed: Any) -> TrainerSettings:
+    def settings(**changed: Any) -> "TrainerSettings":
         values = tiny_inputs | {
             "batch_size": 8,
             "steps": 10,
@@ -252,8 +246,9 @@ def settings_of(tiny_inputs: dict[str, Any]) -> Settings:
 @pytest.fixture
 def written(tmp_path: Path) -> Written:
     """Write a text to `study.yaml` and read it, with overrides and a profile."""
+    from mtdlab.config import read_study
 
-    def write(text: str, *overrides: str, profile: str | None = None) -> StudySpec:
+    def write(text: str, *overrides: str, profile: str | None = None) -> "StudySpec":
         path = tmp_path / "study.yaml"
         path.write_text(text)
         return read_study(path, overrides, profile)

@@ -51,7 +51,7 @@ def test_the_long_tests_add_the_slow_ones_and_the_mutants(
     built = [part for stamp in ("tested", "mutation") for part in ("-o", f".venv/{stamp}")]
     command = ["make", "--dry-run", *built, target]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "-m pytest -n 3" in printed
+    assert "-m pytest -n 2" in printed
     assert ('-m "not slow"' not in printed) == has_slow
     assert ("tests/mutation/run.py" in printed) == has_mutants
     assert "pip install" not in printed

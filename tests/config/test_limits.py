@@ -2,6 +2,7 @@
 
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,10 +99,22 @@ TOO_LARGE = {
 }
 
 
-@pytest.mark.parametrize(("rest", "message"), TOO_LARGE.values(), ids=TOO_LARGE)
+LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "skipped values"}
+"""Cases of many mistakes and of many skipped points that are like another one."""
+
+
+def cases(of: dict[str, Any]) -> list[Any]:
+    return [
+        pytest.param(value, id=name, marks=[pytest.mark.slow] if name in LONG else [])
+        for name, value in of.items()
+    ]
+
+
+@pytest.mark.parametrize("case", cases(TOO_LARGE))
 def test_what_is_too_large_is_refused_soon(
-    read: Read, at_most_calls: AtMostCalls, rest: str, message: str
+    read: Read, at_most_calls: AtMostCalls, case: tuple[str, str]
 ) -> None:
+    rest, message = case
     with at_most_calls(CALLS), pytest.raises(SpecError, match=message) as caught:
         read(STUDY + rest)
     # one mistake is one sentence, the line and the place in it
@@ -134,7 +147,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("rest", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("rest", cases(LARGE))
 def test_what_is_as_large_as_allowed_is_read_soon(
     read: Read, at_most_calls: AtMostCalls, rest: str
 ) -> None:

@@ -241,10 +241,10 @@ LINES = int(os.environ.get("MTDLAB_LINES", 10**7))
 BATCH = 4096
 MOST_GROWTH = 300_000_000
 """Bytes over what the process holds before."""
-PIECE = 100_000
+PIECE = 20_000
 
 
-@pytest.mark.parametrize("lines", [10**5, pytest.param(LINES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lines", [PIECE, pytest.param(LINES, marks=pytest.mark.slow)])
 def test_memory_is_bounded_and_an_epoch_is_a_permutation(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
 ) -> None:

@@ -28,13 +28,14 @@ STUDY = """
 study: first
 trainer: {steps: 4, batch_size: 8}
 search:
-  ema_decay: [0.5, 0.8, 0.9, 0.95, 0.99]
+  ema_decay: [0.5, 0.8, 0.9, 0.99]
   queue_size: {times: batch_size, values: [1, 2]}
   initial_queue_size: [0]
 seeds: [0, 1, 2]
 verdict: {margin: 1}
 beyond_run: keep
 """
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 @pytest.fixture(scope="module", autouse=True)

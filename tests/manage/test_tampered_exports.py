@@ -43,7 +43,7 @@ sampler: random
 trials: 2
 seeds: [0]
 """
-QUICK = 12
+QUICK = 8
 SLOW = int(os.environ.get("MTDLAB_TAMPERED", "2000"))
 AT_ONCE = 100
 """Variants of one test."""
@@ -263,7 +263,7 @@ def test_an_export_that_was_not_changed_is_imported(
 def test_a_few_changed_exports(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seeds = range(0, 14 * QUICK, 14)
+    seeds = range(0, 21 * QUICK, 21)
     assert {try_variant(folder, tmp_path, seed, monkeypatch) for seed in seeds} == {True, False}
 
 

@@ -43,7 +43,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "hicl-sncse": {"backbone": "sncse", "segment_length": 8, **SHORT_PROMPTS},
 }
 CASES = {name: {} for name in BUILTIN if name not in VARIANTS} | VARIANTS
-LONG = {"mocose-noise", "hicl-esimcse", "hicl-mocose", "hicl-sncse"}
+LONG = CASES.keys() - BUILTIN.keys()
 """Cases that combine what other cases hold."""
 
 

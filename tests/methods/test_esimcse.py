@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from mtdlab.methods.esimcse import ESimCSE
 from mtdlab.training.inputs import load_inputs
-from tests.conftest import CPU, Settings
+from tests.branches import CPU
+from tests.conftest import Settings
 from tests.methods.oracles import info_nce
 
 Made = Callable[..., tuple[ESimCSE, list[list[tuple[Tensor, Tensor]]]]]

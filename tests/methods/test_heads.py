@@ -12,7 +12,7 @@ from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.heads import embedding_block, predictor, projection, word_table
 from mtdlab.settings import Pooling
-from tests.conftest import branch_of
+from tests.branches import branch_of
 
 
 def kinds(module: nn.Module) -> list[str]:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.methods.mixcse import MixCSE, mix, mixed_cosines, published_mixed_cosines
-from tests.conftest import CPU, Settings
+from tests.branches import CPU
+from tests.conftest import Settings
 from tests.methods.oracles import Array, cosine, draw, info_nce
 
 

@@ -16,7 +16,8 @@ from mtdlab.methods.queue import centroids
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-from tests.conftest import CPU, Settings
+from tests.branches import CPU
+from tests.conftest import Settings
 
 
 def model_of(settings: TrainerSettings) -> tuple[MoCoSE, Tensor, Tensor]:

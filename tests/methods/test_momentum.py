@@ -9,7 +9,7 @@ from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.methods.heads import Branch, embedding_block, word_table
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
-from tests.conftest import branch_of
+from tests.branches import branch_of
 
 
 @pytest.fixture

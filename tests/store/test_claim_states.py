@@ -170,7 +170,7 @@ def limited(examples: int, steps: int) -> Any:
 class TestClaimStates(ClaimStates.TestCase):  # type: ignore[name-defined,misc]
     """A few sequences."""
 
-    settings = limited(5, 20)
+    settings = limited(3, 20)
 
 
 @pytest.mark.slow

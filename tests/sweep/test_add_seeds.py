@@ -34,6 +34,7 @@ search:
 until: {decided: true, max_seeds: 6, looks: [3, 4, 6]}
 beyond_run: keep
 """
+EVERY_LOOK = STUDY.replace("6, looks: [3, 4, 6]", "5, looks: [3, 4, 5]")
 Sweep = Callable[..., run.SweepResult]
 pytestmark = pytest.mark.usefixtures("no_inputs")
 
@@ -46,9 +47,9 @@ def peaked(settings: TrainerSettings) -> float:
 
 
 def unclear(settings: TrainerSettings) -> float:
-    """No effect, residual standard deviation 5: neither a shape nor flat."""
+    """No effect, residual standard deviation 5: neither a shape nor flat. Later seeds are lower."""
     noise = np.random.default_rng([settings.seed, round(1000 * settings.ema_decay)])
-    return float(40 + 5 * noise.normal())
+    return float(40 + 5 * noise.normal() - 100 * settings.seed)
 
 
 @pytest.fixture
@@ -88,27 +89,6 @@ def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) ->
     assert sweep().ran == 0
 
 
-def test_the_best_score_shown_is_that_of_all_looks(
-    sweep: Sweep, score: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    score(lambda settings: unclear(settings) - 100 * settings.seed)
-    sweep()
-    shown = re.findall(r"best (-?[\d.]+)", capsys.readouterr().err)
-    assert list(map(float, shown)) == sorted(map(float, shown))
-
-
-def test_an_unclear_study_ends_at_max_seeds(sweep: Sweep, url: str, score: Any) -> None:
-    score(unclear)
-    result = sweep()
-    assert result.counts == {"COMPLETE": 30}
-    frame = load_study("until", url).looks
-    assert frame["decision"].tolist() == ["continue", "continue", "max_seeds"]
-    assert frame["seeds"].tolist() == [3, 4, 6]
-    bounds = compute_boundaries([0.5, 4 / 6, 1.0], 0.05, spending=SPENDING)
-    assert frame["alpha"].tolist() == pytest.approx(bounds.nominal.tolist())
-    assert frame["spent"].tolist() == pytest.approx(bounds.cumulative.tolist())
-
-
 def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
     noise = np.random.default_rng(0)
     score(lambda settings: 40 + settings.seed + 0.01 * noise.normal())
@@ -117,12 +97,30 @@ def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
     assert result.counts == {"COMPLETE": 15}
 
 
-def test_an_interrupted_sweep_goes_on_with_the_same_looks(
-    sweep: Sweep, written: Written, url: str, score: Any, tmp_path: Path
+def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_same_looks(
+    sweep: Sweep,
+    written: Written,
+    url: str,
+    score: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
     score(unclear)
+<<<<<<< HEAD
     run.sweep(written(STUDY), whole, run.Execution(jobs=1))
+=======
+    assert run.sweep(written(STUDY), whole, jobs=1).counts == {"COMPLETE": 30}
+    frame = load_study("until", whole).looks
+    assert frame["decision"].tolist() == ["continue", "continue", "max_seeds"]
+    assert frame["seeds"].tolist() == [3, 4, 6]
+    bounds = compute_boundaries([0.5, 4 / 6, 1.0], 0.05, spending=SPENDING)
+    assert frame["alpha"].tolist() == pytest.approx(bounds.nominal.tolist())
+    assert frame["spent"].tolist() == pytest.approx(bounds.cumulative.tolist())
+    # the best score shown is that of all looks
+    shown = re.findall(r"best (-?[\d.]+)", capsys.readouterr().err)
+    assert list(map(float, shown)) == sorted(map(float, shown))
+>>>>>>> w_tb
     worker.open_in_process.cache_clear()
 
     calls = []
@@ -179,7 +177,9 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(
     assert store.last_look() is None
 
 
-def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: str) -> None:
+def test_a_look_is_recorded_once_only_for_its_own_trials_and_its_design_cannot_change(
+    sweep: Sweep, url: str
+) -> None:
     sweep()
     store = Store(url, 1)
     last = store.last_look()
@@ -188,6 +188,14 @@ def test_a_look_is_recorded_once_and_only_for_its_own_trials(sweep: Sweep, url: 
     following = Look(last.look + 1, 6, numbers[1:], 0.1, 0.1, None, "flat", "flat")
     assert not store.record_look(following, {})
     assert store.last_look() == last
+    with pytest.raises(MtdlabError, match=r"until.looks: was \[3, 4, 6\], now \[3, 6\]"):
+        sweep(STUDY.replace("[3, 4, 6]", "[3, 6]"))
+    with pytest.raises(MtdlabError, match=r"verdict.alpha: was 0.05, now 0.2"):
+        sweep(STUDY + "verdict: {alpha: 0.2}\n")
+    with pytest.raises(MtdlabError, match=r"beyond_run: was keep, now leave-out"):
+        sweep(STUDY.replace("keep", "leave-out"))
+    with pytest.raises(MtdlabError, match="configurations: was"):
+        sweep(STUDY.replace("0.99]", "0.99, 0.995]"))
 
 
 @pytest.mark.slow
@@ -209,40 +217,28 @@ def test_two_sweeps_at_once_take_the_same_looks(
     assert not study.trials.duplicated(["ema_decay", "seed"]).any()
 
 
-def test_the_design_cannot_change_once_the_study_is_begun(sweep: Sweep) -> None:
-    sweep()
-    with pytest.raises(MtdlabError, match=r"until.looks: was \[3, 4, 6\], now \[3, 6\]"):
-        sweep(STUDY.replace("[3, 4, 6]", "[3, 6]"))
-    with pytest.raises(MtdlabError, match=r"verdict.alpha: was 0.05, now 0.2"):
-        sweep(STUDY + "verdict: {alpha: 0.2}\n")
-    with pytest.raises(MtdlabError, match=r"beyond_run: was keep, now leave-out"):
-        sweep(STUDY.replace("keep", "leave-out"))
-    with pytest.raises(MtdlabError, match="configurations: was"):
-        sweep(STUDY.replace("0.99]", "0.99, 0.995]"))
-
-
 def test_seeds_are_added_at_the_leading_levels_first(sweep: Sweep, url: str, score: Any) -> None:
     """Levels that are far below the best wait after look 1; they are not dropped for good."""
     score(lambda settings: falling(settings, noise=0.5))
-    text = STUDY.replace("0.95, 0.99", "0.95, 0.97, 0.99").replace("[3, 4, 6]", "[3, 4, 5, 6]")
+    text = EVERY_LOOK.replace("0.95, 0.99", "0.95, 0.97, 0.99")
     sweep(text + "verdict: {margin: 0.1}\n")
     study = load_study("until", url)
     second = trials_at(study, 1).groupby("ema_decay")["seed"].nunique()
     assert second.to_dict() == {0.5: 4, 0.8: 4, 0.9: 4, 0.95: 3, 0.97: 3, 0.99: 4}
-    assert study.looks["added"].tolist() == [4, 4, 10, 0]
-    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(6).all()
+    assert study.looks["added"].tolist() == [4, 8, 0]
+    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(5).all()
 
 
 def test_a_level_beyond_the_run_is_not_judged_and_gets_its_seeds_at_the_last_look(
     sweep: Sweep, url: str
 ) -> None:
     # 0.99 is left out of 160 steps (0.2), 0.95 not: the ends are MTD 10 and 28
-    text = STUDY.replace("beyond_run: keep", "beyond_run: leave-out").replace("4}", "160}")
+    text = EVERY_LOOK.replace("beyond_run: keep", "beyond_run: leave-out").replace("4}", "160}")
     sweep(text + "verdict: {margin: 0.001, alpha: 1e-9}\n")
     study = load_study("until", url)
     second = trials_at(study, 1).groupby("ema_decay")["seed"].nunique()
     assert (second[0.99], second[0.95], second[0.5]) == (3, 4, 4)
-    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(6).all()
+    assert study.trials.groupby("ema_decay")["seed"].nunique().eq(5).all()
     assert [level.mtd for level in study.verdict().left_out] == pytest.approx([108])
 
 

@@ -123,21 +123,12 @@ def test_looks_neither_count_it_nor_run_on_without_it(
     assert len(looks) > 1
     assert study.baseline.trials["seed"].tolist() == sorted(set(study.trials["seed"]))
     assert result.counts == {"COMPLETE": len(study.trials) + len(study.baseline.trials)}
-
-
-def test_one_that_is_added_after_looks_has_the_seeds_of_the_search(
-    scored: Scored, written: Written, url: str
-) -> None:
-    scored(lambda settings: 40 + (settings.seed * 7 + hash(settings.mtd)) % 11)
-    run.sweep(written(UNTIL), url, run.Execution(jobs=1))
-    seeds = sorted(set(load_study("a", url).trials["seed"]))
-    worker.open_in_process.cache_clear()
-    assert run.sweep(
-        written(UNTIL + "baseline: {method: simcse}\n"), url, run.Execution(jobs=1)
-    ).ran == len(seeds)
-    beside = load_study("a", url).baseline
-    assert beside is not None
-    assert beside.trials["seed"].tolist() == seeds
+    # one that is added after the looks has the seeds of the search
+    seeds = sorted(set(load_study("a", alone).trials["seed"]))
+    assert run.sweep(written(beside), alone, run.Execution(jobs=1)).ran == len(seeds)
+    added = load_study("a", alone).baseline
+    assert added is not None
+    assert added.trials["seed"].tolist() == seeds
 
 
 def test_its_failures_are_those_of_the_study_and_are_run_again(

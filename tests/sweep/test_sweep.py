@@ -46,9 +46,10 @@ search:
   ema_decay: {low: 0.5, high: 0.9}
   queue_size: {low: 8, high: 64, step: 8}
 sampler: SAMPLER
-trials: 5
+trials: 3
 seeds: [0, 1]
 """
+ONE_SEED = GRID.replace("seeds: [0, 1]", "seeds: [0]")
 pytestmark = pytest.mark.usefixtures("no_inputs")
 Objective = Callable[[TrainerSettings, Any], Result]
 Sweep = Callable[..., runs.SweepResult]
@@ -159,28 +160,25 @@ def test_a_failed_trial_is_recorded_with_its_reason_and_the_sweep_goes_on(
     assert (retried.ran, retried.counts, retried.exit_code) == (1, {"COMPLETE": 8}, 0)
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (TrialError("the loss is inf at step 2"), "the loss is inf at step 2"),
-        (MemoryError(), "oom: out of memory"),
-        (RuntimeError("CUDA out of memory. Tried"), "oom: out of memory"),
-        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
-        (SystemExit(3), "SystemExit: 3"),
-        (GeneratorExit(), "GeneratorExit"),
-    ],
-)
-def test_what_breaks_in_training_is_a_failed_trial(
-    sweep, url, monkeypatch, error: BaseException, reason: str
-) -> None:
+def test_what_breaks_in_training_is_a_failed_trial(sweep, url, monkeypatch) -> None:
+    expected = {
+        TrialError("the loss is inf at step 2"): "the loss is inf at step 2",
+        MemoryError(): "oom: out of memory",
+        RuntimeError("CUDA out of memory. Tried"): "oom: out of memory",
+        ZeroDivisionError("division by zero"): "ZeroDivisionError: division by zero",
+        SystemExit(3): "SystemExit: 3",
+        GeneratorExit(): "GeneratorExit",
+    }
+    errors = iter(expected)
+
     def broken(*_: object) -> None:
-        raise error
+        raise next(errors)
 
     monkeypatch.setattr(trainer, "train_trial", TRAIN)
     monkeypatch.setattr(trainer, "load_inputs", broken)
-    result = sweep(GRID)
-    assert result.counts == {"FAIL": 8}
-    assert set(load_study("small", url).trials["reason"]) == {reason}
+    result = sweep(GRID.replace("0.75]", "0.75, 0.9]").replace("values: [1, 2]", "values: [1]"))
+    assert result.counts == {"FAIL": 6}
+    assert load_study("small", url).trials["reason"].tolist() == [*expected.values()]
 
 
 def test_a_sweep_ends_when_too_many_trials_have_failed(sweep, url, objective) -> None:
@@ -231,16 +229,16 @@ def test_an_error_that_ends_a_sweep_releases_its_trial(sweep, objective) -> None
 
     objective(locked)
     with pytest.raises(StorageError, match="is locked"):
-        sweep(GRID)
+        sweep(ONE_SEED)
     objective(score)
-    assert sweep(GRID).counts == {"COMPLETE": 8}
+    assert sweep(ONE_SEED).counts == {"COMPLETE": 4}
 
 
 @pytest.mark.parametrize("killed_after", ["claim", "begin", "finish"])
 def test_what_a_killed_worker_left_is_repaired(written, sweep, url, killed_after: str) -> None:
     """A process that ends between any two transactions costs nothing but its own trial."""
     dead = owners.this_process() | {"started": "0"}
-    store = open_study(written(GRID), url)
+    store = open_study(written(ONE_SEED), url)
     if killed_after == "claim":
         assert store.claim(dead) is not None
     else:
@@ -248,12 +246,12 @@ def test_what_a_killed_worker_left_is_repaired(written, sweep, url, killed_after
     if killed_after == "finish":
         scores = {"sts_dev": 70.0, "sts_test": 9.0}
         assert store.finish(claim, Result("COMPLETE", values={"score": 9.0}, scores=scores))
-    assert sweep(GRID).counts == {"COMPLETE": 8}
+    assert sweep(ONE_SEED).counts == {"COMPLETE": 4}
     if killed_after == "finish":
         best = optuna.load_study(study_name="small", storage=url).best_trial
         assert (best.value, best.user_attrs["sts_test"]) == (70.0, 9.0)
-    assert settings_done(url) == ALL or killed_after == "finish"
-    assert [trial.state.name for trial in optuna_trials(url)] == ["COMPLETE"] * 8
+    assert settings_done(url) == ALL[::2] or killed_after == "finish"
+    assert [trial.state.name for trial in optuna_trials(url)] == ["COMPLETE"] * 4
 
 
 def test_a_killed_export_is_removed_and_the_earlier_model_put_back(sweep, tmp_path) -> None:
@@ -262,43 +260,43 @@ def test_a_killed_export_is_removed_and_the_earlier_model_put_back(sweep, tmp_pa
     for name in (".small.building-a", ".small.building-b-old"):
         (models / name / "mtdlab").mkdir(parents=True)
         (models / name / "mtdlab" / "run.json").write_text(name)
-    assert sweep(GRID).exit_code == 0
+    assert sweep(ONE_SEED).exit_code == 0
     assert (models / "small" / "mtdlab" / "run.json").read_text() == ".small.building-b-old"
     assert sorted(path.name for path in models.iterdir()) == [".small.lock", "small"]
 
 
 def test_a_live_owners_trial_is_left_alone(written, sweep, url) -> None:
-    store = open_study(written(GRID), url)
+    store = open_study(written(ONE_SEED), url)
     assert store.claim(owners.this_process()) is not None
-    assert sweep(GRID).counts == {"COMPLETE": 7, "RUNNING": 1}
+    assert sweep(ONE_SEED).counts == {"COMPLETE": 3, "RUNNING": 1}
 
 
 def test_a_worker_that_lost_its_trial_discards_its_result(sweep, objective) -> None:
     thief = {"host": "elsewhere"}
 
     def robbed(settings: TrainerSettings, watch: Any) -> Result:
-        if settings.queue_size == 8 and settings.seed == 0 and settings.ema_decay == 0.5:
+        if settings.queue_size == 8 and settings.ema_decay == 0.5:
             assert watch.run.study.store.release(watch.run.claim)
             assert watch.run.study.store.claim(thief) is not None
         return score(settings, watch)
 
     objective(robbed)
-    assert sweep(GRID).counts == {"COMPLETE": 7, "RUNNING": 1}
+    assert sweep(ONE_SEED).counts == {"COMPLETE": 3, "RUNNING": 1}
 
 
 @pytest.mark.parametrize("sampler", ["random", "tpe", "qmc"])
 def test_a_sampled_study_draws_once_for_all_seeds(sweep, url, sampler: str) -> None:
-    assert sweep(SAMPLED.replace("SAMPLER", sampler)).counts == {"COMPLETE": 10}
+    assert sweep(SAMPLED.replace("SAMPLER", sampler)).counts == {"COMPLETE": 6}
     trials = load_study("drawn", url).trials
     pairs = trials.groupby("seed")[["ema_decay", "queue_size"]]
     first, second = (group.reset_index(drop=True) for _, group in pairs)
     assert first.equals(second)
-    assert first["ema_decay"].nunique() == 5
+    assert first["ema_decay"].nunique() == 3
     assert first["ema_decay"].between(0.5, 0.9).all()
 
 
 @pytest.mark.parametrize(
-    "text", [GRID, SAMPLED.replace("SAMPLER", "random")], ids=["grid", "drawn"]
+    "text", [ONE_SEED, SAMPLED.replace("SAMPLER", "random")], ids=["grid", "drawn"]
 )
 def test_the_attributes_of_a_trial_are_recorded_in_one_statement(sweep, text: str) -> None:
     inserted: list[str] = []
@@ -328,7 +326,7 @@ def test_random_draws_do_not_depend_on_who_draws(written, tmp_path) -> None:
 def test_a_drawn_setting_that_cannot_be_trained_fails_with_the_rule(sweep, url) -> None:
     text = SAMPLED.replace("SAMPLER", "random")
     text = text.replace("initial_queue_size: 0", "initial_queue_size: 128")
-    assert sweep(text).counts == {"FAIL": 10}
+    assert sweep(text).counts == {"FAIL": 6}
     reasons = load_study("drawn", url).trials["reason"]
     assert reasons.str.contains("initial_queue_size 128 exceeds queue_size").all()
 
@@ -353,23 +351,23 @@ def test_trials_may_be_added_but_other_settings_are_refused(sweep, url) -> None:
 
 
 def test_a_setting_that_is_newer_than_the_study_has_its_default(written, sweep, url) -> None:
-    sweep(GRID)
-    spec, store = written(GRID), open_store(url, "small")
+    sweep(ONE_SEED)
+    spec, store = written(ONE_SEED), open_store(url, "small")
     identity = spec.identity()
     del identity["trainer"]["in_batch_negatives"]
     store.write_study(study_row("small", metric=spec.metric, identity=identity))
-    assert sweep(GRID).counts == {"COMPLETE": 8}
+    assert sweep(ONE_SEED).counts == {"COMPLETE": 4}
     store.write_study(study_row("small", metric=spec.metric, identity=identity))
     with pytest.raises(MtdlabError, match="in_batch_negatives: was True, now False"):
-        sweep(GRID.replace("steps: 4", "steps: 4, in_batch_negatives: false"))
+        sweep(ONE_SEED.replace("steps: 4", "steps: 4, in_batch_negatives: false"))
 
 
 def test_a_study_deleted_through_optuna_is_written_there_again(sweep, url) -> None:
-    sweep(GRID)
+    sweep(ONE_SEED)
     before = optuna_trials(url)
     optuna.delete_study(study_name="small", storage=url)
-    again = sweep(GRID)
-    assert (again.ran, again.counts) == (0, {"COMPLETE": 8})
+    again = sweep(ONE_SEED)
+    assert (again.ran, again.counts) == (0, {"COMPLETE": 4})
     names = ("number", "values", "params", "user_attrs", "intermediate_values")
     for first, second in zip(before, optuna_trials(url), strict=True):
         for name in names:
@@ -439,12 +437,12 @@ def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
     """Loading the texts takes seconds, in which another sweep may take all that waits."""
 
     def claim_all(*_: Any) -> dict[str, str]:
-        other = open_study(written(GRID), url)
+        other = open_study(written(ONE_SEED), url)
         while other.claim(owners.this_process()):
             pass
         return {}
 
     monkeypatch.setattr("mtdlab.training.inputs.check_inputs", claim_all)
-    result = sweep(GRID)
+    result = sweep(ONE_SEED)
     assert (result.ran, result.exit_code) == (0, 0)
-    assert result.counts == {"RUNNING": 8}
+    assert result.counts == {"RUNNING": 4}

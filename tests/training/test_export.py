@@ -6,6 +6,7 @@ import logging
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -26,7 +27,8 @@ from mtdlab.training import export
 from mtdlab.training.export import locked, model_card, save_model
 from mtdlab.training.inputs import RunInputs, load_inputs
 from mtdlab.training.loop import Outcome, train
-from tests.conftest import CPU, Settings, branch_of
+from tests.branches import CPU, branch_of
+from tests.conftest import Settings
 
 FACTS = {"study": "small", "trial": 3, "corpus": "a|b: 60 sentences, SHA-256 0123"}
 Run = tuple[TrainerSettings, RunInputs, Outcome]
@@ -63,15 +65,13 @@ def test_auto_model_loads_the_model(
     run: Run,
     folder: Path,
     tiny_encoder: Path,
-    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # to the root logger, which caplog reads
-    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
-    with caplog.at_level(logging.WARNING, "transformers"):
-        model, report = AutoModel.from_pretrained(folder, output_loading_info=True)
+    handler = Mock(level=logging.WARNING)
+    monkeypatch.setattr(logging.getLogger("transformers"), "handlers", [handler])
+    model, report = AutoModel.from_pretrained(folder, output_loading_info=True)
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    assert caplog.messages == []
+    assert handler.handle.mock_calls == []
     assert not report["missing_keys"]
     assert not report["unexpected_keys"]
     state, before = model.state_dict(), AutoModel.from_pretrained(tiny_encoder).state_dict()

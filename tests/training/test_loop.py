@@ -26,7 +26,8 @@ from mtdlab.settings import Representation
 from mtdlab.testing import _assert_same_run
 from mtdlab.training.inputs import RunInputs, check_inputs, load_inputs
 from mtdlab.training.loop import start, train
-from tests.conftest import CPU, Settings, branch_of
+from tests.branches import CPU, branch_of
+from tests.conftest import Settings
 from tests.training.conftest import run
 
 

@@ -81,10 +81,10 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
     [pytest.param("finish", marks=pytest.mark.slow), "publish_model", "replace_folder"],
 )
 def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_training(
-    spec, tmp_path, monkeypatch, killed_in: str
+    of_one_seed, tmp_path, monkeypatch, killed_in: str
 ) -> None:
     (tmp_path / "straight").mkdir()
-    best = sweep(spec, tmp_path / "straight").best
+    best = sweep(of_one_seed, tmp_path / "straight").best
     workers.open_in_process.cache_clear()
     place = {"finish": Store, "publish_model": trainer, "replace_folder": best_model}[killed_in]
     whole = getattr(place, killed_in)
@@ -98,7 +98,7 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
     with monkeypatch.context() as patch:
         patch.setattr(place, killed_in, killed)
         with pytest.raises(Killed, match=r"^$"):
-            sweep(spec, tmp_path)
+            sweep(of_one_seed, tmp_path)
     workers.open_in_process.cache_clear()
     trained = []
     start = trainer.train
@@ -108,8 +108,8 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
         return start(settings, *others)
 
     monkeypatch.setattr(trainer, "train", train)
-    result = sweep(spec, tmp_path)
-    assert (result.counts, result.best.number) == ({"COMPLETE": 6}, best.number)
+    result = sweep(of_one_seed, tmp_path)
+    assert (result.counts, result.best.number) == ({"COMPLETE": 3}, best.number)
     assert (best.parameters["ema_decay"], best.seed) not in trained
     assert kept_trial(tmp_path / "models" / "kept") == best.number
     weights = "kept/model.safetensors"
@@ -118,7 +118,7 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
     assert not (tmp_path / "models" / ".checkpoints").exists()
     folder = str(tmp_path / "models" / "kept")
     assert result.model == SavedModel(best.number, platform.node(), folder)
-    assert sweep(spec, tmp_path).ran == 0
+    assert sweep(of_one_seed, tmp_path).ran == 0
 
 
 def test_a_model_that_is_missing_here_is_named_with_its_host(

@@ -93,9 +93,18 @@ def of_optuna(spec: StudySpec, count: int) -> list[tuple[str, dict[str, Any]]]:
     return [(trial.state.name, trial.params) for trial in plain.trials]
 
 
+QUICK_PAIRS = {("random", "none"), ("tpe", "hyperband"), ("qmc", "median")}
+
+
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-@pytest.mark.parametrize("watched", ["none", "median", "hyperband"])
-@pytest.mark.parametrize("drawn", ["random", "tpe", "qmc"])
+@pytest.mark.parametrize(
+    ("drawn", "watched"),
+    [
+        # each sampler and each pruner once; the long tests have every pair
+        pytest.param(*pair, marks=[] if pair in QUICK_PAIRS else pytest.mark.slow)
+        for pair in itertools.product(("random", "tpe", "qmc"), ("none", "median", "hyperband"))
+    ],
+)
 def test_trials_are_drawn_and_pruned_as_by_optunas_own_loop(
     url: str, drawn: str, watched: str
 ) -> None:

@@ -30,8 +30,10 @@ from mtdlab.trial.monitor import TrialMonitor
 from tests.tiny_studies import Killed, TinyStudy, finished
 
 # memory is as remote as S3; `test_artifacts.py` and `test_trial_checkpoints.py` have all three
-LOCAL_AND_REMOTE = pytest.mark.parametrize(
-    "shared_url", [pytest.param("file", marks=pytest.mark.slow), "s3"], indirect=True
+EACH_PLACE = pytest.mark.parametrize(
+    "shared_url",
+    ["memory", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("file", "s3"))],
+    indirect=True,
 )
 
 
@@ -66,7 +68,7 @@ def stop_in(monkeypatch: pytest.MonkeyPatch, number: int, step: int) -> None:
     monkeypatch.setattr(TrialMonitor, "passed", stopping)
 
 
-@LOCAL_AND_REMOTE
+@EACH_PLACE
 def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
     spec, sweep, url, shared_url, tmp_path, monkeypatch, capsys
 ) -> None:
@@ -97,7 +99,7 @@ def test_a_trial_interrupted_on_one_machine_ends_on_another_as_one_that_was_not(
     assert "its process ended before its model" not in capsys.readouterr().err
 
 
-@LOCAL_AND_REMOTE
+@EACH_PLACE
 def test_the_best_model_is_shared_and_named_on_every_machine(
     sweep, url, shared_url, tmp_path
 ) -> None:
@@ -163,7 +165,7 @@ def test_a_study_that_was_begun_without_a_place_gets_one(sweep, tmp_path) -> Non
     assert result.model.folder.startswith(f"file://{tmp_path}/shared/kept/models/trial-")
 
 
-@LOCAL_AND_REMOTE
+@EACH_PLACE
 def test_a_model_that_a_killed_machine_staged_is_published_by_another(
     sweep, shared_url, tmp_path, monkeypatch
 ) -> None:
@@ -190,7 +192,7 @@ def test_a_model_that_a_killed_machine_staged_is_published_by_another(
     assert Artifacts(shared_url).files("kept/checkpoints") == []
 
 
-@LOCAL_AND_REMOTE
+@EACH_PLACE
 def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     sweep, shared_url, monkeypatch
 ) -> None:
