@@ -30,7 +30,7 @@ from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Effect
-from analysis.report.topics.comparison import Configurations, describe_effect
+from analysis.report.topics.configurations import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.report.topics.sufficiency import name_pair

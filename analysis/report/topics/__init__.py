@@ -1,4 +1,4 @@
-"""The topics of a study's page, one file each; a new topic is a new file and a line here."""
+"""The topics of a study's page, by file; a new topic is a line here."""
 
 from typing import Any
 
@@ -6,22 +6,14 @@ from analysis.report.context import StudyContext
 from analysis.report.topics import (
     baseline,
     batches,
-    best_trial,
-    collapse,
-    comparison,
-    correlation,
-    geometry,
+    configurations,
     history,
-    importances,
     interim_analysis,
     methods,
-    published_curve,
+    representation,
     robustness,
     score,
-    spectra,
-    spherical_cap,
     sufficiency,
-    tasks,
     training,
     trials,
 )
@@ -31,25 +23,25 @@ from analysis.report.topics.experiment import EXPERIMENT_TOPICS
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,
     baseline.TOPIC,
-    published_curve.TOPIC,
+    score.PUBLISHED,
     interim_analysis.TOPIC,
     sufficiency.TOPIC,
     robustness.TOPIC,
-    importances.TOPIC,
-    correlation.TOPIC,
+    configurations.IMPORTANCES,
+    score.CORRELATION,
     methods.TOPIC,
     methods.PUBLISHED,
-    comparison.TOPIC,
+    configurations.TOPIC,
     batches.TOPIC,
     *EXPERIMENT_TOPICS,
     training.TOPIC,
-    collapse.TOPIC,
-    tasks.TOPIC,
-    geometry.TOPIC,
+    training.COLLAPSE,
+    score.BY_TASK,
+    representation.ALIGNMENT,
     history.TOPIC,
-    spectra.TOPIC,
-    spherical_cap.TOPIC,
-    best_trial.TOPIC,
+    representation.SPECTRA,
+    representation.SPHERICAL_CAP,
+    trials.BEST,
     trials.TOPIC,
 )
 """The topics in the order of the page."""
