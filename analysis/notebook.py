@@ -17,6 +17,7 @@ from analysis.data.run_tables import build_study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from analysis.inference.level_means import LevelMeans
     from analysis.inference.verdict import Verdict
 
 
@@ -80,5 +81,30 @@ def read_run_table(
             table that has no column steps tells of none.
     """
     with naming(path := Path(path)):
-        study = build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
-    return Study(**{field.name: getattr(study, field.name) for field in fields(study)})
+        return _to_study(
+            build_study(read_cells(path), path, score, columns or {}, scale, beyond_run)
+        )
+
+
+def _to_study(frames: StudyFrames) -> Study:
+    return Study(**{field.name: getattr(frames, field.name) for field in fields(frames)})
+
+
+def open_table(
+    path: Path,
+    *,
+    score: str = "score",
+    columns: Mapping[str, str] | None = None,
+    scale: Scale | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
+) -> "Study | LevelMeans":
+    """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
+
+    Arguments and errors as for `read_run_table`.
+    """
+    from analysis.inference.level_means import is_level_means, read_level_means
+
+    with naming(path):
+        if is_level_means(cells := read_cells(path)):
+            return read_level_means(cells, path, scale)
+        return _to_study(build_study(cells, path, score, columns or {}, scale, beyond_run))

@@ -131,7 +131,7 @@ def figures_not_drawn(
     """Figures are not even composed: for tests of commands, which have pages as a result."""
     # the size of a main figure, by which the first screen is laid out
     monkeypatch.setattr(
-        "analysis.report.drawing._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
+        "analysis.report.topics.base._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
     )
 
 

@@ -420,3 +420,45 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
                 ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
             lines += 1
     _label_axes(ax, table["mtd"].dropna(), name)
+
+
+def draw_studies(
+    curves: pd.DataFrame,
+    ax: Axes,
+    *,
+    studies: Sequence[str],
+    untraced: Mapping[str, str],
+    name: str,
+) -> None:
+    """A line and a band per study, and a horizontal line for runs without an MTD.
+
+    Args:
+        curves: study, mtd, mean, low, high: `compute_curves` of one metric; text and href too where
+            the means state them.
+        studies: the names of all studies of the page: a study has its colour in every figure, and
+            its methods differ in marker and line.
+        untraced: study -> the methods of its runs without an MTD.
+        name: of the vertical axis.
+    """
+    parts: dict[str, int] = {}
+    for text, study in curves.groupby("study", sort=False):
+        # the curve of one of a study's methods is called STUDY: METHOD
+        owner = str(text) if text in studies else str(text).rpartition(": ")[0]
+        place, part = studies.index(owner), parts.setdefault(owner, 0)
+        parts[owner] += 1
+        colour, _ = look_of(place)
+        _, marker = look_of(place + part)
+        label = printable(str(text))
+        curve, points = study[study["mtd"] > 0], study[study["mtd"] == 0]
+        if len(curve):
+            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+            label = f"{label}: {untraced.get(str(text), '')}"
+        for _, row in points.iterrows():
+            line, labels = LINES[part % len(LINES)], row.to_frame().T if "text" in row else None
+            look, mean = (colour, marker), float(row["mean"])
+            draw_level(mean, ax, f"{label} (no MTD)", look, line=line, labels=labels)
+    distances = curves.loc[curves["mtd"] > 0, "mtd"]
+    if len(distances):
+        label_mtd_axis(ax, distances)
+    label_score(ax, name)
+    add_legend(ax)

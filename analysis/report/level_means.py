@@ -6,9 +6,14 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import figures
-from analysis.data.level_means import LevelMeans, load_published_means, published_means
 from analysis.data.runs import format_mtd
-from analysis.inference.level_means import MeansVerdict, judge_means
+from analysis.inference.level_means import (
+    LevelMeans,
+    MeansVerdict,
+    judge_means,
+    load_published_means,
+    published_means,
+)
 from analysis.inference.verdict import Verdict, format_p
 from analysis.report.cells import clean, describe_curve, make_table
 from analysis.report.findings import answer_shape, describe_certainty, find_effect

@@ -18,7 +18,6 @@ from analysis.inference.verdict import Verdict, join_words
 from analysis.report import agreement
 from analysis.report.cells import PERCENT, clean, make_table
 from analysis.report.context import StudyContext, describe_selection
-from analysis.report.files import Files
 from analysis.report.page import (
     BasePage,
     Headline,
@@ -34,7 +33,7 @@ from analysis.report.study_facts import (
     list_facts,
 )
 from analysis.report.topics.base import Axes, Drawing, Table, Topic
-from analysis.report.writer import Report, write_page, write_report
+from analysis.report.writer import Files, Report, write_page, write_report
 from analysis.statistics.agreement import Agreement
 from analysis.statistics.multi_study import (
     compute_best_spectra,

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.defaults import MODELS_FOLDER, find_state
 from analysis.data.environment import BUILT_IN
 from analysis.data.frames import Setting, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
-from analysis.data.study_state import find_state
 from analysis.inference.pairing import select_configuration
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count

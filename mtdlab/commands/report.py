@@ -23,7 +23,7 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from analysis.data.frames import StudyFrames
-    from analysis.data.level_means import LevelMeans
+    from analysis.inference.level_means import LevelMeans
     from analysis.inference.verdict import Lead, Verdict
     from analysis.report import MultiStudyReport, Report
     from analysis.report.topics.baseline import Beside
@@ -185,7 +185,7 @@ def _read_table(
     """Runs made elsewhere as a study called `name`, or level means."""
     from analysis.data.cells import TableError
     from analysis.data.frames import StudyFrames
-    from analysis.data.run_tables import open_table
+    from analysis.notebook import open_table
 
     parsed = {}
     for text in columns:
@@ -205,8 +205,8 @@ def _read_stored(
     paths: list[Path], published: str | None
 ) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
     """Published means, or the data beside earlier pages and when the last of them was made."""
-    from analysis.data.level_means import load_published_means
     from analysis.data.stored_frames import from_parquet
+    from analysis.inference.level_means import load_published_means
 
     try:
         if published is not None:

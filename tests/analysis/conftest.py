@@ -19,7 +19,8 @@ from analysis.data.items import ItemScores
 from analysis.measures import Floats
 from analysis.measures.trace import d_trace
 from analysis.notebook import Study
-from analysis.report import drawing, write_report
+from analysis.report import write_report
+from analysis.report.topics import base
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -180,10 +181,10 @@ def png_not_drawn() -> Iterator[None]:
         figure.set_layout_engine("none")
         return figure
 
-    composed = drawing._compose
+    composed = base._compose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
-        patch.setattr(drawing, "_compose", compose)
+        patch.setattr(base, "_compose", compose)
         yield
 
 

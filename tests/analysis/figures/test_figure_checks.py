@@ -28,13 +28,13 @@ from analysis.figures.style import (
 )
 from analysis.inference.pairing import compute_deviations
 from analysis.report.context import StudyContext
-from analysis.report.drawing import _compose
 from analysis.report.page import drop_dead_links
 from analysis.report.topics import TOPICS
 from analysis.report.topics import configurations as settings_topic
 from analysis.report.topics import score as score_topic
 from analysis.report.topics import sufficiency as sufficiency_topic
 from analysis.report.topics import training as training_topic
+from analysis.report.topics.base import _compose
 from analysis.statistics.configurations import compute_importances, independent_settings
 from analysis.statistics.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
 from tests.analysis.conftest import SETTINGS, build_study, make_trials

@@ -10,7 +10,7 @@ import pytest
 from analysis import read_run_table
 from analysis.data.frames import StudyFrames
 from analysis.data.invocation import Invocation
-from analysis.data.level_means import load_published_means
+from analysis.inference.level_means import load_published_means
 from analysis.report import write_level_means, write_multi_study
 from analysis.report.topics import configurations, score, trials
 from tests.analysis.conftest import OpenPage, build_study, make_trials
