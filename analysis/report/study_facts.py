@@ -319,7 +319,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
     by = clean(study.select_by or study.metric)
     text = (
-        f"Kept model: {_relative_place(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
+        f"Kept model: {place_of_model(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
         f"has the highest {by} of all trials"
     )
     if kept in same.index:
@@ -334,14 +334,17 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 
-def _relative_place(study: StudyFrames) -> str:
-    """The folder of the kept model from the one in which the sweep ran; else `place_of_model`."""
-    relative = model_folder(study)
-    inside = relative and str(study.model["folder"]).endswith(f"/{relative}")
-    return clean(relative) if inside else place_of_model(study)
-
-
 def place_of_model(study: StudyFrames) -> str:
-    """The folder of the kept model; with its host, unless it is a URL that all machines share."""
-    folder, host = study.model["folder"], study.model["host"]
-    return clean(folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}")
+    """The kept model's folder, from the one in which the sweep ran or in the study's artifacts.
+
+    Elsewhere on a machine it is the whole path with the host; a URL is written as it is.
+    """
+    folder, relative = str(study.model["folder"]), model_folder(study)
+    if relative and folder.endswith(f"/{relative}"):
+        return clean(relative)
+    _, shared, name = folder.rpartition(f"/{study.name}/models/")
+    if folder.startswith("file://") and shared:
+        return clean(f"{shared[1:]}{name} of the study's artifacts")
+    if "://" in folder:
+        return clean(folder.removeprefix("file://"))
+    return clean(f"{folder} on host {study.model['host']}")

@@ -42,9 +42,9 @@ class Geometry:
 
 
 def _find_geometry(context: StudyContext) -> Geometry | None:
-    """The measures; None where neither was recorded."""
+    """The measures; None where neither was recorded, or of one level beside methods."""
     runs = compute_distances(context.curve_trials)
-    if not len(runs):
+    if not len(runs) or context.is_one_point:
         return None
     known = context.curve_trials[["number", *CONFIGURATION[1:], "score"]]
     return Geometry(runs, compute_geometry(runs), runs.merge(known, on="number"))
@@ -166,10 +166,10 @@ class Spectra:
 
 
 def _find_spectra(context: StudyContext) -> Spectra | None:
-    """The spectra; None where no spectrum of a run with an MTD was recorded."""
+    """The spectra; None where no run with an MTD has one, or of one level beside methods."""
     trials, recorded = context.curve_trials, context.study.spectra
     spectra = compute_spectra(trials, recorded)
-    if not len(spectra):
+    if not len(spectra) or context.is_one_point:
         return None
     return Spectra(spectra, compute_effective_ranks(trials, recorded))
 

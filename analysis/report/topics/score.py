@@ -234,7 +234,7 @@ def _describe_seeds(context: StudyContext) -> str:
 TOPIC = Topic[StudyContext, StudyContext](
     name="score",
     title=_TITLE,
-    compute=lambda context: context,
+    compute=lambda context: None if context.is_one_point else context,
     csv={"mtd_curve": tabulate},
     figures={"mtd_curve": draw},
     text=describe,
