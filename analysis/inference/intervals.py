@@ -17,7 +17,7 @@ from analysis.data.defaults import LEVEL
 from analysis.measures import Floats
 
 
-def half_width(deviation: ArrayLike, count: ArrayLike, level: float = LEVEL) -> Floats:
+def half_width(deviation: ArrayLike, count: ArrayLike) -> Floats:
     """Half width of the t interval of a mean; NaN where there is only one value.
 
     Args:
@@ -26,7 +26,7 @@ def half_width(deviation: ArrayLike, count: ArrayLike, level: float = LEVEL) -> 
     """
     seeds = np.asarray(count, dtype=np.float64)
     spread = np.asarray(deviation, dtype=np.float64)
-    quantile = special.stdtrit(seeds - 1, (1 + level) / 2)
+    quantile = special.stdtrit(seeds - 1, (1 + LEVEL) / 2)
     return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
 
 

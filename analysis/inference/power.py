@@ -158,7 +158,7 @@ def _root(covariance: Floats) -> Floats:
 def _find_peak(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
     best = fit.effects.argmax(axis=-1)
     inside = (best > 0) & (best < tests.levels - 1)
-    return np.asarray((tests.test_peak(fit)[0] <= alpha) & inside)
+    return np.asarray((tests.test_peak(fit) <= alpha) & inside)
 
 
 def _find_slope(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:

@@ -24,7 +24,7 @@ from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import UNKNOWN, Estimate
 from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
 from analysis.measures import Floats
-from analysis.statistics.configurations import name_configuration, rank_configurations
+from analysis.statistics.configurations import name_configurations, rank_configurations
 from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
 
 UNITS = ("steps", "half-lives")
@@ -205,10 +205,9 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     varied = varied_settings(runs, first.settings)
     runs = runs[merge_levels(runs["mtd"]).isin(own.optimal)]
     _, table = rank_configurations(runs, [*varied, "mtd"])
-    texts = [name_configuration(row) for _, row in table[varied].astype("object").iterrows()]
     there = traced_runs(other.trials).groupby("mtd")["score"].agg(["size", "mean"])
     table = table.assign(
-        configuration=texts,
+        configuration=name_configurations(table[varied]),
         other_n=table["mtd"].map(there["size"]).fillna(0).astype("int64"),
         other_mean=table["mtd"].map(there["mean"]),
     )

@@ -17,7 +17,7 @@ from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varie
 from analysis.data.settings import format_value
 from analysis.inference.intervals import summarise
 from analysis.measures import Floats
-from analysis.statistics.configurations import name_configuration, rank_configurations
+from analysis.statistics.configurations import name_configurations, rank_configurations
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
 from analysis.statistics.methods import varies_method, with_methods
 
@@ -40,8 +40,8 @@ def find_best_setting(
     runs = within if len(within) else every
     varied = varied_settings(runs, settings)
     best = rank_configurations(runs, varied)[1].head(1)
-    names = [name_configuration(row) for _, row in best[varied].astype("object").iterrows()]
-    return best[_SUMMARY].assign(setting=pd.Series(names, dtype="str"))
+    names = pd.Series(name_configurations(best[varied]), dtype="str")
+    return best[_SUMMARY].assign(setting=names)
 
 
 def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:

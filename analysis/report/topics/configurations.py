@@ -13,7 +13,7 @@ from analysis.data.settings import format_value
 from analysis.inference.intervals import Estimate, summarise
 from analysis.inference.verdict import describe_points
 from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items, make_table
+from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
 from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import (
     COLUMNS,
@@ -23,7 +23,7 @@ from analysis.statistics.configurations import (
     compute_effects,
     compute_importances,
     independent_settings,
-    name_configuration,
+    name_configurations,
 )
 
 _MOST_DRAWN = 12
@@ -39,11 +39,6 @@ class Configurations:
     effects: Effects | None
     names: tuple[str, ...]
 
-    @property
-    def covered(self) -> str:
-        """The words on what the intervals cover beside seeds."""
-        return describe_items(int(self.table["items"].min()))
-
 
 def compute(context: StudyContext) -> Configurations | None:
     """The comparison; None where MTD or the method varies, or without two scored configurations."""
@@ -54,10 +49,7 @@ def compute(context: StudyContext) -> Configurations | None:
     if len(table) < 2:
         return None
     varied = [name for name in table if name not in COLUMNS]
-    names = [
-        clean(name_configuration(row), most=_MOST_LETTERS)
-        for _, row in table[varied].astype("object").iterrows()
-    ]
+    names = [clean(name, most=_MOST_LETTERS) for name in name_configurations(table[varied])]
     effects = compute_effects(study.trials, study.settings, items=study.items)
     return Configurations(context, table, effects, tuple(names))
 
@@ -109,7 +101,7 @@ def show(info: Configurations) -> tuple[Table, ...]:
         info.table.drop(columns="items").rename(columns={"number": "first trial"}),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
         "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
-        f"is significantly better. CIs cover seeds{info.covered}.",
+        f"is significantly better. CIs cover seeds{describe_covered(info.table)}.",
         csv="configurations",
         sortable=True,
         labels=info.context.labels,
@@ -119,7 +111,7 @@ def show(info: Configurations) -> tuple[Table, ...]:
         _tabulate_effects(info),
         caption="Effect of each setting: its best value less its worst, averaged over the other "
         f"settings, with a {PERCENT} CI that is simultaneous for all values of all settings and "
-        f"covers seeds{info.covered}.",
+        f"covers seeds{describe_covered(info.table)}.",
         csv="effects",
     )
     return configurations, effects
@@ -132,7 +124,7 @@ def _tabulate_effects(info: Configurations) -> pd.DataFrame:
 def draw(info: Configurations) -> Drawing:
     table, names = info.table.head(_MOST_DRAWN), info.names[:_MOST_DRAWN]
     score = info.context.score_label
-    caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{info.covered}."
+    caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(info.table)}."
     if len(table) < len(info.table):
         caption += f" The {len(table)} best of {len(info.table):,}."
     return Drawing(

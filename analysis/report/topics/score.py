@@ -15,7 +15,14 @@ from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.data.tasks import STS
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, count, describe_curve, describe_items, make_table
+from analysis.report.cells import (
+    LEVEL,
+    PERCENT,
+    count,
+    describe_covered,
+    describe_curve,
+    make_table,
+)
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 from analysis.report.topics.experiment import describe_paper, is_curve
 from analysis.statistics.baseline import name_baseline
@@ -68,7 +75,8 @@ def show(context: StudyContext) -> tuple[Table, ...]:
     if _left_out(context):
         shown.insert(1, "run", run)
         beyond = f" Beyond the run, and not compared: {RULE}."
-    caption = f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}"
+    covered = describe_covered(context.curve)
+    caption = f"Mean score at each MTD with its {PERCENT} interval over seeds{covered}"
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
@@ -78,11 +86,6 @@ def show(context: StudyContext) -> tuple[Table, ...]:
             shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels, many="levels"
         ),
     )
-
-
-def _covered(context: StudyContext) -> str:
-    """The words on what the intervals of the means cover."""
-    return f"seeds{describe_items(int(context.curve['items'].min()))}"
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
@@ -122,7 +125,7 @@ def draw(context: StudyContext) -> Drawing | None:
     if not len(curve):
         return None
     panels = [("every trial, and the mean", _study(context))]
-    band = f"with its {PERCENT} interval over {_covered(context)}"
+    band = f"with its {PERCENT} interval over seeds{describe_covered(context.curve)}"
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
