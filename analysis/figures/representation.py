@@ -90,6 +90,10 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     for place, row in enumerate(before.to_numpy(dtype=np.float64)):
         label = None if place else "before training"
         ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label=label)
+    _finish_spectra(ax)
+
+
+def _finish_spectra(ax: Axes) -> None:
     make_log_y(ax)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
@@ -103,11 +107,9 @@ def _name_levels(spectra: pd.DataFrame) -> str:
 
 
 def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:
-    """Singular values relative to the largest: a line per model, dashed before training.
+    """Singular values relative to the largest, `compute_best_spectra`: dashed before training.
 
-    Args:
-        spectra: `compute_best_spectra`.
-        studies: the names of all studies of the page: a study has its colour in every figure.
+    `studies` are the names of all studies of the page: a study has its colour in every figure.
     """
     for name, moment in spectra.index:
         values = spectra.loc[(name, moment)].dropna().to_numpy(dtype=np.float64)
@@ -120,10 +122,7 @@ def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> N
         else:
             look = {"linestyle": "--", "color": INK, "linewidth": 1.6}
         ax.plot(at + 1, shown, label=printable(name), **look)
-    make_log_y(ax)
-    ax.set_xlabel(_INDEX)
-    ax.set_ylabel("singular value / largest")
-    add_legend(ax)
+    _finish_spectra(ax)
 
 
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:

@@ -128,13 +128,14 @@ def null_means(errors: Floats) -> Null:
 
 @dataclass(frozen=True)
 class MeansVerdict:
-    """The verdict on level means, and the test of whether the levels differ at all.
+    """The verdict on level means, `data`, and the test of whether the levels differ at all.
 
     Attributes:
         p_equal: of the test that all means are equal (Cochran 1954).
         left_out: the level whose removal gives the largest such p value, p_left_out: that p value.
     """
 
+    data: LevelMeans
     verdict: Verdict
     p_equal: float
     left_out: float
@@ -156,6 +157,7 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
     verdict = judge(verdict, tests, tests.fit(means))
     without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
     return MeansVerdict(
+        data,
         replace(verdict, sentence=write_sentence(verdict)),
         equality_p(means, errors),
         float(distance[int(np.argmax(without))]),

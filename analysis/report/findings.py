@@ -53,9 +53,7 @@ _FAMILIES = {
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
     """The shape of the score over MTD in a few words, and the levels that may be the best.
 
-    Args:
-        settings: the settings of the lowest and the highest of these levels, such as "η 0.9 to
-            0.97", or empty.
+    `settings` are those of the lowest and the highest of these levels, such as "η 0.9 to 0.97".
     """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     levels = verdict.optimal_range or (verdict.peak_mtd,)

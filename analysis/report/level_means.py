@@ -1,6 +1,5 @@
 """Writes the page of level means: a published figure, or a table of means with bands."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -51,12 +50,6 @@ _METHODS = (
 )
 
 
-@dataclass(frozen=True)
-class Judged:
-    data: LevelMeans
-    result: MeansVerdict
-
-
 def _describe_equality(judged: MeansVerdict) -> str:
     """A sentence on whether the levels differ at all, and how much of that rests on one level."""
     alpha, p_equal = 1 - judged.verdict.level, format_p(judged.p_equal)
@@ -103,20 +96,20 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     )
 
 
-def _tabulate(judged: Judged) -> pd.DataFrame:
-    data, verdict = judged.data, judged.result.verdict
+def _tabulate(judged: MeansVerdict) -> pd.DataFrame:
+    data, verdict = judged.data, judged.verdict
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     return data.frame.assign(error=data.errors.round(4), optimal=best)
 
 
-def _show(judged: Judged) -> tuple[Table, ...]:
+def _show(judged: MeansVerdict) -> tuple[Table, ...]:
     names = {"error": "standard error", "optimal": "indistinguishable from the best"}
     shown = _tabulate(judged).rename(columns=names)
     return (make_table(shown, caption="The means, and what is derived from them.", csv="means"),)
 
 
-def _draw(judged: Judged) -> Drawing:
-    data, verdict = judged.data, judged.result.verdict
+def _draw(judged: MeansVerdict) -> Drawing:
+    data, verdict = judged.data, judged.verdict
     return Drawing(
         _TITLE,
         [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
@@ -126,7 +119,7 @@ def _draw(judged: Judged) -> Drawing:
     )
 
 
-_TOPIC = Topic[Judged, Judged](
+_TOPIC = Topic[MeansVerdict, MeansVerdict](
     name="means",
     title=_TITLE,
     compute=lambda judged: judged,
@@ -141,9 +134,9 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
 
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
-    judged = Judged(data, judge_means(data))
-    verdict = judged.result.verdict
-    summary = (verdict.sentence, _describe_equality(judged.result))
+    judged = judge_means(data)
+    verdict = judged.verdict
+    summary = (verdict.sentence, _describe_equality(judged))
     page = BasePage(
         name=clean(data.name),
         generated=generated,

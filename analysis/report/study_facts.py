@@ -297,12 +297,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
 
 
 def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
-    """The kept model in a sentence, and the command that makes one of a trial's configuration.
+    """The kept model in a sentence, and the command for one of a complete trial's configuration.
 
-    The command is empty where none was kept, or one of that configuration.
-
-    Args:
-        number: of a completed trial of the configuration.
+    The command is empty where no model was kept, or one of that configuration.
     """
     study = context.study
     kept = study.model.get("trial")

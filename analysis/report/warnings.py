@@ -184,12 +184,9 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
 def _warn_of_groups(table: pd.DataFrame) -> str:
     """A warning that scores of a level fall into two groups, as where some trials collapse.
 
-    Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are
-    more than four robust standard deviations (1.4826 times the median absolute deviation of all
-    residuals) apart; levels of at least four trials.
-
-    Args:
-        table: that of `LevelScores`.
+    Rule: among the residuals of a level of a table of `LevelScores`, after the medians of levels
+    and seeds, neighbours are more than four robust standard deviations (1.4826 times the median
+    absolute deviation of all residuals) apart; levels of at least four trials.
     """
     if min(table.shape) < 2 or len(table) < _LEAST:
         return ""
@@ -246,9 +243,7 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Warnings that runs differ in precision, device, processor, threads or a version.
 
-    Args:
-        environment: `StudyFrames.environment`.
-        runs: the completed runs with an MTD.
+    `environment` is `StudyFrames.environment`, and the runs are completed ones with an MTD.
     """
     known = runs[["number", "mtd"]].merge(environment, on="number")
     texts = []

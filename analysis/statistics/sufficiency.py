@@ -346,12 +346,8 @@ def compute_sufficiency(
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
     one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used.
-
-    Args:
-        trials: mtd, score, seed, ema_decay, queue_size, batch_size, number and, if not all runs
-            completed, state.
-        items: `StudyFrames.items`, whose sampling is counted where every run of the test has them.
+    combination of their values with the most configurations are used. The sampling of `items` is
+    counted where every run of the test has them.
     """
     runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
@@ -434,16 +430,12 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
 
 
 def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None) -> Pair | None:
-    """The largest difference between configurations at nearly equal MTD.
+    """The largest difference between configurations at nearly equal MTD, (C,), rising.
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
-    exact for normal errors with any variances, where items are not counted. None without a pair
-    that shares two seeds, or for more than 400 configurations.
-
-    Args:
-        scores: (S, C), NaN where a run is missing.
-        mtd: (C,), rising.
-        items: as for `p_added`.
+    exact for normal errors with any variances, where `items`, as for `p_added`, are not counted.
+    None without a pair that shares two seeds, or for more than 400 configurations. `scores` are (S,
+    C), NaN where a run is missing.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None

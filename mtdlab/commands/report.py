@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analysis.inference.verdict import Lead, Verdict
     from analysis.report import MultiStudyReport, Report
     from analysis.report.topics.baseline import Beside
-    from analysis.statistics.agreement import Agreement
+    from analysis.statistics.multi_study import Agreement
 
 Scale = Literal["fraction", "percent"]
 PAUSE = 5.0

@@ -184,10 +184,10 @@ def evaluation_folder(source: str) -> Path | None:
 def read_table(
     path: Path, *, first: int = 0, second: int = 1, gold: int = 2, header: bool = False
 ) -> Pairs:
-    """Pairs of a tab-separated file, its columns counted from 0.
+    """Pairs of a tab-separated file, columns counted from 0; those without a score are left out.
 
-    Pairs without a score are left out. Raises MtdlabError with file and line where the file
-    does not fit, or holds fewer than two scored pairs.
+    Raises MtdlabError with file and line where the file does not fit, or has fewer than two scored
+    pairs.
     """
     rows = read_rows(path, max(first, second, gold) + 1, header=header)
     return _grade(path, [(place, row[first], row[second], place, row[gold]) for place, row in rows])

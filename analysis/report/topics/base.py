@@ -150,17 +150,12 @@ _MOST_ROWS = 2
 def choose_main_figure(
     name: str | None, computed: Sequence[tuple[Topic[Any, Any], Any]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure, or its first panel where there are many rows of panels.
+    """A topic's first figure, or its first panel where there are many rows of panels, and its name.
 
-    The figure is low, so that the first screen shows it, unless rows of text need their height.
-
-    Args:
-        name: the topic's name; None for the first topic that has a figure.
-        computed: topics with their results.
-
-    Returns:
-        `MAIN_FIGURE`, or the name of the topic's figure where all of it is shown, which is then not
-        repeated in its section; and the figure. None where the topic has none.
+    The name is `MAIN_FIGURE`, or where all of the figure is shown the topic's, which is then not
+    repeated in its section. The figure is low, so that the first screen shows it, unless rows of
+    text need their height. `name` is the topic's; None for the first with a figure. None without
+    one.
     """
     for topic, info in computed:
         for key, draw in topic.figures.items() if name in (None, topic.name) else ():

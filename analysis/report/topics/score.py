@@ -210,8 +210,8 @@ def _paired(context: StudyContext) -> Draw:
 def compare_seeds(context: StudyContext) -> pd.DataFrame:
     """The best level less the first and less the last, within each seed.
 
-    Returns:
-        end (its MTD), seed, difference; no rows where fewer than two levels or seeds are compared.
+    Columns: end (its MTD), seed, difference; no rows where fewer than two levels or seeds are
+    compared.
     """
     table, verdict = context.levels.table, context.verdict
     best, columns = verdict.peak_mtd, ["end", "seed", "difference"]

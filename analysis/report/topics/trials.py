@@ -99,10 +99,9 @@ def _show_reasons(trials: pd.DataFrame) -> Table:
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
-    """All trials, the best first, or of many the best half of the rows and the last half.
+    """All trials, the best first, or of many the best half of the rows and the last; a caption.
 
-    Returns:
-        The trials with the caption. Trials without a score follow in the order of their numbers.
+    Trials without a score follow in the order of their numbers.
     """
     done = trials[(trials["state"] == "COMPLETE") & trials[ranking].notna()]
     best = done.sort_values([ranking, "number"], ascending=[False, True]).index
