@@ -257,12 +257,10 @@ def cell_covariance(
 ) -> Floats | None:
     """Covariance of the column effects of a table due to the evaluation items, (C, C).
 
-    In points squared; None where a run has no items, or one without scatter.
-
-    Args:
-        runs: number, seed, the column named `column`, and weight, by which a run counts in its
-            cell; without it, the runs of a cell count equally.
-        table: (S, C) by seed and that column, NaN where there is no run; other runs are left out.
+    In points squared; None where a run has no items, or one without scatter. `runs` have number,
+    seed, the column named `column`, and weight, by which a run counts in its cell; without it, the
+    runs of a cell count equally. `table` is (S, C) by seed and that column, NaN where there is no
+    run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
     if min(table.shape) < 2 or (by_run := _run_influences(runs, items)) is None:

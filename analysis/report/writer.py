@@ -99,16 +99,10 @@ class Files:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], earlier: Iterable[str] = ()) -> None:
-    """Write files in their order, then remove the others of an earlier report.
+    """Write contents by their paths in a folder, in order; then remove the others of `earlier`.
 
-    A reader sees an old file or a new one, never a part.
-
-    Args:
-        files: their contents by their paths in the folder.
-        earlier: paths in the folder that an earlier report may have written.
-
-    Raises:
-        OSError: if the folder cannot be written.
+    A reader sees an old file or a new one, never a part. `earlier` are paths that an earlier report
+    may have written. Raises OSError if the folder cannot be written.
     """
     for name, content in files.items():
         path = folder / name

@@ -167,11 +167,9 @@ def p_added(
     times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
     run only reduces the number of runs of its configuration.
 
-    Args:
-        weights: (..., C), as from `model_weights`: the test is valid for any weights; weights near
-            the inverse variances have more power.
-        items: covariance of the means due to the evaluation items, (C, C) in points squared, which
-            counts as known; None: not counted.
+    The test is valid for any `weights` (..., C), as from `model_weights`; those near the inverse
+    variances have more power. `items` is the covariance of the means due to the evaluation items,
+    (C, C) in points squared, which counts as known; None: not counted.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:

@@ -124,11 +124,10 @@ def _evaluations(study: StudyFrames) -> pd.DataFrame:
 def compute_collapse(study: StudyFrames) -> pd.DataFrame:
     """Mean score at each evaluation, on the pairs that select the checkpoint, by structure.
 
-    Returns:
-        ema_decay, prediction_layers, step, n, seeds, mean, low, high and mean_cosine, that of
-        random pairs of sentences, which is 1 after a complete collapse. A run whose score at a step
-        is undefined, because all cosines are equal, is not in the mean of that step. No rows unless
-        `can_collapse`.
+    Columns: ema_decay, prediction_layers, step, n, seeds, mean, low, high and mean_cosine, that of
+    random pairs of sentences, which is 1 after a complete collapse. A run whose score at a step is
+    undefined, because all cosines are equal, is not in the mean of that step. No rows unless
+    `can_collapse`.
     """
     seen = _evaluations(study)
     if not can_collapse(study.trials, study.settings):

@@ -139,13 +139,10 @@ def position_limit(model: PreTrainedModel) -> int:
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
     """Load `builtin`, a folder or a Hugging Face name.
 
-    Args:
-        dropout: rate of every dropout of the encoder; None: left as it is, for evaluation.
-        declared: the setting `dropout_fields`, for a family that is not known.
-
-    Raises:
-        MtdlabError: with a way to get it, if the encoder cannot be found or loaded, and with what
-            to declare, if its family is not known.
+    `dropout` is the rate of every dropout of the encoder, None: left as it is, for evaluation;
+    `declared` is the setting `dropout_fields`, for a family that is not known. Raises MtdlabError
+    with a way to get it, if the encoder cannot be found or loaded, and with what to declare, if its
+    family is not known.
     """
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}

@@ -74,12 +74,9 @@ def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers:
 def dropout_fields(name: str, config: Mapping[str, Any], declared: str) -> tuple[str, ...]:
     """The fields of an encoder's configuration that are dropout rates; none without dropout.
 
-    Args:
-        declared: the setting `dropout_fields`: names separated by commas, `none`, or empty.
-
-    Raises:
-        MtdlabError: with what to declare, for a family that is not known, and for a declaration
-            that does not fit the configuration.
+    `declared` is the setting `dropout_fields`: names separated by commas, `none`, or empty. Raises
+    MtdlabError with what to declare, for a family that is not known, and for a declaration that
+    does not fit the configuration.
     """
     kind = str(config.get("model_type"))
     known = FAMILIES.get(kind)
