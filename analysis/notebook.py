@@ -17,6 +17,7 @@ from analysis.data.run_tables import build_study
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from analysis.inference.level_means import LevelMeans
     from analysis.inference.verdict import Verdict
 
 
@@ -86,4 +87,24 @@ def read_run_table(
     """
     with naming(path := Path(path)):
         cells = read_cells(path)
+        return Study.of(build_study(cells, path, score, columns or {}, scale, beyond_run))
+
+
+def open_table(
+    path: Path,
+    *,
+    score: str = "score",
+    columns: Mapping[str, str] | None = None,
+    scale: Scale | None = None,
+    beyond_run: BeyondRun = BEYOND_RUN,
+) -> "Study | LevelMeans":
+    """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
+
+    Arguments and errors as for `read_run_table`.
+    """
+    from analysis.inference.level_means import is_level_means, read_level_means
+
+    with naming(path):
+        if is_level_means(cells := read_cells(path)):
+            return read_level_means(cells, path, scale)
         return Study.of(build_study(cells, path, score, columns or {}, scale, beyond_run))

@@ -120,7 +120,7 @@ def figures_not_drawn(
 
     # the size of a main figure, by which the first screen is laid out
     monkeypatch.setattr(
-        "analysis.report.drawing._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
+        "analysis.report.topics.base._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
     )
 
 

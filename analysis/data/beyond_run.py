@@ -1,10 +1,11 @@
 """Levels of MTD beyond the run: which they are, and what is said of them.
 
-A level is beyond the run where one of its configurations is (`analysis.measures.run_length`). It
-takes no part in a verdict on MTD unless the study keeps it: its scores are those of a target branch
-or a queue that never had the age that its MTD states.
+An MTD is the age that weights and keys have when the target branch has lost its initial weights and
+the queue is full. A level is beyond the run where one of its configurations never has this age. It
+takes no part in a verdict on MTD unless the study keeps it.
 
 A row is a configuration: its mtd and settings by name, of a frame or of a study file.
+Letters: eta EMA decay, K queue size, N batch size, S steps of a run.
 """
 
 import math
@@ -14,11 +15,56 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.runs import MTD_DECIMALS, name_levels
-from analysis.measures.run_length import MOST_FILLING, MOST_REMAINING, RunLength, assess_run
 from analysis.measures.trace import EmaDecay
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NOTABLE = 0.25
+"""The share of the steps above which a part of the MTD, 1/(1 - eta) or K/N, is reported."""
+MOST_REMAINING = 0.1
+"""The share of the initial weights above which a run is too short for its decay."""
+MOST_FILLING = 0.5
+"""The share of the steps above which K/N is too large for the run."""
+
+
+@dataclass(frozen=True)
+class RunLength:
+    """The parts of an MTD beside the length of the run. NaN: not known.
+
+    Attributes:
+        steps: S.
+        trace: 1/(1 - eta) in steps, of a schedule its mean.
+        batches: K/N, the steps until a queue holds K keys of the run; 0 without a queue.
+        remaining: share of the initial weights in the target branch after S steps, eta^S, of a
+            schedule the product of the decays.
+    """
+
+    steps: int
+    trace: float
+    batches: float
+    remaining: float
+
+    @property
+    def filling(self) -> float:
+        """The share of the steps during which the queue does not hold K keys of the run."""
+        return min(self.batches / self.steps, 1.0)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether 1/(1 - eta) exceeds a quarter of the steps, or too much of the start remains."""
+        return self.trace > NOTABLE * self.steps or self.remaining > MOST_REMAINING
+
+    @property
+    def is_filling(self) -> bool:
+        """Whether K/N exceeds a quarter of the steps."""
+        return self.batches > NOTABLE * self.steps
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether eta^S is above 0.1 or K/N above half of the steps: the MTD is not reached."""
+        return self.remaining > MOST_REMAINING or self.batches > MOST_FILLING * self.steps
+
 
 Row = Mapping[Any, Any]
 _SCHEDULE = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order")
@@ -47,8 +93,8 @@ class BeyondLevel:
 
 def assess_row(row: Row) -> RunLength | None:
     """The length of a configuration's run; None without an MTD or a recorded number of steps."""
-    steps = _number(row, "steps")
-    if not (_number(row, "mtd") > 0 and steps >= 1):
+    known = _number(row, "steps")
+    if not (_number(row, "mtd") > 0 and known >= 1):
         return None
     end, period = _number(row, "ema_decay_end"), _number(row, "ema_schedule_steps")
     decay = EmaDecay(
@@ -57,7 +103,13 @@ def assess_row(row: Row) -> RunLength | None:
         None if math.isnan(period) else int(period),
         int(row.get("ema_order") == "before-target"),
     )
-    return assess_run(decay, _number(row, "queue_size"), _number(row, "batch_size"), int(steps))
+    steps, trace, remaining = int(known), math.nan, math.nan
+    if not math.isnan(decay.start):
+        trace, remaining = decay.trace(steps), decay.remaining(steps)
+    # the batch size includes gradient accumulation
+    return RunLength(
+        steps, trace, _number(row, "queue_size") / _number(row, "batch_size"), remaining
+    )
 
 
 def _number(row: Row, name: str) -> float:

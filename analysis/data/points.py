@@ -33,9 +33,8 @@ def format_component(value: float) -> str:
 def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     """A line of text and a trial for each run: text, trial, with the index of `runs`.
 
-    Args:
-        runs: a row per run with number, `value`, and what is known of mtd, ema_decay, queue_size,
-            batch_size, score and seed.
+    A run has number, `value`, and what is known of mtd, ema_decay, queue_size, batch_size, score,
+    seed.
     """
     texts = []
     for row in runs.to_dict("records"):
@@ -67,11 +66,9 @@ def describe_means(
 ) -> pd.DataFrame:
     """A line of text and a trial for each mean: text, trial, with the index of `means`.
 
-    The trial is the one with the highest score of the runs of a mean, the first of several.
-
-    Args:
-        means: the columns `by`, mean, low, high and seeds, a row per mean.
-        runs: the runs that the means are of, with the columns `by` and those of `describe_runs`.
+    The trial is the one with the highest score of the runs of a mean, the first of several. `means`
+    have the columns `by`, mean, low, high and seeds, and `runs`, of which they are, the columns
+    `by` and those of `describe_runs`.
     """
     if "mtd" in runs:
         runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))

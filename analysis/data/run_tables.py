@@ -21,15 +21,12 @@ from analysis.data.cells import (
     choose_scale,
     folder_name,
     is_missing_cell,
-    naming,
-    read_cells,
     read_numbers,
     refuse_first,
 )
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from analysis.data.invocation import Invocation
-from analysis.data.level_means import LevelMeans, is_level_means, read_level_means
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
 
@@ -334,25 +331,6 @@ _SETTINGS = {
         "initial_queue_size", "K_s", "keys", "random keys that the queue starts with"
     ),
 }
-
-
-def open_table(
-    path: Path,
-    *,
-    score: str = "score",
-    columns: Mapping[str, str] | None = None,
-    scale: Scale | None = None,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> StudyFrames | LevelMeans:
-    """Read runs as a study, or level means if the file has columns mtd, mean, low, high.
-
-    Arguments and errors as for `analysis.read_run_table`.
-    """
-    with naming(path):
-        cells = read_cells(path)
-        if is_level_means(cells):
-            return read_level_means(cells, path, scale)
-        return build_study(cells, path, score, columns or {}, scale, beyond_run)
 
 
 def build_study(

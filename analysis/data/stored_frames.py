@@ -21,11 +21,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from analysis.data.environment import Environment
+from analysis.data.environment import Environment, read_fields
 from analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames, Tuning
 from analysis.data.invocation import Invocation
 from analysis.data.items import ItemScores
-from analysis.data.typed_json import read_fields
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
 BASELINE, TUNING = "baseline.parquet", "tuning.parquet"

@@ -241,11 +241,9 @@ def compare(
 ) -> Comparison | None:
     """The comparison of a study with an experiment; None if no setting of it varies.
 
-    Args:
-        items: `StudyFrames.items`, whose sampling intervals cover where every run has them.
-        curves: `StudyFrames.curves`, for `experiment.measured`.
-        width: dimension of the study's encoder, to which published widths are scaled; None if not
-            known: then no width is matched.
+    Intervals cover the sampling of `items` where every run has them; `curves` are for
+    `experiment.measured`. Published widths are scaled to the encoder's `width`; None if that is not
+    known: then none is matched.
     """
     every = select_runs(trials, experiment, settings)
     if not len(every):

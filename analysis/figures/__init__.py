@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from analysis.figures.settings import *  # noqa: F403
     from analysis.figures.spots import *  # noqa: F403
     from analysis.figures.steps import *  # noqa: F403
-    from analysis.figures.studies import *  # noqa: F403
     from analysis.figures.style import *  # noqa: F403
 
 _MODULES = (
     *("distance", "experiments", "files", "representation", "settings"),
-    *("spots", "steps", "studies", "style"),
+    *("spots", "steps", "style"),
 )
 
 

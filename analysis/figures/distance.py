@@ -1,6 +1,7 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis.
 
-`name` is the label of the vertical axis.
+`name` is the label of the vertical axis, `labels` what the means state, a row per mean, as
+`add_spots` takes it. Other tables of means have text and trial too where they state something.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -104,12 +105,9 @@ def draw_curve(
     marker: str = "o",
     labels: pd.DataFrame | None = None,
 ) -> None:
-    """A line through the means and a band over the intervals, where there are any.
+    """A line through the means (mtd, mean, low, high), and a band over the intervals if any.
 
-    Args:
-        curve: mtd, mean, low, high in rising order of mtd.
-        labels: what the means state, a row per mean, as `add_spots` takes it; by default text and
-            trial of the curve, if it has them.
+    By default the curve's own text and trial are the `labels`, if it has them.
     """
     if labels is None and "text" in curve:
         labels = curve
@@ -207,10 +205,8 @@ def draw_level(
 ) -> None:
     """A horizontal line at a score that belongs to no place of the horizontal axis.
 
-    Args:
-        look: colour of the line, and marker at its right end, so that methods differ in more than
-            colour; none if empty.
-        labels: what the end of the line states, one row, as `add_spots` takes it.
+    `look` is the colour of the line, and the marker at its right end, so that methods differ in
+    more than colour; none if empty. The end of the line states the one row of `labels`.
     """
     colour, marker = look
     ax.axhline(score, color=colour, linestyle=line, linewidth=width, label=label, zorder=zorder)
@@ -283,14 +279,10 @@ def draw_paired_curve(
 ) -> None:
     """Difference from the mean over levels at each MTD, with the smooth curve through them.
 
-    Args:
-        curve: `compute_paired_curve`.
-        smooth: `compute_smooth`, may have no rows.
-        optimal: the levels to mark as indistinguishable from the best.
-        labels: what the levels state, a row per level, as `add_spots` takes it.
-        levels, limits: the MTDs of the horizontal axis and the limits of the vertical one, where
-            several axes share them.
-        explained: whether there is a legend.
+    The tables are `compute_paired_curve` and `compute_smooth`, which may have no rows; `optimal`
+    are the levels to mark as indistinguishable from the best. Where several axes share them,
+    `levels` are the MTDs of the horizontal axis and `limits` those of the vertical one; one is
+    `explained` by a legend.
     """
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
@@ -317,11 +309,10 @@ def draw_paired_curve(
 
 
 def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """A line over MTD for each EMA decay, with its name at the right.
+    """A line over MTD for each EMA decay, of at most six, with its name at the right.
 
-    Args:
-        cells: ema_decay, mtd, mean, within_low, within_high, a row per configuration, at most six
-            values of ema_decay; text and trial too where the means state them.
+    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration; text and
+    trial too where the means state them.
     """
     ends = []
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
@@ -339,11 +330,9 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
-    """A line and a band for each batch size.
+    """A line and a band for each batch size: batch_size, mtd, mean, low, high.
 
-    Args:
-        curves: batch_size, mtd, mean, low, high; text and trial too where the means state them.
-        sizes: every batch size of the figure, so that each has one colour in all its panels.
+    `sizes` are all of the figure, so that each has one colour in all its panels.
     """
     for batch, curve in curves.groupby("batch_size"):
         colour, marker = look_of(sizes.index(batch))
@@ -380,11 +369,9 @@ def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
 def draw_conditions(
     curves: Mapping[str, pd.DataFrame], ax: Axes, *, name: str, distance: str = ""
 ) -> None:
-    """A line and a band for each condition.
+    """A line and a band for each condition, by its label: mtd, mean, low, high.
 
-    Args:
-        curves: label -> mtd, mean, low, high; text and trial too where the means state them.
-        distance: name of the horizontal axis, if MTD is not in steps.
+    `distance` is the name of the horizontal axis, if MTD is not in steps.
     """
     for place, (label, curve) in enumerate(curves.items()):
         colour, marker = look_of(place)
@@ -399,10 +386,7 @@ def draw_conditions(
 def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
     """A curve or a point for each method with an MTD, a horizontal line for each without.
 
-    Args:
-        table: `compute_methods`, at least one row with an MTD; text and trial too where the means
-            state them.
-        names: method -> its label.
+    `table` is `compute_methods`, at least one row with an MTD; `names` are the methods' labels.
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
@@ -420,3 +404,41 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
                 ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
             lines += 1
     _label_axes(ax, table["mtd"].dropna(), name)
+
+
+def draw_studies(
+    curves: pd.DataFrame,
+    ax: Axes,
+    *,
+    studies: Sequence[str],
+    untraced: Mapping[str, str],
+    name: str,
+) -> None:
+    """A line and a band per study, and a horizontal line for runs without an MTD.
+
+    `curves` is `compute_curves` of one metric, with href where the means state something. `studies`
+    are the names of all studies of the page: a study has its colour in every figure, and its
+    methods differ in marker and line. `untraced` are the methods of a study's runs without an MTD.
+    """
+    parts: dict[str, int] = {}
+    for text, study in curves.groupby("study", sort=False):
+        # the curve of one of a study's methods is called STUDY: METHOD
+        owner = str(text) if text in studies else str(text).rpartition(": ")[0]
+        place, part = studies.index(owner), parts.setdefault(owner, 0)
+        parts[owner] += 1
+        colour, _ = look_of(place)
+        _, marker = look_of(place + part)
+        label = printable(str(text))
+        curve, points = study[study["mtd"] > 0], study[study["mtd"] == 0]
+        if len(curve):
+            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+            label = f"{label}: {untraced.get(str(text), '')}"
+        for _, row in points.iterrows():
+            line, labels = LINES[part % len(LINES)], row.to_frame().T if "text" in row else None
+            look, mean = (colour, marker), float(row["mean"])
+            draw_level(mean, ax, f"{label} (no MTD)", look, line=line, labels=labels)
+    distances = curves.loc[curves["mtd"] > 0, "mtd"]
+    if len(distances):
+        label_mtd_axis(ax, distances)
+    label_score(ax, name)
+    add_legend(ax)

@@ -1,7 +1,8 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
-is the label of the axis of values, `name` that of the axis of scores.
+is the label of the axis of values, `name` that of the axis of scores; `labels` are what means
+state, a row each, as `add_spots` takes it.
 """
 
 import textwrap
@@ -57,9 +58,8 @@ def draw_line(
 ) -> None:
     """The mean at each value with its interval, and every run behind it.
 
-    Args:
-        table: place, mean, low, high, seeds, a row per value in rising order.
-        runs: place (of its value's row) and score, a row per run.
+    `table` has place, mean, low, high, seeds in rising order of the values; `runs` have the place
+    of their value's row, and score.
     """
     places = table["place"]
     scatter_runs(runs, ax, runs["place"] - _ASIDE, runs["score"], value="score")
@@ -103,12 +103,7 @@ def draw_rows(
     name: str,
     labels: pd.DataFrame | None = None,
 ) -> None:
-    """The mean and interval of each row of text.
-
-    Args:
-        table: mean, low, high.
-        labels: what the means state, a row each, as `add_spots` takes it.
-    """
+    """The mean and interval of each row of text; `table` has mean, low, high."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(table["mean"], rows, "o", color=ACCENT, label="mean over seeds")
@@ -150,13 +145,9 @@ def draw_grid(
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
-    Values are written into the cells where they are wide enough.
-
-    Args:
-        table: the two columns `by` and `value`, one row per cell; missing cells stay white.
-        labels, names: those of the two settings, and those of the first one's values in rising
-            order.
-        spots: what the cells state, a row per row of table, as `add_spots` takes it.
+    Values are written into the cells where they are wide enough. `table` has the two columns `by`
+    and `value`, one row per cell; missing cells stay white. `labels` are those of the two settings,
+    `names` those of the first one's values in rising order, and `spots` what the cells state.
     """
     import seaborn  # half a second, which only grids need
 
@@ -190,13 +181,9 @@ def draw_grid(
 def draw_seeds(
     seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
 ) -> None:
-    """Draw a point per seed and the mean of each cell.
+    """A point per seed and the mean of each cell: the columns `by`, seed, deviation.
 
-    The second setting defines the groups, the first the colours.
-
-    Args:
-        seeds: `compute_deviations`: the two columns `by`, seed and deviation.
-        labels, names: as for `draw_grid`.
+    The table is `compute_deviations`; the second setting defines the groups, the first the colours.
     """
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)

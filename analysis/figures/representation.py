@@ -1,5 +1,8 @@
 """Figures of the embeddings themselves: alignment, uniformity and spectra."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -15,16 +18,18 @@ from analysis.figures.style import (
     look_of,
     make_log_y,
     name_ends,
+    printable,
 )
 from analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
 # Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
 # and a line per level takes a table in long form with a row per singular value.
 
-ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
-# A line of a few hundred pixels shows no more points than this.
+_ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 _INDEX = "index of the singular value, largest first"
+# A line of a few hundred pixels shows no more points than this.
 _MOST_POINTS = 256
+_MARKED = 12
 
 
 def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
@@ -52,7 +57,7 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
     The spectra themselves nearly coincide on the logarithmic axis of `draw_spectra`.
     """
     index = spectrum_points(after.shape[1])
-    values = after.where(after > ROUNDING).to_numpy(dtype=np.float64)
+    values = after.where(after > _ROUNDING).to_numpy(dtype=np.float64)
     ratios = values / np.exp(np.log(values).mean(axis=0))
     levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
     looks = LevelLooks(levels)
@@ -77,7 +82,7 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     for rounding are left out: they would stretch the axis tenfold.
     """
     index = spectrum_points(before.shape[1])
-    before, after = (rows.where(rows > ROUNDING).iloc[:, index] for rows in (before, after))
+    before, after = (rows.where(rows > _ROUNDING).iloc[:, index] for rows in (before, after))
     for place, row in enumerate(after.to_numpy(dtype=np.float64)):
         # one name for lines that nearly coincide: `draw_spectrum_ratios` tells them apart
         label = None if place else f"after training, {_name_levels(after)}"
@@ -85,6 +90,10 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     for place, row in enumerate(before.to_numpy(dtype=np.float64)):
         label = None if place else "before training"
         ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label=label)
+    _finish_spectra(ax)
+
+
+def _finish_spectra(ax: Axes) -> None:
     make_log_y(ax)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
@@ -95,6 +104,25 @@ def _name_levels(spectra: pd.DataFrame) -> str:
     levels = spectra.index.get_level_values("mtd").to_numpy(dtype=np.float64)
     ends = [format_mtd(mtd) for mtd in (levels.min(), levels.max())]
     return f"MTD {ends[0]}" if len(levels) == 1 else f"MTD {ends[0]} to {ends[1]}"
+
+
+def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:
+    """Singular values relative to the largest, `compute_best_spectra`: dashed before training.
+
+    `studies` are the names of all studies of the page: a study has its colour in every figure.
+    """
+    for name, moment in spectra.index:
+        values = spectra.loc[(name, moment)].dropna().to_numpy(dtype=np.float64)
+        at = spectrum_points(len(values))
+        shown = np.where(values > _ROUNDING, values, np.nan)[at]
+        if moment == "after":
+            colour, marker = look_of(studies.index(name))
+            every = max(len(at) // _MARKED, 1)
+            look: dict[str, Any] = {"color": colour, "marker": marker, "markevery": every}
+        else:
+            look = {"linestyle": "--", "color": INK, "linewidth": 1.6}
+        ax.plot(at + 1, shown, label=printable(name), **look)
+    _finish_spectra(ax)
 
 
 def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:

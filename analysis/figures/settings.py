@@ -54,11 +54,8 @@ def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
 def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> list[Artist]:
     """The mean of each configuration: colour by the first component, marker by the second.
 
-    Args:
-        cells: mtd, the components and mean, a row per configuration, of which two vary.
-        labels: what the means state, a row each, as `add_spots` takes it.
-
-    Returns the entries of a legend.
+    `cells` have mtd, the components and mean, a row per configuration, of which two vary; `labels`
+    are what the means state, as `add_spots` takes it. Returns the entries of a legend.
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
@@ -113,12 +110,9 @@ def draw_parallel(
 ) -> None:
     """A line for each configuration, coloured by its mean score, which stands at the right.
 
-    The values of a setting stand in a gap of the lines, which they would cover otherwise.
-
-    Args:
-        table: a column per setting and mean, a row per configuration.
-        names: setting -> the text above its column, in the order of the columns.
-        labels: what the lines state, a row each, as `add_spots` takes it.
+    The values of a setting stand in a gap of the lines, which they would cover otherwise. `table`
+    has a column per setting and mean; `names` are the texts above the columns, in their order;
+    `labels` are what the lines state, as `add_spots` takes it.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
     middle, half = (scores.min() + scores.max()) / 2, max(float(np.ptp(scores)), LEAST_SPAN) / 2

@@ -40,12 +40,10 @@ def add_spots(
     *,
     transform: Transform | None = None,
 ) -> None:
-    """Make places state their value; more than 400 are left without, so that a page stays small.
+    """Make places (n,) state their value; over 400 are left without, so that a page stays small.
 
-    Args:
-        x, y: the places (n,), by default in the units of the axes.
-        labels: text, and trial: a number or href: an address; seed where it is of one; a row per
-            place.
+    `labels` have a row per place: text, and trial, a number, or href, an address; seed where it is
+    of one. The places are by default in the units of the axes.
     """
     if can_state(len(labels)):
         places = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])

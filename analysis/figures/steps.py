@@ -32,9 +32,7 @@ _MOST_MARKERS = 40
 def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each structure over steps, with a band where the value is a mean score.
 
-    Args:
-        table: structure (its name), step, `value`, and for "mean" low and high.
-        label: of the value.
+    `table` has structure (its name), step, `value`, and for "mean" low and high.
     """
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
         colour, marker = look_of(place)
@@ -71,12 +69,9 @@ def draw_training(
 ) -> None:
     """The mean of each group of trials over the steps with its band, and faint lines of trials.
 
-    Of more than six groups, a line for each trial, coloured by MTD where that varies.
-
-    Args:
-        curves: number, step, `value`, mtd (0 for none), group, text and trial, a row per trial and
-            step.
-        means: `compute_training_means` of the value.
+    Of more than six groups, a line for each trial, coloured by MTD where that varies. `curves` have
+    number, step, `value`, mtd (0 for none), group, text and trial; `means` is
+    `compute_training_means`.
     """
     known = curves[curves[value].notna()]
     few = means["group"].nunique() <= MOST_LOOKS

@@ -325,10 +325,8 @@ _LABEL_HEIGHT = 1.3 * LEGEND_SIZE
 def name_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]]) -> None:
     """Write the names of lines at the right of the axes, at the height of their ends, apart.
 
-    Call it once the vertical axis has its scale and limits.
-
-    Args:
-        ends: the value at the end of each line, its name and its colour.
+    Call it once the vertical axis has its scale and limits; `ends` are the value at the end of each
+    line, its name and its colour.
     """
     spec, height = ax.get_subplotspec(), figure_of(ax).get_size_inches()[1] * 72
     rows = spec.get_gridspec().nrows if spec is not None else 1

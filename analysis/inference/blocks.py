@@ -213,14 +213,12 @@ class Blocks:
         return np.asarray(self._centre(values).sum(axis=-2) @ self._inverse)
 
     def item_covariance(self, influences: Floats) -> Floats:
-        """Covariance of the effects due to P evaluation items, (L, L).
+        """Covariance (L, L) of the effects due to P items, from their `influences` (P, S, L).
 
         The items are drawn once for all runs. What an item does to the runs of one seed only is
-        already in the variance between seeds, and is subtracted.
-
-        Args:
-            influences: of each item on each score, (P, S, L), with a mean of 0 over items and so
-                scaled that a score changes by the mean influence of the items drawn again.
+        already in the variance between seeds, and is subtracted. An influence, with a mean of 0
+        over items, is so scaled that a score changes by the mean influence of the items drawn
+        again.
         """
         items = len(influences)
         effects = self.estimate(influences)

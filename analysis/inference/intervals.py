@@ -17,16 +17,14 @@ from analysis.data.defaults import LEVEL
 from analysis.measures import Floats
 
 
-def half_width(deviation: ArrayLike, count: ArrayLike, level: float = LEVEL) -> Floats:
-    """Half width of the t interval of a mean; NaN where there is only one value.
+def half_width(deviation: ArrayLike, count: ArrayLike) -> Floats:
+    """Half width of the t interval of a mean of `count` independent values; NaN for a single one.
 
-    Args:
-        deviation: sample standard deviation (divisor count - 1).
-        count: number of independent values.
+    `deviation` is their sample standard deviation (divisor count - 1).
     """
     seeds = np.asarray(count, dtype=np.float64)
     spread = np.asarray(deviation, dtype=np.float64)
-    quantile = special.stdtrit(seeds - 1, (1 + level) / 2)
+    quantile = special.stdtrit(seeds - 1, (1 + LEVEL) / 2)
     return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
 
 
@@ -57,13 +55,10 @@ def estimate(
 ) -> Estimate:
     """Mean and t interval of one value per seed, (S,); NaN bounds for one seed.
 
-    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by
-    1 + 4 / (S - 1) and at least S - 1: where that variance is small by chance there would be too
-    many (3 seeds and 3,000 items: coverage 91 % without, 95 % with the weight).
-
-    Args:
-        of_items: variance of the mean due to what all seeds share, as the evaluation items.
-        freedom: degrees of freedom of that variance.
+    Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by 1 + 4
+    / (S - 1) and at least S - 1: where that variance is small by chance there would be too many (3
+    seeds and 3,000 items: coverage 91 % without, 95 % with the weight). `of_items` is the variance
+    of the mean due to what all seeds share, as the evaluation items, with its `freedom`.
     """
     mean, seeds = float(values.mean()), len(values)
     if seeds < 2:
@@ -78,15 +73,11 @@ def estimate(
 
 
 def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
-    """Mean over seeds with a t interval that also covers the sampling of P evaluation items.
+    """Mean of one value per seed, (S,), with a t interval that also covers the sampling of P items.
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
     that of the items' common influence; what an item does to a single seed is in the first already.
-    NaN bounds for one seed.
-
-    Args:
-        values: one per seed, (S,), such as paired differences.
-        influences: of each item on each value, (S, P), as `analysis.data.items.influences`.
+    NaN bounds for one seed. `influences` (S, P) are as those of `analysis.data.items.influences`.
     """
     seeds, items = influences.shape
     common = influences.mean(axis=0)
@@ -96,13 +87,10 @@ def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
 
 
 def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") -> pd.DataFrame:
-    """Mean and t interval of a column for each group of runs.
+    """Mean and t interval of a column, whose values are finite, for each group of runs.
 
-    A row of `runs` has `seed`, the columns of `by`, and `value`, all finite.
-
-    Returns:
-        The columns of `by`, then n (runs), seeds, mean, low, high, sorted by `by`. The mean is over
-        the means of the seeds; with one seed low and high are NaN; no runs give no rows.
+    Columns: `by`, by which rows are sorted, then n (runs), seeds, mean, low, high. The mean is over
+    the means of the seeds; with one seed low and high are NaN; no runs give no rows.
     """
     keys = list(by)
     of_seeds = runs.groupby([*keys, "seed"])[value]

@@ -30,12 +30,9 @@ def cache_folder() -> Path:
 def keep(name: str, definition: tuple[object, ...], compute: Callable[[], Floats]) -> Floats:
     """The array that `compute` returns, from its file if it was computed before.
 
-    The values are the same bit for bit with and without the file.
-
-    Args:
-        name: of what is computed.
-        definition: all that it depends on, as numbers, texts and arrays. NumPy's version is part of
-            the key, as it decides the random numbers.
+    The values are the same bit for bit with and without the file. `definition` is all that they
+    depend on, as numbers, texts and arrays; NumPy's version is part of the key, as it decides the
+    random numbers.
     """
     key = hashlib.sha256(f"{_VERSION} {np.__version__} {name}".encode())
     for part in definition:

@@ -1,4 +1,4 @@
-"""Level means with bands, and their verdict where the single runs are not available.
+"""Level means with bands, and their verdict, where the single runs are not available.
 
 Letters: L levels, K contrasts, B simulated curves. A band is assumed to be a 95 % interval of its
 mean: half its width divided by 1.96 is the standard error, which is treated as known. Levels are
@@ -7,16 +7,110 @@ assumed to be independent, since their seeds are unknown. The tests are those of
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
-from analysis.data.level_means import LevelMeans
+from analysis.data.cells import (
+    FINITE,
+    Bounds,
+    Scale,
+    TableError,
+    choose_scale,
+    folder_name,
+    read_numbers,
+    refuse_first,
+)
+from analysis.data.defaults import LEVEL
+from analysis.data.published import load_curve
 from analysis.inference.blocks import Fit, KnownErrors
 from analysis.inference.shapes import ShapeTests
 from analysis.inference.simultaneous import Null
 from analysis.inference.verdict import Verdict, judge, write_sentence
 from analysis.measures import Floats
+
+MOST_LEVELS = 100
+_PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
+
+
+@dataclass(frozen=True)
+class LevelMeans:
+    """Means with bands.
+
+    Attributes:
+        name: title of the page.
+        source: the origin of the numbers, as a sentence.
+        frame: mtd (in steps), mean, low, high (in points), L rows in rising order of mtd.
+    """
+
+    name: str
+    source: str
+    frame: pd.DataFrame
+
+    @property
+    def distance(self) -> Floats:
+        return self.frame["mtd"].to_numpy(dtype=np.float64)
+
+    @property
+    def means(self) -> Floats:
+        return self.frame["mean"].to_numpy(dtype=np.float64)
+
+    @property
+    def errors(self) -> Floats:
+        """The standard errors, (L,), if the bands are 95 % intervals."""
+        half = (self.frame["high"] - self.frame["low"]).to_numpy(dtype=np.float64) / 2
+        return np.asarray(half / special.ndtri((1 + LEVEL) / 2))
+
+
+def published_means() -> tuple[str, ...]:
+    """The names that `load_published_means` knows."""
+    return tuple(_PUBLISHED)
+
+
+def load_published_means(name: str) -> LevelMeans:
+    """The means of a published figure; ValueError for a name not in `published_means()`."""
+    if name not in _PUBLISHED:
+        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
+    file, title = _PUBLISHED[name]
+    source = f"Published values of {title}, read off the figure to about 0.03 points."
+    return LevelMeans(title, source, load_curve(file)[["mtd", "mean", "low", "high"]])
+
+
+_COLUMNS = ("mtd", "mean", "low", "high")
+_MTD = Bounds("an MTD must be at least 1", 1, 1e300)
+
+
+def is_level_means(cells: pd.DataFrame) -> bool:
+    """Whether a table has means instead of runs: mtd, mean, low, high, and no score or seed."""
+    return set(_COLUMNS) <= set(cells) and not {"score", "seed"} & set(cells)
+
+
+def read_level_means(cells: pd.DataFrame, path: Path, scale: Scale | None = None) -> LevelMeans:
+    """The means x 100 in rising order of MTD; scaled as the scores of runs.
+
+    Raises TableError for fewer than 3 levels or more than 100, a missing value, a level that
+    occurs twice, or a mean outside its band.
+    """
+    bounds = {name: _MTD if name == "mtd" else FINITE for name in _COLUMNS}
+    frame = pd.DataFrame({name: read_numbers(cells, name, span) for name, span in bounds.items()})
+    if not 3 <= len(frame) <= MOST_LEVELS:
+        raise TableError(f"{len(frame)} level means; between 3 and {MOST_LEVELS} can be compared")
+    checks = {
+        "a level mean needs mtd, mean, low and high": frame.isna().any(axis=1),
+        "each level must occur once": frame["mtd"].duplicated(),
+        "the mean must lie inside its band, and low below high": ~(
+            frame["mean"].between(frame["low"], frame["high"]) & (frame["low"] < frame["high"])
+        ),
+    }
+    for rule, wrong in checks.items():
+        refuse_first(wrong, cells, _COLUMNS, rule)
+    factor, rule = choose_scale(frame["mean"], scale)
+    frame = frame.assign(**{name: frame[name] * factor for name in _COLUMNS[1:]})
+    source = f"Level means read from {path.name}. {rule}"
+    return LevelMeans(folder_name(path), source, frame.sort_values("mtd", ignore_index=True))
+
 
 _MEANS_DRAWN = 50_000
 
@@ -34,13 +128,14 @@ def null_means(errors: Floats) -> Null:
 
 @dataclass(frozen=True)
 class MeansVerdict:
-    """The verdict on level means, and the test of whether the levels differ at all.
+    """The verdict on level means, `data`, and the test of whether the levels differ at all.
 
     Attributes:
         p_equal: of the test that all means are equal (Cochran 1954).
         left_out: the level whose removal gives the largest such p value, p_left_out: that p value.
     """
 
+    data: LevelMeans
     verdict: Verdict
     p_equal: float
     left_out: float
@@ -62,6 +157,7 @@ def judge_means(data: LevelMeans) -> MeansVerdict:
     verdict = judge(verdict, tests, tests.fit(means))
     without = [equality_p(np.delete(means, at), np.delete(errors, at)) for at in range(len(means))]
     return MeansVerdict(
+        data,
         replace(verdict, sentence=write_sentence(verdict)),
         equality_p(means, errors),
         float(distance[int(np.argmax(without))]),

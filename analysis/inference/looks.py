@@ -174,17 +174,13 @@ def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
 
 
 def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: float) -> float:
-    """The p value of a look over all looks up to it, by stage-wise ordering.
+    """The p value of a look, number `look` from 1, over all looks up to it, by stage-wise ordering.
 
     The probability, where nothing differs, that the test is significant at an earlier look, or is
-    not and has a smaller p value at this one (Jennison and Turnbull, Group Sequential Methods,
-    2000, section 8.4). Exact for normal statistics, as the boundaries are.
-
-    Args:
-        p_value: of the look alone.
-        seeds: of all planned looks, in rising order.
-        look: its number, from 1.
-        alpha: error rate of all looks together.
+    not and has a smaller p value than `p_value` at this one (Jennison and Turnbull, Group
+    Sequential Methods, 2000, section 8.4). Exact for normal statistics, as the boundaries are.
+    `seeds` are those of all planned looks, in rising order, and alpha is the error rate of all
+    looks together.
     """
     fractions, paths = np.array(seeds) / seeds[-1], _Paths()
     bounds = boundaries_at(seeds, alpha)

@@ -125,12 +125,10 @@ class Difference:
 def estimate_difference(
     first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
 ) -> Difference:
-    """The difference of two sets of runs.
+    """The difference of two sets of runs with seed, number and score; runs of a seed are averaged.
 
-    Args:
-        first, second: seed, number and score; the runs of a seed are averaged.
-        items: the items of both; where they are of the same evaluation data and all runs have them,
-            the interval covers their sampling too.
+    Where the `items` of both are of the same evaluation data and all runs have them, the interval
+    covers their sampling too.
     """
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
@@ -222,13 +220,8 @@ def level_scores(
     Several configurations at one level are averaged, over the complete block of configurations and
     seeds (`complete_block`). A level needs two seeds and a seed two levels; with one seed, all its
     levels are kept. More than 30 levels are merged with their neighbours into 30, at the geometric
-    mean of their MTD.
-
-    Args:
-        settings: which columns are settings.
-        items: `StudyFrames.items`, whose sampling error is counted where every run of the table has
-            them, each with scatter.
-        beyond_run: whether levels beyond the run are kept.
+    mean of their MTD. The sampling error of `items` is counted where every run of the table has
+    them, each with scatter.
     """
     runs, left_out = leave_out(traced_runs(trials), beyond_run)
     weighted = _weigh_runs(runs, settings)
@@ -272,12 +265,10 @@ def cell_covariance(
 ) -> Floats | None:
     """Covariance of the column effects of a table due to the evaluation items, (C, C).
 
-    In points squared; None where a run has no items, or one without scatter.
-
-    Args:
-        runs: number, seed, the column named `column`, and weight, by which a run counts in its
-            cell; without it, the runs of a cell count equally.
-        table: (S, C) by seed and that column, NaN where there is no run; other runs are left out.
+    In points squared; None where a run has no items, or one without scatter. `runs` have number,
+    seed, the column named `column`, and weight, by which a run counts in its cell; without it, the
+    runs of a cell count equally. `table` is (S, C) by seed and that column, NaN where there is no
+    run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
     if min(table.shape) < 2 or (by_run := _run_influences(runs, items)) is None:
@@ -314,9 +305,8 @@ def merge_levels(distance: pd.Series) -> pd.Series:
 def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
     """Score at each level of MTD less the mean over all levels, seeds as blocks.
 
-    Returns:
-        mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
-        levels (low_all, high_all); with one seed the intervals are NaN.
+    Columns: mtd, seeds, mean, with a pointwise interval (low, high) and a simultaneous one for all
+    levels (low_all, high_all); with one seed the intervals are NaN.
     """
     scores = levels.scores
     columns = ["mtd", "seeds", "mean", "low", "high", "low_all", "high_all"]
@@ -379,12 +369,11 @@ def place_knots(places: Floats, most: int = _MOST_KNOTS) -> Floats:
 def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     """Natural cubic spline of at most 4 degrees of freedom through the levels, seeds as blocks.
 
-    Returns:
-        mtd, mean (less the mean over levels), low, high at 60 points evenly spaced in log MTD. low
-        and high are simultaneous for all points of the spline that fits the true levels best
-        (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
-        `analysis.inference.simultaneous`); they do not cover the bias of the spline, for example at
-        a kink. No rows with fewer than 4 levels or 2 seeds.
+    Columns: mtd, mean (less the mean over levels), low, high, at 60 points evenly spaced in log
+    MTD. low and high are simultaneous for all points of the spline that fits the true levels best
+    (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
+    `analysis.inference.simultaneous`); they do not cover its bias, for example at a kink. No rows
+    with fewer than 4 levels or 2 seeds.
     """
     if len(levels.distance) < 4 or len(levels.table) < 2:
         return pd.DataFrame(columns=["mtd", "mean", "low", "high"], dtype="float64")

@@ -158,7 +158,7 @@ def _root(covariance: Floats) -> Floats:
 def _find_peak(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
     best = fit.effects.argmax(axis=-1)
     inside = (best > 0) & (best < tests.levels - 1)
-    return np.asarray((tests.test_peak(fit)[0] <= alpha) & inside)
+    return np.asarray((tests.test_peak(fit) <= alpha) & inside)
 
 
 def _find_slope(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
@@ -186,12 +186,8 @@ def design_levels(levels: ArrayLike) -> Floats:
 def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: float) -> list[Need]:
     """What 80 % power takes to find a peak or a slope of `effect` points in one test.
 
-    Args:
-        distance: MTD of each level of the design as from `design_levels`, at least two.
-
-    Returns:
-        One `Need` for the levels of the design, then one each for 5 and 9 levels over the same
-        range, evenly spaced in log MTD.
+    One `Need` for the levels of the design, `distance` (L,) as from `design_levels`, at least two;
+    then one each for 5 and 9 levels over the same range, evenly spaced in log MTD.
     """
     designs = [distance]
     designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
@@ -226,12 +222,10 @@ class _Design:
         return self._kept[key].find(find, effects, (self._alpha,))
 
     def need(self, find: Callable[[float], Find], effects: Floats, first: int = _FIRST) -> Needed:
-        """Seeds, or items where no number of seeds is enough.
+        """Seeds, or items where no number of seeds is enough; the search begins at `first` seeds.
 
-        Args:
-            find: what studies find in which effects and margins are larger by a factor. As there
-                are no errors beside them then, it is as if the items were more by its square.
-            first: the number of seeds at which the search begins.
+        `find` is what studies find in which effects and margins are larger by a factor. As there
+        are no errors beside them then, it is as if the items were more by its square.
         """
 
         def is_enough(factor: float) -> bool:
@@ -281,11 +275,8 @@ def find_power(
     """The power of a study with K looks to find a peak or a slope of `effect` points.
 
     Of a peak None with fewer than 3 levels. All levels have all seeds of a look; one seed finds
-    nothing.
-
-    Args:
-        looks: seeds of each, in rising order.
-        alphas: significance level of each.
+    nothing. `looks` are the seeds of each look, in rising order, `alphas` their significance
+    levels.
     """
     if looks[-1] < 2:
         return 0.0 if len(distance) > 2 else None, 0.0
@@ -363,10 +354,8 @@ def count_needed(
 ) -> Needed:
     """What a verdict other than "inconclusive" takes with 80 % power.
 
-    Raises ValueError for fewer than 2 levels.
-
-    Args:
-        distance, effects: (L,): MTD in rising order, and score in points.
+    `distance` is MTD in rising order, `effects` the score in points, (L,) each. Raises ValueError
+    for fewer than 2 levels.
     """
     if len(distance) < 2:
         raise ValueError(f"{len(distance)} level of MTD; a verdict needs at least 2")
@@ -384,9 +373,8 @@ def count_needed(
 def fewest_seeds(is_enough: Callable[[int], bool], tried: Sequence[int], first: int) -> int | None:
     """The smallest of some rising numbers of seeds for which `is_enough`, None if none.
 
-    Args:
-        is_enough: monotone: true for all numbers of seeds above the smallest for which it is true.
-        first: where the search begins; it takes the fewest calls if this is close.
+    `is_enough` is true for all numbers above the smallest for which it is. The search begins at
+    `first`: it takes the fewest calls if this is close.
     """
     low, step = -1, 1
     high = min(int(np.searchsorted(tried, first)), len(tried) - 1)

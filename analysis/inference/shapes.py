@@ -50,7 +50,7 @@ class Shapes:
         p_peak: (B,) of the test of a peak, NaN with fewer than 3 levels.
         p_trend, slope: (B,) two-sided, of the slope over all levels, in points per unit of log MTD,
             and of the difference of the ends in its direction: the larger p value.
-        best, turn: (B,) the level with the highest estimate, and that of the test of a peak or 0.
+        best: (B,) the level with the highest estimate.
         optimal: (B, L) whether a level is statistically indistinguishable from the best; also an
             end where the shape is peaked, since the score may fall from it before it rises.
         peak_excluded: (B,) whether a peak of at least the margin above both ends is excluded.
@@ -61,7 +61,6 @@ class Shapes:
     p_trend: Floats
     slope: Floats
     best: NDArray[np.intp]
-    turn: NDArray[np.intp]
     optimal: NDArray[np.bool_]
     peak_excluded: NDArray[np.bool_]
 
@@ -134,7 +133,7 @@ class ShapeTests:
         be the best.
         """
         optimal, best = self.find_optimal(fit, alpha), fit.effects.argmax(axis=-1)
-        p_peak, turn = self.test_peak(fit)
+        p_peak = self.test_peak(fit)
         p_trend, slope = self.test_trend(fit)
         inside = (best > 0) & (best < self.levels - 1)
         trend = (p_trend <= alpha) & np.where(slope > 0, optimal[:, -1], optimal[:, 0])
@@ -145,15 +144,13 @@ class ShapeTests:
         shape[peaked] = "peaked"
         shape[flat] = "flat"
         excluded = (shape != "peaked") & self.excludes_peak(fit, alpha, margin)
-        return Shapes(shape, p_peak, p_trend, slope, best, turn, optimal, excluded)
+        return Shapes(shape, p_peak, p_trend, slope, best, optimal, excluded)
 
-    def test_peak(self, fit: Fit) -> tuple[Floats, NDArray[np.intp]]:
-        """The p value of the two-line test and its inner level; NaN, 0 with fewer than 3 levels."""
+    def test_peak(self, fit: Fit) -> Floats:
+        """The p value of the two-line test, (B,); NaN with fewer than 3 levels."""
         if self.levels < 3:
-            tables = fit.effects.shape[:-1]
-            return np.full(tables, np.nan), np.zeros(tables, dtype=np.intp)
-        smaller = np.minimum(*self.lines.scores(fit))
-        return self.lines.p_value(smaller.max(axis=-1)), smaller.argmax(axis=-1) + 1
+            return np.full(fit.effects.shape[:-1], np.nan)
+        return self.lines.p_value(np.minimum(*self.lines.scores(fit)).max(axis=-1))
 
     def test_trend(self, fit: Fit) -> tuple[Floats, Floats]:
         """The p value of a trend, and the slope over all levels, (B,) each.

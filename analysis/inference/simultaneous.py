@@ -58,11 +58,9 @@ class Null:
 def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     """Simulated tables of one design with seeds as blocks: 10,000 for each of the error models.
 
-    Large designs have fewer, at least 1,000. The random seed is fixed.
-
-    Args:
-        own: contrasts (K, L) of levels without an order, in which seeds have differences of their
-            own; None: between two halves of the levels, drawn at random.
+    Large designs have fewer, at least 1,000. The random seed is fixed. Where levels have no order,
+    seeds have differences of their own in the contrasts `own` (K, L); None: between two halves of
+    the levels, drawn at random.
     """
     basis = None if own is None else _span(own)
     return Null(blocks, (*blocks.definition, basis), lambda: _simulate(blocks, basis))
@@ -114,15 +112,10 @@ def compare_own(
 ) -> tuple["Families", Fit]:
     """A family of two-sided contrasts (K, L) of levels without an order, and the table's fit.
 
-    Its critical values also hold where seeds have differences of their own in these contrasts, or
-    in those of `own`.
-
-    Args:
-        scores: (S, L), as required by `Blocks`.
-        rows: the contrasts, each summing to 0.
-        items: covariance of the levels' effects due to the evaluation items, (L, L) in points
-            squared; None: not counted.
-        own: contrasts (D, L) in which seeds have differences; None: `rows`.
+    Its critical values also hold where seeds have differences of their own in these contrasts
+    `rows`, each summing to 0, or in those of `own`, (D, L). `scores` (S, L) are as required by
+    `Blocks`, and `items` is the covariance of the levels' effects due to the evaluation items, (L,
+    L) in points squared; None: not counted.
     """
     null = null_of(Blocks(np.isfinite(scores)), rows if own is None else own)
     null = null_for(null, scores, items)

@@ -50,11 +50,8 @@ def _unit_rows(x: ArrayLike) -> Floats:
 def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
     """Mean over positive pairs of ||x_i - y_i||^alpha; 0 when every pair coincides.
 
-    Raises ValueError for different shapes, no rows, a row that is zero or not finite, or
-    alpha <= 0.
-
-    Args:
-        x, y: (N, D), row i of one is the positive of row i of the other.
+    Row i of x (N, D) is the positive of row i of y. Raises ValueError for different shapes, no
+    rows, a row that is zero or not finite, or alpha <= 0.
     """
     left, right = normalise_rows(x), normalise_rows(y, name="y")
     if left.shape != right.shape:
@@ -69,14 +66,11 @@ def alignment(x: ArrayLike, y: ArrayLike, *, alpha: float = 2) -> float:
 def uniformity(x: ArrayLike, *, t: float = 2) -> float:
     """Log of the mean over distinct pairs of exp(-t ||x_i - x_j||^2); lower is more uniform.
 
-    For t = 2 a uniform distribution on a sphere of high dimension gives -4, identical embeddings
-    give 0. The Gram matrix is computed in blocks of 2 MiB, never as a whole; of float32 vectors in
-    float32, added up in float64, which takes half the time and changes the 8th decimal. Raises
-    ValueError for fewer than 2 rows, a row that is zero or not finite, or t <= 0.
-
-    Args:
-        x: (N, D), N >= 2.
-        t: temperature of the Gaussian kernel, above 0.
+    Of x (N, D), N >= 2. For t = 2 a uniform distribution on a sphere of high dimension gives -4,
+    identical embeddings give 0. The Gram matrix is computed in blocks of 2 MiB, never as a whole;
+    of float32 vectors in float32, added up in float64, which takes half the time and changes the
+    8th decimal. Raises ValueError for fewer than 2 rows, a row that is zero or not finite, or no
+    t above 0.
     """
     rows = _unit_rows(x)
     if not t > 0:
@@ -101,16 +95,12 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
 
 
 def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 2) -> float:
-    """Uniformity as in the notebook of MoCoSE's authors: the mean over consecutive batches.
+    """Uniformity as in the notebook of MoCoSE's authors: the mean over consecutive batches of rows.
 
-    It depends on the order of the rows and differs from `uniformity` of the same vectors: on one
-    set of embeddings of STS-B's sentences it is -3.475 where `uniformity` is -3.816. Published
-    values of that notebook are comparable with this measure alone. Raises ValueError as
-    `uniformity`, and for a batch below 2.
-
-    Args:
-        x: (N, D), N >= 2; a last batch of one row is left out.
-        batch: rows of a batch.
+    Of x (N, D), N >= 2; a last batch of one row is left out. It depends on the order of the rows
+    and differs from `uniformity` of the same vectors: on one set of embeddings of STS-B's sentences
+    it is -3.475 where `uniformity` is -3.816. Published values of that notebook are comparable with
+    this measure alone. Raises ValueError as `uniformity`, and for a batch below 2.
     """
     rows = _unit_rows(x)
     if batch < 2:
@@ -175,14 +165,10 @@ class Whitening:
 
 
 def fit_whitening(x: ArrayLike, k: int) -> Whitening:
-    """Mean, and the k directions of largest variance, each scaled to variance 1.
+    """Mean of x (N, D), and its k directions of largest variance, each scaled to variance 1.
 
-    The covariance is divided by N. Raises ValueError for other shapes, values that are not
-    finite, or a k that the rows do not span.
-
-    Args:
-        x: (N, D), N >= 2.
-        k: dimensions to keep, 1 to the rank of the covariance.
+    The covariance is divided by N. Raises ValueError for other shapes, fewer than 2 rows, values
+    that are not finite, or a k outside 1 to the rank of the covariance.
     """
     rows = _finite_rows(x, least=2)
     mean = rows.mean(axis=0)

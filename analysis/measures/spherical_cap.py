@@ -40,15 +40,11 @@ _NEAR_RIGHT = 0.99
 
 
 def cap_cosine_moments(dimension: ArrayLike, angle: ArrayLike) -> tuple[Floats, Floats]:
-    """Mean and variance of cos θ, in closed form.
+    """Mean and variance of cos θ, in closed form, for dimensions d and angles ω that broadcast.
 
     β is independent of the two heights and symmetric, so the mean is m², m = E cos φ, and the
-    variance (1 − s)² + s² / (d − 1) − m⁴, s = E sin² φ; both follow from the incomplete integral
-    of sin^(d−2). Raises ValueError for a dimension or an angle outside its range.
-
-    Args:
-        dimension: d, at least 3.
-        angle: ω in radians, above 0 to π; they broadcast.
+    variance (1 − s)² + s² / (d − 1) − m⁴, s = E sin² φ; both follow from the incomplete integral of
+    sin^(d−2). Raises ValueError for a dimension below 3 or an angle outside 0 to π.
     """
     d, omega = _checked(dimension, angle)
     height = _mean_height(d, omega)

@@ -13,7 +13,7 @@ from analysis.data.runs import format_mtd
 from analysis.inference.intervals import Estimate
 from analysis.report.cells import PERCENT, clean, count, make_table
 from analysis.report.topics.base import Draw, Drawing, Table, Topic
-from analysis.statistics.agreement import (
+from analysis.statistics.multi_study import (
     UNITS,
     Agreement,
     compute_agreements,

@@ -9,7 +9,6 @@ import pandas as pd
 from analysis.data.runs import format_mtd
 from analysis.data.settings import format_setting
 from analysis.data.tasks import TASKS
-from analysis.inference.intervals import share_level
 from analysis.report.page import Column, Table
 
 LEVEL = 0.95
@@ -27,12 +26,9 @@ def describe_items(items: int) -> str:
     return f" and {items:,} evaluation items" if items else ", for these items"
 
 
-def describe_shared_level(verdicts: int) -> str:
-    """A sentence that several verdicts share one error rate, with the confidence of each."""
-    return (
-        f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
-        f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
-    )
+def describe_covered(means: pd.DataFrame) -> str:
+    """What the intervals of means cover beside seeds (`describe_items`), by their column items."""
+    return describe_items(int(means["items"].min()))
 
 
 def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:

@@ -191,6 +191,11 @@ class StudyContext:
         return compare_with_baseline(self.study)
 
     @property
+    def is_one_point(self) -> bool:
+        """Whether methods are compared, and what is shown over MTD would be one level of one."""
+        return len(self.methods) > 0 and self.traced["mtd"].nunique() == 1
+
+    @property
     def labels(self) -> Mapping[str, str]:
         return {name: setting.label for name, setting in self.study.settings.items()}
 

@@ -30,7 +30,7 @@ from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Effect
-from analysis.report.topics.comparison import Configurations, describe_effect
+from analysis.report.topics.configurations import Configurations, describe_effect
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods
 from analysis.report.topics.sufficiency import name_pair
@@ -53,9 +53,7 @@ _FAMILIES = {
 def answer_shape(verdict: Verdict, settings: str = "") -> str:
     """The shape of the score over MTD in a few words, and the levels that may be the best.
 
-    Args:
-        settings: the settings of the lowest and the highest of these levels, such as "η 0.9 to
-            0.97", or empty.
+    `settings` are those of the lowest and the highest of these levels, such as "η 0.9 to 0.97".
     """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
     levels = verdict.optimal_range or (verdict.peak_mtd,)

@@ -1,14 +1,18 @@
 """Writes the page of level means: a published figure, or a table of means with bands."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import figures
-from analysis.data.level_means import LevelMeans, load_published_means, published_means
 from analysis.data.runs import format_mtd
-from analysis.inference.level_means import MeansVerdict, judge_means
+from analysis.inference.level_means import (
+    LevelMeans,
+    MeansVerdict,
+    judge_means,
+    load_published_means,
+    published_means,
+)
 from analysis.inference.verdict import Verdict, format_p
 from analysis.report.cells import clean, describe_curve, make_table
 from analysis.report.findings import answer_shape, describe_certainty, find_effect
@@ -44,12 +48,6 @@ _METHODS = (
     "“falling” if the slope over all levels is significant (5 %, two-sided) and its upper end is "
     "indistinguishable from the best, else “inconclusive”.",
 )
-
-
-@dataclass(frozen=True)
-class Judged:
-    data: LevelMeans
-    result: MeansVerdict
 
 
 def _describe_equality(judged: MeansVerdict) -> str:
@@ -98,20 +96,20 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     )
 
 
-def _tabulate(judged: Judged) -> pd.DataFrame:
-    data, verdict = judged.data, judged.result.verdict
+def _tabulate(judged: MeansVerdict) -> pd.DataFrame:
+    data, verdict = judged.data, judged.verdict
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     return data.frame.assign(error=data.errors.round(4), optimal=best)
 
 
-def _show(judged: Judged) -> tuple[Table, ...]:
+def _show(judged: MeansVerdict) -> tuple[Table, ...]:
     names = {"error": "standard error", "optimal": "indistinguishable from the best"}
     shown = _tabulate(judged).rename(columns=names)
     return (make_table(shown, caption="The means, and what is derived from them.", csv="means"),)
 
 
-def _draw(judged: Judged) -> Drawing:
-    data, verdict = judged.data, judged.result.verdict
+def _draw(judged: MeansVerdict) -> Drawing:
+    data, verdict = judged.data, judged.verdict
     return Drawing(
         _TITLE,
         [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
@@ -121,7 +119,7 @@ def _draw(judged: Judged) -> Drawing:
     )
 
 
-_TOPIC = Topic[Judged, Judged](
+_TOPIC = Topic[MeansVerdict, MeansVerdict](
     name="means",
     title=_TITLE,
     compute=lambda judged: judged,
@@ -136,9 +134,9 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
 
     The arguments are those of `write_report`. Raises OSError if the folder cannot be written.
     """
-    judged = Judged(data, judge_means(data))
-    verdict = judged.result.verdict
-    summary = (verdict.sentence, _describe_equality(judged.result))
+    judged = judge_means(data)
+    verdict = judged.verdict
+    summary = (verdict.sentence, _describe_equality(judged))
     page = BasePage(
         name=clean(data.name),
         generated=generated,

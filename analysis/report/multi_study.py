@@ -18,7 +18,6 @@ from analysis.inference.verdict import Verdict, join_words
 from analysis.report import agreement
 from analysis.report.cells import PERCENT, clean, make_table
 from analysis.report.context import StudyContext, describe_selection
-from analysis.report.files import Files
 from analysis.report.page import (
     BasePage,
     Headline,
@@ -34,9 +33,9 @@ from analysis.report.study_facts import (
     list_facts,
 )
 from analysis.report.topics.base import Axes, Drawing, Table, Topic
-from analysis.report.writer import Report, write_page, write_report
-from analysis.statistics.agreement import Agreement
+from analysis.report.writer import Files, Report, write_page, write_report
 from analysis.statistics.multi_study import (
+    Agreement,
     compute_best_spectra,
     compute_curves,
     compute_overview,
@@ -56,10 +55,8 @@ def _name(text: object) -> str:
 def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> Headline:
     """Sentences on which study has the highest mean score, on the verdicts, and on the states.
 
-    Scores of different metrics are not compared.
-
-    Args:
-        overview: `compute_overview` with a column verdict.
+    Scores of different metrics are not compared. `overview` is `compute_overview` with a column
+    verdict.
     """
     named = [_name(study.name) for study in studies]
     names = join_words(named) if len(named) <= _MOST_NAMED else f"{len(named)} studies"
@@ -384,7 +381,7 @@ def write_multi_study(
         studies: one or more, of different names, also unfinished ones and those without a score.
         name: the name of the page's folder, which no study has.
         transfer: whether to compare the first study's answer with the others'
-            (`analysis.statistics.agreement`).
+            (`analysis.statistics.multi_study`).
         generated, version: as for `write_report`.
     """
     if name in {study.name for study in studies}:

@@ -8,14 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import MODELS_FOLDER
+from analysis.data.defaults import MODELS_FOLDER, find_state
 from analysis.data.durations import format_seconds
 from analysis.data.environment import BUILT_IN
 from analysis.data.frames import RecordedSetting, StudyFrames
 from analysis.data.invocation import Invocation
 from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
-from analysis.data.study_state import find_state
 from analysis.inference.pairing import select_configuration
 from analysis.inference.verdict import format_p
 from analysis.report.cells import clean, count
@@ -295,12 +294,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
 
 
 def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
-    """The kept model in a sentence, and the command that makes one of a trial's configuration.
+    """The kept model in a sentence, and the command for one of a complete trial's configuration.
 
-    The command is empty where none was kept, or one of that configuration.
-
-    Args:
-        number: of a completed trial of the configuration.
+    The command is empty where no model was kept, or one of that configuration.
     """
     study = context.study
     kept = study.model.get("trial")
@@ -317,7 +313,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)
     by = clean(study.select_by or study.metric)
     text = (
-        f"Kept model: {_relative_place(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
+        f"Kept model: {place_of_model(study)}, of trial {kept} (seed {row['seed']:.0f}), which "
         f"has the highest {by} of all trials"
     )
     if kept in same.index:
@@ -332,14 +328,17 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 
-def _relative_place(study: StudyFrames) -> str:
-    """The folder of the kept model from the one in which the sweep ran; else `place_of_model`."""
-    relative = model_folder(study)
-    inside = relative and str(study.model["folder"]).endswith(f"/{relative}")
-    return clean(relative) if inside else place_of_model(study)
-
-
 def place_of_model(study: StudyFrames) -> str:
-    """The folder of the kept model; with its host, unless it is a URL that all machines share."""
-    folder, host = study.model["folder"], study.model["host"]
-    return clean(folder.removeprefix("file://") if "://" in folder else f"{folder} on host {host}")
+    """The kept model's folder, from the one in which the sweep ran or in the study's artifacts.
+
+    Elsewhere on a machine it is the whole path with the host; a URL is written as it is.
+    """
+    folder, relative = str(study.model["folder"]), model_folder(study)
+    if relative and folder.endswith(f"/{relative}"):
+        return clean(relative)
+    _, shared, name = folder.rpartition(f"/{study.name}/models/")
+    if folder.startswith("file://") and shared:
+        return clean(f"{shared[1:]}{name} of the study's artifacts")
+    if "://" in folder:
+        return clean(folder.removeprefix("file://"))
+    return clean(f"{folder} on host {study.model['host']}")

@@ -21,7 +21,7 @@ from analysis.report.context import StudyContext, describe_splits
 from analysis.report.findings import Finding, Infos, find_answer, find_best_level
 from analysis.report.headline import find_no_gain
 from analysis.report.study_facts import describe_status, list_varied
-from analysis.report.topics import comparison, history, methods, robustness, score
+from analysis.report.topics import conditions, configurations, history, methods, score
 from analysis.report.topics.base import Info, Topic
 from analysis.report.topics.baseline import Beside, find_beside
 
@@ -85,9 +85,6 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         "comparisons with the best: the best level is among them with a probability of at least "
         f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict)}.",
     )
-
-
-_OF_GLOSSARY = (*PARTS, "initial_queue_size")
 
 
 def list_terms(study: StudyFrames) -> Mapping[str, str]:
@@ -163,12 +160,12 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     runs = completed_runs(context.trials)
     completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
     compared = _info(methods.TOPIC, context, infos)
-    configurations = _info(comparison.TOPIC, context, infos)
+    settings = _info(configurations.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
     if compared is not None and context.verdict.levels < 2:
         texts = (*differences, completed)
-    elif configurations is not None:
-        texts = (*comparison.describe(configurations), completed)
+    elif settings is not None:
+        texts = (*configurations.describe(settings), completed)
     elif not len(context.traced):
         texts = (_describe_runs(context), *differences)
     else:
@@ -193,9 +190,9 @@ def find_no_gain_of(study: StudyFrames) -> str:
 
 _DECIDING: tuple[Topic[StudyContext, Any], ...] = (
     methods.TOPIC,
-    robustness.TOPIC,
+    conditions.TOPIC,
     history.TOPIC,
-    comparison.TOPIC,
+    configurations.TOPIC,
 )
 """The topics that `find_answer` reads."""
 

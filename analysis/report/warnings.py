@@ -111,7 +111,7 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
     varied = [name for name in PARTS if runs[name].nunique() > 1]
     if len(varied) == 1 and levels > 1:
         yield (f"Only {varied[0]} varies: its effect and that of MTD cannot be told apart.")
-    if len(context.curve_trials) < len(context.trials):
+    if len(context.curve_trials) < len(context.trials) and levels > 1:
         method = context.name_method(runs["method"].dropna().iloc[0])
         yield (
             f"Several methods have an MTD; the verdict on it is of {method} alone. So are the "
@@ -189,12 +189,9 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
 def _warn_of_groups(table: pd.DataFrame) -> str:
     """A warning that scores of a level fall into two groups, as where some trials collapse.
 
-    Rule: among the residuals of a level, after the medians of levels and seeds, neighbours are
-    more than four robust standard deviations (1.4826 times the median absolute deviation of all
-    residuals) apart; levels of at least four trials.
-
-    Args:
-        table: that of `LevelScores`.
+    Rule: among the residuals of a level of a table of `LevelScores`, after the medians of levels
+    and seeds, neighbours are more than four robust standard deviations (1.4826 times the median
+    absolute deviation of all residuals) apart; levels of at least four trials.
     """
     if min(table.shape) < 2 or len(table) < _LEAST:
         return ""
@@ -251,9 +248,7 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
 def warn_of_environment(environment: pd.DataFrame, runs: pd.DataFrame) -> str:
     """Warnings that runs differ in precision, device, processor, threads or a version.
 
-    Args:
-        environment: `StudyFrames.environment`.
-        runs: the completed runs with an MTD.
+    `environment` is `StudyFrames.environment`, and the runs are completed ones with an MTD.
     """
     known = runs[["number", "mtd"]].merge(environment, on="number")
     texts = []

@@ -42,6 +42,11 @@ def name_configuration(settings: pd.Series) -> str:
     return ", ".join(f"{name} {format_value(str(name), value)}" for name, value in settings.items())
 
 
+def name_configurations(settings: pd.DataFrame) -> list[str]:
+    """The settings of each row as text."""
+    return [name_configuration(row) for _, row in settings.astype("object").iterrows()]
+
+
 def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
     """The number of each run's configuration: grouped by value, since texts are rounded."""
     if not varied:

@@ -38,9 +38,8 @@ OUTCOMES = ("alignment", "uniformity", "score")
 def compute_retained(probes: pd.DataFrame) -> pd.DataFrame:
     """Retained similarity of each trial's keys at each lag, averaged over the probes of its run.
 
-    Returns:
-        number, lag, probes (how many are averaged), cosine c, cosine_different b, retained,
-        sorted by number and lag; retained is NaN where the keys have collapsed.
+    Columns: number, lag, by which rows are sorted, probes (how many are averaged), cosine c,
+    cosine_different b, retained; retained is NaN where the keys have collapsed.
     """
     known = probes[np.isfinite(probes["cosine"]) & np.isfinite(probes["cosine_different"])]
     means = {name: (name, "mean") for name in ("cosine", "cosine_different")}
@@ -94,18 +93,12 @@ def compute_history_runs(trials: pd.DataFrame, half_lives: pd.DataFrame) -> pd.D
 
 
 def summarise_half_lives(runs: pd.DataFrame, settings: Collection[str] = ()) -> pd.DataFrame:
-    """Mean half-life by configuration, with its t interval over seeds.
+    """Mean half-life by configuration, of `compute_history_runs`, with its t interval over seeds.
 
     A configuration is the values of the settings that vary and that every run has; without
-    settings, of MTD alone.
-
-    Args:
-        runs: `compute_history_runs`.
-
-    Returns:
-        these columns, mtd, n (runs), seeds, mean, low, high, median (over the runs), and beyond:
-        how many runs are censored (half-life longer than their longest lag). Mean and interval are
-        NaN if any run is censored; the median is infinite if at least half of the runs are.
+    settings, of MTD alone. Columns: these, mtd, n (runs), seeds, mean, low, high, median (over the
+    runs), and beyond: how many runs are censored (half-life longer than their longest lag). Mean
+    and interval are NaN if any run is; the median is infinite if at least half of the runs are.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
     by = [*varied, "mtd"]
@@ -134,13 +127,11 @@ def compute_retained_curves(runs: pd.DataFrame, retained: pd.DataFrame) -> pd.Da
 def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
     """Mean over seeds of Spearman's correlation over the runs of a seed, with its t interval.
 
-    `runs` is `compute_history_runs`; infinite half-lives are tied at the highest rank.
-
-    Returns:
-        first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
-        `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to -1
-        to 1. Used are seeds with at least three runs that are not all equal; a pair without such a
-        seed is left out.
+    `runs` is `compute_history_runs`; infinite half-lives are tied at the highest rank. Columns:
+    first, second (half_life with each of `HISTORY` and `OUTCOMES`, then mtd with each of
+    `OUTCOMES`), seeds, trials (the smallest number of a seed), mean, low, high, clipped to -1 to 1.
+    Used are seeds with at least three runs that are not all equal; a pair without such a seed is
+    left out.
     """
     pairs = [("half_life", name) for name in HISTORY + OUTCOMES]
     pairs += [("mtd", name) for name in OUTCOMES]

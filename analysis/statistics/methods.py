@@ -49,13 +49,12 @@ def compute_methods(
 ) -> pd.DataFrame:
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
-    Returns:
-        method, mtd (NaN where the method has none), n, seeds, mean, low, high, items, difference,
-        difference_low, difference_high (points above the row with the highest mean, with seeds as
-        blocks) and may_be_best (whether no row is significantly better). The intervals are
-        simultaneous for all pairs of rows, because the best row is chosen by the same scores; they
-        are NaN for the best row itself and where seeds are not shared. No rows unless the completed
-        runs have several methods.
+    Columns: method, mtd (NaN where the method has none), n, seeds, mean, low, high, items,
+    difference, difference_low, difference_high (points above the row with the highest mean, with
+    seeds as blocks) and may_be_best (whether no row is significantly better). The intervals are
+    simultaneous for all pairs of rows, because the best row is chosen by the same scores; they are
+    NaN for the best row itself and where seeds are not shared. No rows unless the completed runs
+    have several methods.
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
@@ -69,12 +68,10 @@ def compute_method_properties(
 ) -> pd.DataFrame:
     """Geometry, duration and memory of each method, compared with the best by mean score.
 
-    Returns:
-        A row per measure and row of `compute_methods`: measure, then its columns but items, for
-        alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
-        1,000 training sentences, evaluation and encoding before training included, and peak memory
-        of the process, on a GPU what is allocated there. Measures that not every run has are left
-        out.
+    A row per measure and row of `compute_methods`: measure, then its columns but items, for
+    alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
+    1,000 training sentences, evaluation and encoding before training included, and peak memory of
+    the process, on a GPU what is allocated there. Measures that not every run has are left out.
     """
     empty = pd.DataFrame(columns=["measure", *(name for name in _COLUMNS if name != "items")])
     if not varies_method(trials, settings):

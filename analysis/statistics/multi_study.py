@@ -1,27 +1,227 @@
-"""Comparison of studies: best configurations, curves over MTD, spectra of the best runs.
+"""Several studies: best configurations, curves, spectra, and whether one predicts the others.
 
-Letters: D dimension of the sentence embedding.
+An answer holds in another study by the order of levels and the best one. The first study is the
+small one: a small encoder, few steps or little text. Both are compared at their levels of MTD, in
+steps or in half-lives of each study's own keys (`analysis.statistics.history`). Each study
+contributes confidence statements at 97.5 %, so that those on both hold at 95 % (Bonferroni; the
+studies need not be independent). Half-lives count as known: their sampling error is not in the
+intervals.
+
+Letters: S seeds, L levels of MTD of a study, M levels of the first study that lie within the range
+of the other one, P = M (M - 1) / 2 pairs of them, D dimension of the sentence embedding.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.data.beyond_run import leave_out
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
+from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from analysis.data.frames import StudyFrames
 from analysis.data.points import describe_means
 from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from analysis.data.settings import format_value
-from analysis.inference.intervals import summarise
+from analysis.inference.intervals import UNKNOWN, Estimate, summarise
+from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
 from analysis.measures import Floats
-from analysis.statistics.configurations import name_configuration, rank_configurations
+from analysis.statistics.configurations import name_configurations, rank_configurations
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
+from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
 from analysis.statistics.methods import varies_method, with_methods
 
-_SUMMARY = ["n", "seeds", "mean", "low", "high"]
+UNITS = ("steps", "half-lives")
+MIN_LEVELS = 3
+"""The fewest common levels from which an order is estimated."""
+_ALPHA = (1 - LEVEL) / 2
+_RELATIVE = 1e-6
+"""The tolerance of comparisons that a rounding error must not decide."""
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A study's levels that can be compared, and their MTD in the unit of the comparison, (L,).
+
+    The place is NaN where the half-life is not known.
+    """
+
+    name: str
+    of: LevelScores
+    place: Floats
+
+    @property
+    def optimal(self) -> Floats:
+        """The places of the levels that may be the best, (1 to L,); see `find_optimal`."""
+        return self.place[self.of.tests.find_optimal(self.of.fit, _ALPHA)]
+
+    @property
+    def best(self) -> Estimate:
+        """The place of the level with the highest estimate, and the range of `optimal`.
+
+        NaN where a place is not known.
+        """
+        place = self.place[int(self.of.fit.effects.argmax())]
+        return Estimate(float(place), float(self.optimal.min()), float(self.optimal.max()))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The agreement of the first study with another one in one unit of MTD.
+
+    Attributes:
+        levels: M.
+        order: Kendall's tau (a) of the mean scores of these levels; the other study's scores are
+            interpolated in log MTD where it has other levels. Its interval takes every pair of
+            levels whose difference is not significant in both studies as undecided: it covers the
+            tau of the true means with probability 95 %. NaN with fewer than 3 levels.
+        alike, opposite: pairs that are significant in both studies, in the same or opposite
+            direction.
+        pairs: P.
+        best: of each study: the best level, then the lowest and highest that may be the best.
+        ratio: the other's best level divided by the first's, with its interval.
+    """
+
+    unit: str
+    first: str
+    other: str
+    levels: int
+    order: Estimate
+    alike: int
+    opposite: int
+    pairs: int
+    best: tuple[Estimate, Estimate]
+    ratio: Estimate
+
+    @property
+    def same_best(self) -> bool:
+        """Whether the best levels may be the same: the interval of their ratio contains 1."""
+        return self.ratio.low <= 1 + _RELATIVE and self.ratio.high >= 1 - _RELATIVE
+
+
+def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreement, ...]:
+    """How the levels of two studies agree, in each unit in which both are known.
+
+    Empty unless both have two levels of MTD with two seeds each.
+    """
+    agreements = []
+    for unit in UNITS:
+        both = _levels(first, unit), _levels(other, unit)
+        if all(levels.of.comparable and np.isfinite(levels.place).any() for levels in both):
+            agreements.append(compare_levels(unit, *both))
+    return tuple(agreements)
+
+
+def _levels(study: StudyFrames, unit: str) -> Levels:
+    levels = level_scores(study.trials, study.settings, study.items, beyond_run=study.beyond_run)
+    return Levels(study.name, levels, _convert(study, pd.Series(levels.distance), unit))
+
+
+def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
+    """MTDs in a unit of `UNITS`; half-lives are medians of a level's trials, NaN if not known."""
+    place = mtd.to_numpy(dtype=np.float64)
+    if unit == "steps":
+        return place
+    half_lives = pd.Series(dtype="float64")
+    if len(study.probes):
+        measured = compute_half_lives(compute_retained(study.probes))
+        runs = compute_history_runs(study.trials, measured)
+        half_lives = runs.groupby(merge_levels(runs["mtd"]))["half_life"].median()
+    place = place / half_lives.reindex(place).to_numpy(dtype=np.float64)
+    # a half-life beyond the longest lag is not known
+    return np.where(place > 0, place, np.nan)
+
+
+def compare_levels(unit: str, first: Levels, other: Levels) -> Agreement:
+    """How the levels of two studies agree."""
+    own, others = first.best, other.best
+    chosen, weights = match_levels(first.place, other.place)
+    pairs = [(i, j) for j in range(len(chosen)) for i in range(j)]
+    order, alike, opposite = UNKNOWN, 0, 0
+    if len(chosen) >= MIN_LEVELS:
+        rows = np.eye(len(first.place))[chosen]
+        tests = [_signs(first, rows, pairs), _signs(other, weights, pairs)]
+        estimated, decided = np.prod(tests, axis=0)
+        alike, opposite = int((decided > 0).sum()), int((decided < 0).sum())
+        low, high = 2 * alike / len(pairs) - 1, 1 - 2 * opposite / len(pairs)
+        order = Estimate(float(estimated.mean()), low, high)
+    return Agreement(
+        unit=unit,
+        first=first.name,
+        other=other.name,
+        levels=len(chosen),
+        order=order,
+        alike=alike,
+        opposite=opposite,
+        pairs=len(pairs),
+        best=(own, others),
+        ratio=Estimate(others.mean / own.mean, others.low / own.high, others.high / own.low),
+    )
+
+
+def match_levels(first: Floats, other: Floats) -> tuple[Sequence[int], Floats]:
+    """The levels of the first study within the range of the other one, and their interpolation.
+
+    Of places (L,), NaN where not known: M indices of `first`, and weights (M, L of the other) of
+    the other's levels that interpolate linearly in the logarithm of the place.
+    """
+    known = np.flatnonzero(np.isfinite(other))
+    order = known[np.argsort(other[known], kind="stable")]
+    low, high = other[order[0]] * (1 - _RELATIVE), other[order[-1]] * (1 + _RELATIVE)
+    chosen = [index for index, place in enumerate(first) if low <= place <= high]
+    points = np.log(other[order])
+    rows = np.zeros((len(chosen), len(other)))
+    for row, index in zip(rows, chosen, strict=True):
+        place = np.log(first[index])
+        row[order] = [np.interp(place, points, unit) for unit in np.eye(len(points))]
+    return chosen, rows
+
+
+def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
+    """The signs (2, P) of differences of scores `rows` (M, L): estimated; 0 if not significant."""
+    family = study.of.tests.simultaneous(np.array([rows[j] - rows[i] for i, j in pairs]))
+    estimate, width = family.intervals(study.of.fit, _ALPHA)
+    sign = np.sign(estimate)
+    return np.array([sign, np.where(np.abs(estimate) > width, sign, 0.0)])
+
+
+def compute_unit_curve(study: StudyFrames, unit: str) -> pd.DataFrame:
+    """The paired curve with MTD in a unit of `UNITS`, without levels whose place is not known."""
+    curve = compute_paired_curve(_levels(study, "steps").of)
+    curve["mtd"] = _convert(study, curve["mtd"], unit)
+    return curve[curve["mtd"] > 0].sort_values("mtd", ignore_index=True)
+
+
+def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
+    """The first study's configurations that may be the best, for running them as in the other.
+
+    Returns:
+        configuration, mtd; in the other study status ("not run", "may be the best", "not the
+        best"), other_n (trials at that MTD) and other_mean; then in the first n, seeds, mean, low,
+        high, the highest mean first. No rows without two levels and two seeds in the first.
+    """
+    columns = ["configuration", "mtd", "status", "other_n", "other_mean"]
+    columns += ["n", "seeds", "mean", "low", "high"]
+    own, others = _levels(first, "steps"), _levels(other, "steps")
+    if not own.of.comparable:
+        return pd.DataFrame(columns=columns)
+    runs = traced_runs(first.trials)
+    varied = varied_settings(runs, first.settings)
+    runs = runs[merge_levels(runs["mtd"]).isin(own.optimal)]
+    _, table = rank_configurations(runs, [*varied, "mtd"])
+    there = traced_runs(other.trials).groupby("mtd")["score"].agg(["size", "mean"])
+    table = table.assign(
+        configuration=name_configurations(table[varied]),
+        other_n=table["mtd"].map(there["size"]).fillna(0).astype("int64"),
+        other_mean=table["mtd"].map(there["mean"]),
+    )
+    optimal = others.optimal if others.of.comparable else table["mtd"]
+    may = np.where(table["mtd"].isin(optimal), "may be the best", "not the best")
+    table["status"] = np.where(table["other_n"] > 0, may, "not run")
+    return table[columns]
+
+
+_OF_SCORES = ["n", "seeds", "mean", "low", "high"]
 _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
@@ -40,8 +240,8 @@ def find_best_setting(
     runs = within if len(within) else every
     varied = varied_settings(runs, settings)
     best = rank_configurations(runs, varied)[1].head(1)
-    names = [name_configuration(row) for _, row in best[varied].astype("object").iterrows()]
-    return best[_SUMMARY].assign(setting=pd.Series(names, dtype="str"))
+    names = pd.Series(name_configurations(best[varied]), dtype="str")
+    return best[_OF_SCORES].assign(setting=names)
 
 
 def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
@@ -57,7 +257,7 @@ def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
         rows.append(
             row.join(find_best_setting(study.trials, study.settings, beyond_run=study.beyond_run))
         )
-    columns = ["study", "metric", "completed", "planned", "setting", *_SUMMARY]
+    columns = ["study", "metric", "completed", "planned", "setting", *_OF_SCORES]
     return pd.concat(rows, ignore_index=True)[columns]
 
 
@@ -80,7 +280,7 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
                 labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
                 parts.append(named.join(labels))
-    columns = ["study", "metric", "mtd", *_SUMMARY, "text", "trial"]
+    columns = ["study", "metric", "mtd", *_OF_SCORES, "text", "trial"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
@@ -120,11 +320,10 @@ def find_shared_differences(studies: Sequence[StudyFrames]) -> dict[str, dict[st
 def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """Spectra of the best run of each study that has one, and of the encoders before training.
 
-    Returns:
-        A row per model, indexed by (model, moment), moment "after" or "before"; column i is the
-        i-th largest singular value divided by the largest, for the largest D; NaN beyond a model's
-        own D. Studies with the same initial encoder share a row "encoder before training";
-        several such rows are named by their studies.
+    A row per model, indexed by (model, moment), moment "after" or "before"; column i is the i-th
+    largest singular value divided by the largest, for the largest D; NaN beyond a model's own D.
+    Studies with the same initial encoder share a row "encoder before training"; several such rows
+    are named by their studies.
     """
     after: dict[str, Floats] = {}
     before: list[tuple[list[str], Floats]] = []

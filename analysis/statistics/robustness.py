@@ -12,12 +12,13 @@ from analysis.data.items import ItemScores
 from analysis.data.runs import traced_runs
 from analysis.inference.intervals import share_level
 from analysis.inference.pairing import (
-    LevelScores,
     compute_paired_curve,
     level_scores,
     summarise_scores,
 )
 from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
+
+_NAMES = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
 
 
 @dataclass(frozen=True)
@@ -69,38 +70,21 @@ def compute_conditions(
     groups = [group for _, group in runs.groupby(varied) if group["mtd"].nunique() > 1]
     if len(groups) < 2:
         return ()
-    level = share_level(len(groups))
-    return tuple(
-        _condition(
-            group,
-            varied,
-            level_scores(group, settings, items, beyond_run=beyond_run),
-            items,
-            level,
+    conditions = []
+    for group in groups:
+        levels = level_scores(group, settings, items, beyond_run=beyond_run)
+        verdict, half_life = judge_levels(levels, level=share_level(len(groups))), math.nan
+        if "half_life" in group:
+            at_best = np.isclose(group["mtd"], verdict.peak_mtd)
+            half_life = float(group.loc[at_best, "half_life"].astype("float64").mean())
+        condition = Condition(
+            name=", ".join(_NAMES[name].format(float(group[name].iloc[0])) for name in varied),
+            stated=describe_conditions(group),
+            runs=group,
+            curve=summarise_scores(group, by=["mtd"], items=items),
+            paired=compute_paired_curve(levels),
+            verdict=verdict,
+            half_life=half_life,
         )
-        for group in groups
-    )
-
-
-def _condition(
-    runs: pd.DataFrame,
-    varied: list[str],
-    levels: LevelScores,
-    items: ItemScores | None,
-    level: float,
-) -> Condition:
-    verdict = judge_levels(levels, level=level)
-    texts = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
-    half_life = math.nan
-    if "half_life" in runs:
-        at_best = np.isclose(runs["mtd"], verdict.peak_mtd)
-        half_life = float(runs.loc[at_best, "half_life"].astype("float64").mean())
-    return Condition(
-        name=", ".join(texts[name].format(float(runs[name].iloc[0])) for name in varied),
-        stated=describe_conditions(runs),
-        runs=runs,
-        curve=summarise_scores(runs, by=["mtd"], items=items),
-        paired=compute_paired_curve(levels),
-        verdict=verdict,
-        half_life=half_life,
-    )
+        conditions.append(condition)
+    return tuple(conditions)

@@ -16,12 +16,13 @@ larger p value is used; nothing is tested before.
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 import scipy
+from numpy.typing import ArrayLike
 
 from analysis.data.beyond_run import BeyondLevel, leave_out
 from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
@@ -30,6 +31,7 @@ from analysis.data.runs import traced_runs, varied_settings
 from analysis.inference.intervals import estimate, share_level
 from analysis.inference.pairing import cell_covariance, count_items, natural_spline
 from analysis.measures import Floats
+from analysis.measures.trace import trace_limit
 
 _RANK = 1e-9
 _LEVEL_DECIMALS = 6
@@ -165,11 +167,9 @@ def p_added(
     times those of the seeds. NaN where nothing is added; 0 or 1 if all variances are 0. A missing
     run only reduces the number of runs of its configuration.
 
-    Args:
-        weights: (..., C), as from `model_weights`: the test is valid for any weights; weights near
-            the inverse variances have more power.
-        items: covariance of the means due to the evaluation items, (C, C) in points squared, which
-            counts as known; None: not counted.
+    The test is valid for any `weights` (..., C), as from `model_weights`; those near the inverse
+    variances have more power. `items` is the covariance of the means due to the evaluation items,
+    (C, C) in points squared, which counts as known; None: not counted.
     """
     null, extra = _orthonormal(base), added_space(base, added)
     if not extra.shape[1]:
@@ -344,12 +344,8 @@ def compute_sufficiency(
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
     one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used.
-
-    Args:
-        trials: mtd, score, seed, ema_decay, queue_size, batch_size, number and, if not all runs
-            completed, state.
-        items: `StudyFrames.items`, whose sampling is counted where every run of the test has them.
+    combination of their values with the most configurations are used. The sampling of `items` is
+    counted where every run of the test has them.
     """
     runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
@@ -432,16 +428,12 @@ def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFram
 
 
 def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None) -> Pair | None:
-    """The largest difference between configurations at nearly equal MTD.
+    """The largest difference between configurations at nearly equal MTD, (C,), rising.
 
     The interval is the paired t interval over common seeds, Bonferroni-adjusted for all such pairs:
-    exact for normal errors with any variances, where items are not counted. None without a pair
-    that shares two seeds, or for more than 400 configurations.
-
-    Args:
-        scores: (S, C), NaN where a run is missing.
-        mtd: (C,), rising.
-        items: as for `p_added`.
+    exact for normal errors with any variances, where `items`, as for `p_added`, are not counted.
+    None without a pair that shares two seeds, or for more than 400 configurations. `scores` are (S,
+    C), NaN where a run is missing.
     """
     if len(mtd) > _MAX_CONFIGURATIONS:
         return None
@@ -460,3 +452,58 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
     interval = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
     return Pair(first, second, interval.mean, interval.low, interval.high, len(within))
+
+
+MAX_CORRELATION = 0.95
+"""A larger correlation of log MTD with the log of a component counts as confounding."""
+
+MAX_CONSTANT_SHARE = 1 / 3
+"""A component that is constant over this share of the configurations, those with the highest or
+lowest MTD, counts as confounded."""
+
+_MIN_CONFIGURATIONS = 3
+
+
+def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
+    """Which components a design of C configurations confounds with MTD, as text; empty if none.
+
+    Each configuration has an eta and a K/N, (C,) each. A design confounds MTD with a component if
+    only that component varies, if the logarithms of both have a correlation above 0.95, or if the
+    component is constant over the third of configurations with the highest (or the lowest) MTD.
+    Configurations without a queue are left out; a design with one MTD gives an empty text.
+    """
+    trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
+    queue = np.asarray(ratio, dtype=np.float64)
+    trace, queue = trace[queue > 0], queue[queue > 0]
+    if len(np.unique(np.round(trace + queue, 3))) < 2:
+        return ""
+    varied = {name: values for name, values in (("η", trace), ("K/N", queue)) if np.ptp(values)}
+    if len(varied) == 1:
+        name = next(iter(varied))
+        return f"Only {name} varies, so its effect and that of MTD cannot be separated."
+    confounded = _correlated(varied, trace + queue) or _constant_end(varied, trace + queue)
+    return f"The design confounds MTD with {confounded}." if confounded else ""
+
+
+def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
+    """The component with the highest correlation with MTD, if above `MAX_CORRELATION`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = {
+            name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
+            for name, values in varied.items()
+        }
+    name = max(sizes, key=lambda component: sizes[component])
+    text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    return text if sizes[name] > MAX_CORRELATION else ""
+
+
+def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:
+    """The component that is constant over the highest or lowest MTDs, as text; else empty."""
+    order = np.argsort(mtd, kind="stable")
+    least = max(_MIN_CONFIGURATIONS, int(np.ceil(MAX_CONSTANT_SHARE * len(mtd))))
+    for end, (name, values) in product((order[-least:], order[:least]), varied.items()):
+        if np.ptp(values[end]) == 0:
+            low, high = mtd[end].min(), mtd[end].max()
+            value = 1 - 1 / values[end][0] if name == "η" else values[end][0]
+            return f"{name}: all configurations of MTD {low:.4g} to {high:.4g} have {value:.4g}"
+    return ""

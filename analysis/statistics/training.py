@@ -72,13 +72,8 @@ def compute_training_means(curves: pd.DataFrame, *, value: str) -> pd.DataFrame:
     """The mean of a column of `compute_training` over the seeds of each group, at each step.
 
     The means are over the trials that reached the last step of their group, so that none changes
-    because a trial failed or was pruned.
-
-    Args:
-        curves: number, step, `value`, seed and group, in the order in which the groups are shown.
-
-    Returns:
-        group, step, n, seeds, mean, low, high; the interval covers seeds, for these items.
+    because a trial failed or was pruned. Columns: group (in the order of `curves`), step, n, seeds,
+    mean, low, high; the interval covers seeds, for these items.
     """
     known = curves[curves[value].notna()]
     last = known.groupby("number")["step"].transform("max")
@@ -129,11 +124,10 @@ def _evaluations(study: StudyFrames) -> pd.DataFrame:
 def compute_collapse(study: StudyFrames) -> pd.DataFrame:
     """Mean score at each evaluation, on the pairs that select the checkpoint, by structure.
 
-    Returns:
-        ema_decay, prediction_layers, step, n, seeds, mean, low, high and mean_cosine, that of
-        random pairs of sentences, which is 1 after a complete collapse. A run whose score at a step
-        is undefined, because all cosines are equal, is not in the mean of that step. No rows unless
-        `can_collapse`.
+    Columns: ema_decay, prediction_layers, step, n, seeds, mean, low, high and mean_cosine, that of
+    random pairs of sentences, which is 1 after a complete collapse. A run whose score at a step is
+    undefined, because all cosines are equal, is not in the mean of that step. No rows unless
+    `can_collapse`.
     """
     seen = _evaluations(study)
     if not can_collapse(study.trials, study.settings):
@@ -185,17 +179,16 @@ def assess_collapse(study: StudyFrames) -> pd.Series:
 def detect_collapse(study: StudyFrames) -> pd.DataFrame:
     """In how many runs of each structure a collapse was detected, and from which step on.
 
-    An evaluation shows a collapse if its score is undefined (all cosines equal), or is below half
-    of the highest score so far and that is above 0, or if the mean cosine of random pairs is above
-    0.99. A run has collapsed from the first step from which on all its evaluations show a collapse.
-    The highest score includes that of the untrained encoder if the study's metric is a correlation
-    too. A run that failed because it had collapsed counts as collapsed, without a step.
+    A run has collapsed from the first step from which on all its evaluations show a collapse: the
+    score is undefined (all cosines equal), or below half of the highest so far and that is above 0
+    (that of the untrained encoder among them if the study's metric is a correlation too), or the
+    mean cosine of random pairs is above 0.99. A run that failed because it had collapsed counts,
+    without a step.
 
-    Returns:
-        ema_decay, prediction_layers, n (runs that can be classified: completed with evaluations, or
-        failed by collapse), collapsed, failed (for other reasons) and pruned (neither is in n),
-        first and last (the earliest and the latest such step, NaN for none). No rows unless
-        `can_collapse`, or without runs.
+    Columns: ema_decay, prediction_layers, n (runs that can be classified: completed with
+    evaluations, or failed by collapse), collapsed, failed (for other reasons) and pruned (neither
+    is in n), first and last (the earliest and the latest such step, NaN for none). No rows unless
+    `can_collapse`, or without runs.
     """
     counted = ["n", "collapsed", "failed", "pruned"]
     if not can_collapse(study.trials, study.settings):

@@ -252,7 +252,7 @@ def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the planned configurations, as from `list_configurations`, confound with MTD."""
-    from analysis.inference.design import describe_confounding
+    from analysis.statistics.sufficiency import describe_confounding
 
     traced = [row for row in rows if row["mtd"] is not None]
     decays = [row["ema_decay"] for row in traced]

@@ -103,9 +103,9 @@ def evaluate(
     as_json: opt.AsJson = False,
 ) -> None:
     """Score an encoder on the tasks that papers report."""
+    from mtdlab.evaluation.evaluate import as_fields, as_text
     from mtdlab.evaluation.evaluate import evaluate as score
     from mtdlab.evaluation.processing import parse_flow
-    from mtdlab.evaluation.table import as_fields, as_text
 
     result = score(
         model,

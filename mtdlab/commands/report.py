@@ -23,11 +23,11 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from analysis.data.frames import StudyFrames
-    from analysis.data.level_means import LevelMeans
+    from analysis.inference.level_means import LevelMeans
     from analysis.inference.verdict import Lead, Verdict
     from analysis.report import MultiStudyReport, Report
     from analysis.report.topics.baseline import Beside
-    from analysis.statistics.agreement import Agreement
+    from analysis.statistics.multi_study import Agreement
 
 Scale = Literal["fraction", "percent"]
 PAUSE = 5.0
@@ -160,7 +160,7 @@ class Table:
         """Runs made elsewhere as a study called `name`, or level means."""
         from analysis.data.cells import TableError
         from analysis.data.frames import StudyFrames
-        from analysis.data.run_tables import open_table
+        from analysis.notebook import open_table
 
         assert self.path is not None, "a table was named"
         parsed = {}
@@ -242,8 +242,8 @@ def _read_stored(
     paths: list[Path], published: str | None
 ) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
     """Published means, or the data beside earlier pages and when the last of them was made."""
-    from analysis.data.level_means import load_published_means
     from analysis.data.stored_frames import from_parquet
+    from analysis.inference.level_means import load_published_means
 
     try:
         if published is not None:

@@ -26,7 +26,7 @@ from huggingface_hub import constants
 from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, reading
 from mtdlab.data_paths import find_data
-from mtdlab.encoders import hub
+from mtdlab.encoders.folders import reachable
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.settings.trainer import PAIRS, is_pairs
 from mtdlab.terminal import progress_bar
@@ -364,7 +364,7 @@ def _load_dataset(corpus: str, name: str, config: str | None, split: str) -> "Da
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     folder = Path(name)
-    if not (folder.is_dir() or constants.HF_HUB_OFFLINE or hub.reachable()):
+    if not (folder.is_dir() or constants.HF_HUB_OFFLINE or reachable()):
         raise MtdlabError(
             f"corpus {corpus}: the hub cannot be reached; give a folder, or set "
             "HF_HUB_OFFLINE=1 to take it from the local cache"

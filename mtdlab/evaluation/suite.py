@@ -117,13 +117,10 @@ class Suite(Generic[T]):
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
-        Args:
-            collect: makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
-                `Encoder.sentences` for an encoder, `WordAverages` for word vectors.
-            advance: called with what is embedded or scored, how much of it is done, and all.
-
-        Raises:
-            MtdlabError: for an unknown task, and with file and line for a damaged file.
+        `collect` makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
+        `Encoder.sentences` for an encoder, `WordAverages` for word vectors. `advance` is called
+        with what is embedded or scored, how much of it is done, and all. Raises MtdlabError for an
+        unknown task, and with file and line for a damaged file.
         """
         self.tasks, self._advance = tuple(tasks), advance
         self.missing: dict[str, str] = {}

@@ -11,15 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.files import parse_label, parse_sentence, read_lines, split_columns
 from mtdlab.evaluation.pairs import (
     STS_BENCHMARK,
     SUBSETS,
     Labelled,
     Pairs,
     load_pairs,
+    parse_label,
+    parse_sentence,
+    read_lines,
     read_sick,
     read_year,
+    split_columns,
 )
 from mtdlab.settings.tasks import BUILTIN
 

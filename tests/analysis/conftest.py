@@ -20,7 +20,8 @@ from analysis.data.items import ItemScores
 from analysis.measures import Floats
 from analysis.measures.trace import d_trace
 from analysis.notebook import Study
-from analysis.report import drawing, write_report
+from analysis.report import write_report
+from analysis.report.topics import base
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -187,10 +188,10 @@ def writing_no_png() -> Iterator[None]:
         figure.set_layout_engine("none")
         return figure
 
-    composed = drawing._compose
+    composed = base._compose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
-        patch.setattr(drawing, "_compose", compose)
+        patch.setattr(base, "_compose", compose)
         yield
 
 

@@ -276,7 +276,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("datasets")
 def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(module.hub, "reachable", lambda: False)
+    monkeypatch.setattr(module, "reachable", lambda: False)
     with pytest.raises(MtdlabError, match="the hub cannot be reached; give a folder, or set HF_H"):
         open_corpus("dataset:no/such")
 

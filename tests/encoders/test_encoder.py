@@ -6,11 +6,12 @@ from typing import get_args
 
 import pytest
 import torch
+from huggingface_hub import constants
 from safetensors.torch import load_file
 from torch import nn
 from transformers import LxmertConfig, LxmertModel, T5Config, T5EncoderModel
 
-from mtdlab.encoders import hub
+from mtdlab.encoders import folders
 from mtdlab.encoders.folders import PACKAGED, encoder_path
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.encoders.pooling import encode, pool
@@ -119,12 +120,12 @@ def test_an_unreachable_hub_is_not_asked_again_and_again(monkeypatch: pytest.Mon
         raise ConnectionRefusedError
 
     monkeypatch.setattr("socket.socket.connect", refused)
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    hub.reachable.cache_clear()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    folders.reachable.cache_clear()
     with pytest.raises(MtdlabError, match="neither a folder here nor in the local hub cache; give"):
         load_encoder("nobody/nothing-at-all", 0.1)
-    hub.reachable.cache_clear()
+    folders.reachable.cache_clear()
     assert set(asked) == {("127.0.0.1", 9)}
     assert len(asked) <= 2
 

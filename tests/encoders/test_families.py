@@ -19,9 +19,8 @@ from transformers import (
 )
 
 from mtdlab.config import StudySpec, TrainerSettings, make_settings, read_study
-from mtdlab.encoders.families import FAMILIES, check_kind, dropout_fields
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.encoders.traits import check_pooling, read_traits
+from mtdlab.encoders.traits import FAMILIES, check_kind, check_pooling, dropout_fields, read_traits
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
 from mtdlab.sweep import run as runs

@@ -16,8 +16,8 @@ import torch
 import analysis
 import mtdlab
 from analysis.data.cells import TableError
-from analysis.data.run_tables import open_table
 from analysis.data.stored_frames import StoredFramesError, from_parquet
+from analysis.notebook import open_table
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.corpus.corpus import open_corpus
@@ -26,7 +26,7 @@ from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder, load_tokenizer
 from mtdlab.errors import MtdlabError, StorageError
-from mtdlab.evaluation.files import read_lines
+from mtdlab.evaluation.pairs import read_lines
 from mtdlab.store import list_studies
 from mtdlab.training.checkpoint import (
     MANIFEST,

@@ -15,8 +15,8 @@ from transformers.models.auto import modeling_auto
 from typer.testing import CliRunner
 
 from mtdlab.cli import app
-from mtdlab.encoders.families import FAMILIES
 from mtdlab.encoders.loading import ADAPTERS, HEADS, POOLER, load_encoder
+from mtdlab.encoders.traits import FAMILIES
 from mtdlab.errors import MtdlabError
 
 WEIGHTS = "model.safetensors"

@@ -14,9 +14,9 @@ from analysis.data.tasks import STS, TRANSFER
 from mtdlab.config import read_study
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
+from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.pairs import SUBSETS, Labelled
 from mtdlab.evaluation.suite import Suite, score_tasks
-from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.tasks import (
     BINARY,
     PUBLISHED,

@@ -21,13 +21,12 @@ from mtdlab.encoders.embed import Sentences, nothing
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation import senteval_classification
-from mtdlab.evaluation.evaluate import evaluate
+from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text, evaluate
 from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
 from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
-from mtdlab.evaluation.table import ScoreReport, as_fields, as_text
 from mtdlab.settings import Representation
 from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 

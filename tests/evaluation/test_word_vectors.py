@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mtdlab.errors import MtdlabError
-from mtdlab.evaluation.evaluate import evaluate
-from mtdlab.evaluation.table import as_fields, as_text
+from mtdlab.evaluation.evaluate import as_fields, as_text, evaluate
 from mtdlab.evaluation.word_vectors import WordAverages, read_vectors, words_of
 
 GLOVE = "dog 1 0 2\nthe 0 1 0\n. . . 9 9 9\ncat -1 0.5 1e-1\ndog 7 7 7\n"

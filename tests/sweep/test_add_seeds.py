@@ -107,10 +107,7 @@ def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_s
 ) -> None:
     whole = f"sqlite:///{tmp_path / 'whole.db'}"
     score(unclear)
-<<<<<<< HEAD
-    run.sweep(written(STUDY), whole, run.Execution(jobs=1))
-=======
-    assert run.sweep(written(STUDY), whole, jobs=1).counts == {"COMPLETE": 30}
+    assert run.sweep(written(STUDY), whole, run.Execution(jobs=1)).counts == {"COMPLETE": 30}
     frame = load_study("until", whole).looks
     assert frame["decision"].tolist() == ["continue", "continue", "max_seeds"]
     assert frame["seeds"].tolist() == [3, 4, 6]
@@ -120,7 +117,6 @@ def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_s
     # the best score shown is that of all looks
     shown = re.findall(r"best (-?[\d.]+)", capsys.readouterr().err)
     assert list(map(float, shown)) == sorted(map(float, shown))
->>>>>>> w_tb
     worker.open_in_process.cache_clear()
 
     calls = []

@@ -1,21 +1,103 @@
-"""What a topic of a report consists of.
+"""What a topic of a report consists of, and its figures: as SVG in two widths, and as files.
 
-A topic is one file: it computes its results from a study, and turns them into CSV tables,
-figures, tables of the page and text by separate functions. `topics/__init__.py` registers it. What
-a topic is made of is imported from here.
+A topic computes its results from a study, and turns them into CSV tables, figures, tables of the
+page and text by separate functions. `topics/__init__.py` registers it. What a topic is made of is
+imported from here. A figure is described without matplotlib, which `render_figure` imports.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
+from analysis import figures
 from analysis.report.context import StudyContext
-from analysis.report.drawing import LEAD_WIDTH, Axes, Draw, Drawing
-from analysis.report.page import Table
+from analysis.report.page import Figure, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as MatplotlibFigure
+else:
+    Axes = Any  # annotations of panels name it, and matplotlib is not imported for them
 
 __all__ = ["Axes", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
+
+Draw = Callable[[Axes], None]
+
+_WIDE, _NARROW = 8.0, 4.2
+LEAD_WIDTH = 7.0
+"""The width of the main figure in inches; on a wide page it stands beside the answer."""
+_MOST_NARROW = 3.5
+# The width of a letter of a title, and of what stands at the left of it, in points.
+_LETTER, _ASIDE = 6.4, 60
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure before it is drawn.
+
+    Attributes:
+        panels: title of each panel and the function that draws it, row by row from the top left. It
+            is called for each width and must draw the same.
+        height, width: those of the whole figure where the page is wide, in inches.
+        caption: what is drawn.
+        alt: what the figure shows, for readers who do not see it.
+        columns: how many columns of panels a wide page has; a narrow one has one.
+        rigid: whether a panel needs its height on a narrow page too, as one with rows of text does.
+    """
+
+    title: str
+    panels: Sequence[tuple[str, Draw]]
+    height: float
+    caption: str
+    alt: str
+    columns: int = 1
+    rigid: bool = False
+    width: float = _WIDE
+
+    @property
+    def rows(self) -> int:
+        """How many rows of panels a wide page has."""
+        return -(-len(self.panels) // self.columns)
+
+
+def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
+    """Draw a figure; `note` stands in the figure itself, below its panels."""
+    with figures.figure_style(name):
+        wide = _compose(drawing, note, narrow=False)
+        vector = figures.to_svg(wide)
+        described = {"name": name, "title": drawing.title, "description": drawing.alt}
+        page = figures.to_page(wide, vector, **described)
+        # The layout is known now: computing it again for the PNG takes as long as drawing.
+        wide.set_layout_engine("none")
+        png = figures.to_png(wide)
+        narrow = _compose(drawing, note, narrow=True)
+        page += figures.to_page(narrow, figures.to_svg(narrow), **described, layout="narrow")
+    files = {"png": png, "svg": vector.encode()}
+    return Figure(name, drawing.title, drawing.caption, page, files)
+
+
+def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
+    """The figure with all its panels, on a wide or on a narrow page."""
+    panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
+    width, height = drawing.width, drawing.height
+    if narrow:
+        panel = height / rows if drawing.rigid else min(height / rows, _MOST_NARROW)
+        rows, columns, width, height = len(panels), 1, _NARROW, len(panels) * panel
+    figure, axes = figures.new_figure(rows, columns, width=width, height=height)
+    letters = int((72 * width / columns - _ASIDE) / _LETTER)
+    for ax, (title, draw) in zip(axes, panels, strict=False):
+        draw(ax)
+        # a given height spares matplotlib the search, in each draw, for what stands above the axes
+        ax.set_title("\n".join(textwrap.wrap(title, letters)), y=None if ax.child_axes else 1.0)
+    for ax in axes[len(panels) :]:
+        ax.set_axis_off()
+    if note:
+        figure.supxlabel(note, fontsize=9, color=figures.OTHER, x=0.99, ha="right")
+    return figure
+
 
 Context = TypeVar("Context")
 Info = TypeVar("Info")
@@ -68,17 +150,12 @@ _MOST_ROWS = 2
 def choose_main_figure(
     name: str | None, computed: Sequence[tuple[Topic[Any, Any], Any]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure, or its first panel where there are many rows of panels.
+    """A topic's first figure, or its first panel where there are many rows of panels, and its name.
 
-    The figure is low, so that the first screen shows it, unless rows of text need their height.
-
-    Args:
-        name: the topic's name; None for the first topic that has a figure.
-        computed: topics with their results.
-
-    Returns:
-        `MAIN_FIGURE`, or the name of the topic's figure where all of it is shown, which is then not
-        repeated in its section; and the figure. None where the topic has none.
+    The name is `MAIN_FIGURE`, or where all of the figure is shown the topic's, which is then not
+    repeated in its section. The figure is low, so that the first screen shows it, unless rows of
+    text need their height. `name` is the topic's; None for the first with a figure. None without
+    one.
     """
     for topic, info in computed:
         for key, draw in topic.figures.items() if name in (None, topic.name) else ():

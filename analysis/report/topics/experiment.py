@@ -21,8 +21,17 @@ from analysis.experiments.compare import (
 )
 from analysis.inference.intervals import Estimate
 from analysis.inference.pairing import compute_deviations
+from analysis.inference.verdict import describe_interval
 from analysis.measures.trace import PARTS
-from analysis.report.cells import PERCENT, clean, count, describe_items, make_table
+from analysis.report.cells import (
+    LEVEL,
+    PERCENT,
+    clean,
+    count,
+    describe_covered,
+    describe_items,
+    make_table,
+)
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
@@ -53,10 +62,6 @@ def _names_of(comparison: Comparison) -> list[str]:
 
 def _axis(comparison: Comparison) -> str:
     return " / ".join(_names_of(comparison))
-
-
-def _interval(estimate: Estimate) -> str:
-    return f"{PERCENT} CI {estimate.low:.2f} to {estimate.high:.2f}"
 
 
 def _equal(means: pd.Series) -> bool:
@@ -102,7 +107,9 @@ def describe_spread(comparison: Comparison) -> str:
     gap = comparison.spread
     if gap is None:
         return f"{text}; not tested, which takes two seeds at both."
-    size = f"{gap.size.mean:.2f} points ({_interval(gap.size)}, adjusted for all pairs)"
+    size = (
+        f"{gap.size.mean:.2f} points ({describe_interval(gap.size, LEVEL)}, adjusted for all pairs)"
+    )
     significant = "statistically significant" if gap.size.low > 0 else "not significant"
     covered = describe_items(comparison.items)
     return f"{text}; {significant}: paired difference {size}. Intervals cover seeds{covered}."
@@ -132,7 +139,7 @@ def describe_paper(comparison: Comparison) -> str:
     if top == there:
         text = f"{shared}: {names[there]} has the highest mean in both."
     else:
-        doubt = f" ({_interval(gap.size)})" if gap is not None else ""
+        doubt = f" ({describe_interval(gap.size, LEVEL)})" if gap is not None else ""
         difference = f"the difference between the two is not significant here{doubt}."
         if gap is not None and gap.size.low > 0:
             difference = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
@@ -162,8 +169,9 @@ def _describe_slope(slope: Estimate | None) -> str:
     elif slope.high < 0:
         text = "The direction is opposite: rows higher in the paper are lower here"
     return (
-        f"{text} ({slope.mean:+.2f} points here per point there, {_interval(slope)}, published "
-        f"scores taken to have a standard error of {PUBLISHED_ERROR:g} points)."
+        f"{text} ({slope.mean:+.2f} points here per point there, "
+        f"{describe_interval(slope, LEVEL)}, published scores taken to have a standard error of "
+        f"{PUBLISHED_ERROR:g} points)."
     )
 
 
@@ -331,7 +339,7 @@ def draw(info: ExperimentInfo) -> Drawing | None:
     if info.is_curve or is_diagonal(comparison):
         return None
     kind, score = experiment.figure, info.context.score_label
-    caption = _CAPTIONS[kind].format(f"{PERCENT} CI", _covered(comparison))
+    caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
     if kind in ("line", "rows"):
         panels = [("this study", _curve(comparison, score))]
         if len(comparison.table) > _MOST_ROWS:
@@ -363,11 +371,6 @@ def draw(info: ExperimentInfo) -> Drawing | None:
     )
 
 
-def _covered(comparison: Comparison) -> str:
-    """The words on what the intervals of the means cover beside seeds."""
-    return describe_items(int(comparison.table["items"].min()))
-
-
 def _conditions(experiment: Experiment) -> str:
     return f" ({experiment.fixed})" if experiment.fixed else ""
 
@@ -391,7 +394,9 @@ def show(info: ExperimentInfo) -> tuple[Table, ...]:
     if comparison.same_method:
         source = f"{experiment.source}{_conditions(experiment)}"
         published = f"published: {source}, on other data and another encoder."
-    caption = f"Mean score with its interval over seeds{_covered(comparison)}; {published}"
+    caption = (
+        f"Mean score with its interval over seeds{describe_covered(comparison.table)}; {published}"
+    )
     if info.is_curve:
         # the section on MTD has the means
         shown = shown[:0]

@@ -9,8 +9,8 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
-from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd
-from analysis.report.cells import PERCENT, clean, describe_items, make_table, number
+from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
+from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.methods import compute_method_properties, with_methods
 
@@ -47,11 +47,6 @@ class Methods:
 
     def name(self, method: object) -> str:
         return clean(self.context.name_method(method))
-
-    @property
-    def covered(self) -> str:
-        """The words on what the intervals of the scores cover beside seeds."""
-        return describe_items(int(self.table["items"].min()))
 
 
 def compute(context: StudyContext) -> Methods | None:
@@ -94,7 +89,7 @@ def describe(info: Methods) -> tuple[str, ...]:
     return (
         f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
         *_compare(info, best),
-        f"Confidence intervals cover seeds{info.covered}.",
+        f"Confidence intervals cover seeds{describe_covered(info.table)}.",
         *_describe_presets(info),
     )
 
@@ -136,7 +131,7 @@ def show(info: Methods) -> tuple[Table, ...]:
             frame.assign(method=[info.name(method) for method in frame.get("method", ())]).drop(
                 columns="items", errors="ignore"
             ),
-            caption=_CAPTIONS[name].format(info.covered),
+            caption=_CAPTIONS[name].format(describe_covered(info.table)),
             csv=name,
         )
         for name, frame in frames.items()
@@ -160,8 +155,7 @@ def draw(info: Methods) -> Drawing:
     table, names, score = info.table, info.context.study.methods, info.context.score_label
     has_distance = table["mtd"].notna()
     traced = bool(has_distance.any()) and table["method"].nunique() <= MOST_CURVES
-    distance = info.runs["mtd"].where(has_mtd(info.runs), 0.0).astype("float64")
-    runs = info.runs.assign(mtd=distance.round(MTD_DECIMALS))
+    runs = info.runs.assign(mtd=mtd_or_0(info.runs))
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
         f"{info.name(method)}. {text}"
@@ -175,7 +169,8 @@ def draw(info: Methods) -> Drawing:
             rows = [_name_row(info, row) for _, row in table.iterrows()]
             figures.draw_rows(table, ax, names=rows, label="method", name=score, labels=labels)
 
-    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds{info.covered}."
+    covered = describe_covered(table)
+    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds{covered}."
     if traced and not has_distance.all():
         caption += " Methods without an MTD are horizontal lines."
     caption += _describe_rate(info)

@@ -1,4 +1,7 @@
-"""Topic: the score against the maximum traceable distance (MoCoSE, figure 2)."""
+"""Topics: the score against the maximum traceable distance (MoCoSE, figure 2).
+
+Beside the curve: that of the paper, its rank correlations, and the scores by task.
+"""
 
 import math
 
@@ -7,14 +10,25 @@ import pandas as pd
 from analysis import figures
 from analysis.data.beyond_run import RULE
 from analysis.data.points import MOST_LOOKS, describe_means
+from analysis.data.published import SOURCE, load_curve
 from analysis.data.runs import MTD_DECIMALS, format_mtd
+from analysis.data.tasks import STS
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, count, describe_curve, describe_items, make_table
+from analysis.report.cells import (
+    LEVEL,
+    PERCENT,
+    count,
+    describe_covered,
+    describe_curve,
+    make_table,
+)
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.experiment import describe_paper, is_curve
 from analysis.statistics.baseline import name_baseline
 from analysis.statistics.configurations import DIFFERENCE
-from analysis.statistics.curves import CONFIGURATION
+from analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
+from analysis.statistics.methods import varies_method, with_methods
 
 _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
@@ -61,7 +75,8 @@ def show(context: StudyContext) -> tuple[Table, ...]:
     if _left_out(context):
         shown.insert(1, "run", run)
         beyond = f" Beyond the run, and not compared: {RULE}."
-    caption = f"Mean score at each MTD with its {PERCENT} interval over {_covered(context)}"
+    covered = describe_covered(context.curve)
+    caption = f"Mean score at each MTD with its {PERCENT} interval over seeds{covered}"
     if DIFFERENCE[0] in shown:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
@@ -71,11 +86,6 @@ def show(context: StudyContext) -> tuple[Table, ...]:
             shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels, many="levels"
         ),
     )
-
-
-def _covered(context: StudyContext) -> str:
-    """The words on what the intervals of the means cover."""
-    return f"seeds{describe_items(int(context.curve['items'].min()))}"
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
@@ -115,7 +125,7 @@ def draw(context: StudyContext) -> Drawing | None:
     if not len(curve):
         return None
     panels = [("every trial, and the mean", _study(context))]
-    band = f"with its {PERCENT} interval over {_covered(context)}"
+    band = f"with its {PERCENT} interval over seeds{describe_covered(context.curve)}"
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
@@ -200,8 +210,8 @@ def _paired(context: StudyContext) -> Draw:
 def compare_seeds(context: StudyContext) -> pd.DataFrame:
     """The best level less the first and less the last, within each seed.
 
-    Returns:
-        end (its MTD), seed, difference; no rows where fewer than two levels or seeds are compared.
+    Columns: end (its MTD), seed, difference; no rows where fewer than two levels or seeds are
+    compared.
     """
     table, verdict = context.levels.table, context.verdict
     best, columns = verdict.peak_mtd, ["end", "seed", "difference"]
@@ -227,11 +237,124 @@ def _describe_seeds(context: StudyContext) -> str:
 TOPIC = Topic[StudyContext, StudyContext](
     name="score",
     title=_TITLE,
-    compute=lambda context: context,
+    compute=lambda context: None if context.is_one_point else context,
     csv={"mtd_curve": tabulate},
     figures={"mtd_curve": draw},
     text=describe,
     missing=describe_missing,
     tables=show,
     keep_empty=True,
+)
+
+
+def _find_correlation(context: StudyContext) -> pd.DataFrame | None:
+    """The correlations; None where no seed has enough levels of MTD."""
+    table = compute_correlations(context.curve_trials)
+    return table if len(table) else None
+
+
+def _describe_correlation(table: pd.DataFrame) -> tuple[str, ...]:
+    """A sentence on what the measures show, and on the largest value that xi can take."""
+    levels = int(table["levels"].min())
+    return (
+        "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
+        "for an inverted U. Chatterjee's xi measures whether the score depends on MTD in any way, "
+        f"an inverted U included; with {levels} levels it is at most "
+        f"{(levels - 2) / (levels + 1):.2f}, and near 0 without a relation.",
+    )
+
+
+def _show_correlation(table: pd.DataFrame) -> tuple[Table, ...]:
+    seeds = int(table["seeds"].min())
+    interval = (
+        f"with its {PERCENT} t interval for these items" if seeds > 1 else "without an interval"
+    )
+    caption = (
+        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
+        f"{interval}."
+    )
+    return (make_table(table, caption=caption, csv="correlation"),)
+
+
+CORRELATION = Topic(
+    name="correlation",
+    title="Correlation of score and MTD",
+    compute=_find_correlation,
+    csv={"correlation": lambda table: table},
+    text=_describe_correlation,
+    tables=_show_correlation,
+)
+
+
+def _find_published(context: StudyContext) -> StudyContext | None:
+    """The study; None for a program of the user, whose data are others, or without two levels."""
+    return None if len(context.paired) < 2 or context.study.program else context
+
+
+def _describe_published(context: StudyContext) -> tuple[str, ...]:
+    """Sentences on the paper's experiments whose rows are the levels of the study's MTD."""
+    comparisons = context.comparisons.values()
+    return tuple(describe_paper(each) for each in comparisons if is_curve(each, context))
+
+
+def _draw_published(context: StudyContext) -> Drawing:
+    """The study's curve beside the paper's, each as deviations from its own mean."""
+    published = load_curve("figure2_mtd")
+    return Drawing(
+        "Shape of the curve beside that of the paper",
+        [("", lambda ax: figures.draw_deviations(context.paired, published, ax))],
+        height=3.2,
+        caption=(
+            f"Each curve less its mean over its own levels, which differ; the paper's is figure 2 "
+            f"({SOURCE}). Bands are {PERCENT} intervals."
+        ),
+        alt=describe_curve(published, "The published mean is"),
+    )
+
+
+PUBLISHED = Topic(
+    name="published",
+    title="Beside the paper's curve",
+    compute=_find_published,
+    csv={},
+    figures={"mtd_published": _draw_published},
+    text=_describe_published,
+    folded=lambda _: True,
+)
+
+
+def _find_tasks(context: StudyContext) -> pd.DataFrame | None:
+    """The scores by task (`compute_tasks`), by method where that varies; None without a task."""
+    study = context.study
+    trials = with_methods(study.trials, study.settings)
+    by = ["method"] if varies_method(trials, study.settings) else []
+    table = compute_tasks(trials, study.scores, by=by)
+    return table if len(table) else None
+
+
+def _show_tasks(info: pd.DataFrame) -> tuple[Table, ...]:
+    """The table with a row per MTD and a column per task."""
+    by = [name for name in ("method", "mtd") if name in info]
+    wide = info.pivot(index=by, columns="task", values="mean")[list(info["task"].unique())]
+    missing = [name for name in STS if name not in wide]
+    if missing:
+        average = f"No average: the study was not scored on {', '.join(missing)}."
+    else:
+        wide.insert(7, "STS average", wide[list(STS)].mean(axis=1))
+        average = "The average is that of the seven STS tasks."
+    caption = (
+        "Mean score of each task by MTD, x 100: Spearman for STS, accuracy for transfer "
+        f"tasks. {average} The CSV has trials, seeds and "
+        "intervals over seeds, for these items."
+    )
+    return (make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels"),)
+
+
+BY_TASK = Topic(
+    name="tasks",
+    title="Scores by task",
+    group="Training",
+    compute=_find_tasks,
+    csv={"tasks": lambda info: info},
+    tables=_show_tasks,
 )

@@ -9,13 +9,12 @@ from analysis import figures
 from analysis.data.beyond_run import describe_left_out
 from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.runs import format_mtd
-from analysis.inference.design import describe_confounding
 from analysis.inference.intervals import summarise
 from analysis.inference.pairing import compute_deviations
 from analysis.inference.verdict import format_p
 from analysis.report.cells import PERCENT, count, describe_items, make_table
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.sufficiency import NEAR, Pair, Sufficiency
+from analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]

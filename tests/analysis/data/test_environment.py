@@ -13,8 +13,8 @@ from analysis.data.environment import (
     Evaluation,
     Program,
     join_sentences,
+    read_fields,
 )
-from analysis.data.typed_json import read_fields
 
 FULL = Environment(
     Corpus("builtin", 24_000, "sentences", "0f", "[UNK]", (0, 0.123)),

@@ -11,8 +11,8 @@ import pytest
 from analysis import compute_verdict, read_run_table
 from analysis.data import cells
 from analysis.data.cells import TableError
-from analysis.data.run_tables import open_table
 from analysis.inference.level_means import LevelMeans
+from analysis.notebook import open_table
 from analysis.report.context import StudyContext
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of

@@ -24,8 +24,8 @@ from analysis.experiments.compare import (
 )
 from analysis.inference.intervals import Estimate
 from analysis.inference.shapes import compare_columns
-from analysis.report.topics.collapse import describe_detected
 from analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
+from analysis.report.topics.training import describe_detected
 from analysis.statistics.training import compute_collapse, detect_collapse
 from tests.analysis.conftest import SETTINGS
 

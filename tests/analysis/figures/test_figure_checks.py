@@ -28,13 +28,13 @@ from analysis.figures.style import (
 )
 from analysis.inference.pairing import compute_deviations
 from analysis.report.context import StudyContext
-from analysis.report.drawing import _compose
 from analysis.report.page import drop_dead_links
 from analysis.report.topics import TOPICS
-from analysis.report.topics import importances as settings_topic
+from analysis.report.topics import configurations as settings_topic
 from analysis.report.topics import score as score_topic
 from analysis.report.topics import sufficiency as sufficiency_topic
 from analysis.report.topics import training as training_topic
+from analysis.report.topics.base import _compose
 from analysis.statistics.configurations import compute_importances, independent_settings
 from analysis.statistics.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
@@ -376,12 +376,12 @@ def test_importances_are_of_settings_that_vary_independently() -> None:
 
 
 def test_parallel_coordinates_are_of_configurations() -> None:
-    info = settings_topic.compute(StudyContext(build_study(make_trials())))
+    info = settings_topic.IMPORTANCES.compute(StudyContext(build_study(make_trials())))
     assert list(info.names) == ["ema_decay", "queue_size"]
     assert len(info.configurations) == 8
     assert info.configurations["seeds"].tolist() == [3] * 8
     one = build_study(make_trials(decays=(0.75,)))
-    assert settings_topic.compute(StudyContext(one)) is None
+    assert settings_topic.IMPORTANCES.compute(StudyContext(one)) is None
 
 
 def test_training_curves_are_thinned() -> None:

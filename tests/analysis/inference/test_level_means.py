@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.level_means import LevelMeans, load_published_means
-from analysis.inference.level_means import equality_p, judge_means, null_means
+from analysis.inference.level_means import (
+    LevelMeans,
+    equality_p,
+    judge_means,
+    load_published_means,
+    null_means,
+)
 from analysis.inference.shapes import ShapeTests, shape_tests
 from analysis.report import write_level_means
 

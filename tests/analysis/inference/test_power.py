@@ -63,7 +63,7 @@ def test_the_seeds_give_the_stated_power() -> None:
     def power(seeds: int) -> float:
         tests = design_tests(np.ones((seeds, 5), dtype=bool), MTD)
         tables = effects + 1.5 * random.standard_normal(size=(400, seeds, 5))
-        return float((tests.test_peak(tests.fit(tables))[0] <= 0.05).mean())
+        return float((tests.test_peak(tests.fit(tables)) <= 0.05).mean())
 
     # 1,000 simulated studies decide the number, 400 others the power
     assert 0.73 < power(own.peak.seeds) < 0.9

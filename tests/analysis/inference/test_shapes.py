@@ -153,7 +153,7 @@ def test_items_widen_every_interval_and_raise_every_p_value() -> None:
     offsets = [tests.estimate_offsets(tests.fit(table), 0.05) for tests in (counted, fixed)]
     assert (offsets[0].pointwise > offsets[1].pointwise).all()
     assert (offsets[0].simultaneous > offsets[1].simultaneous).all()
-    assert counted.test_peak(first)[0] > fixed.test_peak(second)[0]
+    assert counted.test_peak(first) > fixed.test_peak(second)
 
 
 def test_intervals_that_count_items_cover_them() -> None:

@@ -22,6 +22,7 @@ from analysis.report.study_facts import (
     list_varied,
     model_folder,
     more_seeds_command,
+    place_of_model,
 )
 from analysis.report.summary import compute_deciding, find_no_gain_of
 from analysis.statistics.configurations import compute_configurations
@@ -118,6 +119,9 @@ def test_the_kept_model_of_another_configuration_is_named_with_the_command_for_t
     assert own.model.endswith(" and this configuration.")
     here = dataclasses.replace(study, model=kept | {"trial": 3, "folder": "/home/models/mtd"})
     assert headline_of(here).recommendation.model.startswith("Kept model: models/mtd, of trial 3")
+    shared = {"folder": "file:///runs/mtd/models/trial-3-0f"}
+    there = dataclasses.replace(study, model=kept | {"trial": 3} | shared)
+    assert place_of_model(there) == "mtd/models/trial-3-0f of the study's artifacts"
     assert own.command == ""
 
 

@@ -10,9 +10,9 @@ import pytest
 from analysis import read_run_table
 from analysis.data.frames import StudyFrames
 from analysis.data.invocation import Invocation
-from analysis.data.level_means import load_published_means
+from analysis.inference.level_means import load_published_means
 from analysis.report import Report, write_level_means, write_multi_study
-from analysis.report.topics import comparison, score, trials
+from analysis.report.topics import configurations, score, trials
 from tests.analysis.conftest import OpenPage, build_study, make_trials
 from tests.analysis.report.test_report import make_state, write
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
-TOPICS = (score.TOPIC, comparison.TOPIC, trials.TOPIC)
+TOPICS = (score.TOPIC, configurations.TOPIC, trials.TOPIC)
 SWEEP = "mtdlab sweep studies/mtd.yaml"
 ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x$"
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from analysis.report import write_report
-from analysis.report.topics import spherical_cap
+from analysis.report.topics import representation
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -16,7 +16,7 @@ def test_a_study_with_mixed_negatives_has_the_section_and_no_other(tmp_path: Pat
     trials = make_trials(seeds=(0, 1), decays=(0.85,), times=(1, 8))
     mixed = trials.assign(method="mixcse", mixing_weight=0.2)
     for runs, has_section in ((mixed, True), (trials, False)):
-        topics, made = (spherical_cap.TOPIC,), {"generated": "now", "version": "1"}
+        topics, made = (representation.SPHERICAL_CAP,), {"generated": "now", "version": "1"}
         report = write_report(build_study(runs), tmp_path, **made, topics=topics)
         page = report.page.read_text(encoding="utf-8")
         assert ("Random and mixed negatives" in page) == has_section

@@ -1,7 +1,7 @@
 """Tables as Markdown and LaTeX."""
 
-from analysis.report.files import to_latex, to_markdown
 from analysis.report.page import Column, Table
+from analysis.report.writer import to_latex, to_markdown
 
 TABLE = Table(
     "Means of η, 95 %.",

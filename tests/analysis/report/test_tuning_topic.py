@@ -10,7 +10,7 @@ from analysis.data.frames import StudyFrames, Tuning
 from analysis.data.stored_frames import from_parquet, to_parquet
 from analysis.report.context import StudyContext
 from analysis.report.study_facts import describe_status
-from analysis.report.topics import robustness, tuning
+from analysis.report.topics import conditions, tuning
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -39,7 +39,7 @@ def tuned(*, chosen: dict[float, float], per: tuple[str, ...] = ()) -> StudyFram
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> None:
     study = tuned(chosen={0.5: 0.004, 0.9: 0.002})
-    _, html = report_of(study, tmp_path, tuning.TOPIC, robustness.TOPIC)
+    _, html = report_of(study, tmp_path, tuning.TOPIC, conditions.TOPIC)
     assert "highest mean sts_dev, over seeds that only the choice has (8, 9)" in html
     assert "differences at their chosen values" in html
     assert "16 of 16 trials complete, none failed (12 that choose nuisance settings)" in html
@@ -50,7 +50,7 @@ def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> No
     assert table.loc[table["chosen"], "learning_rate"].tolist() == [0.004, 0.002]
     # 100 points for each unit of the rate
     assert table["difference"].tolist() == pytest.approx([-0.3, -0.2, 0.0] * 2)
-    assert robustness.compute(StudyContext(study)) is None
+    assert conditions.compute(StudyContext(study)) is None
 
 
 def test_what_is_claimed_is_a_difference_at_the_chosen_values() -> None:

@@ -10,7 +10,7 @@ import pytest
 from analysis.data.frames import StudyFrames
 from analysis.inference.pairing import LevelScores
 from analysis.report.agreement import compute, describe, describe_agreement, draw, show
-from analysis.statistics.agreement import (
+from analysis.statistics.multi_study import (
     Agreement,
     Levels,
     compare_levels,

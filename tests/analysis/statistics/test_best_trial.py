@@ -11,7 +11,7 @@ import pytest
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import format_mtd
 from analysis.report.context import StudyContext
-from analysis.report.topics import best_trial, trials
+from analysis.report.topics import trials
 from analysis.statistics.best_trial import (
     Spread,
     compute_choices,
@@ -133,8 +133,8 @@ def test_the_optimism_covers_what_selection_adds() -> None:
 def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     study: StudyFrames,
 ) -> None:
-    info = best_trial.compute(StudyContext(study))
-    text = " ".join(best_trial.describe(info))
+    info = trials.BEST.compute(StudyContext(study))
+    text = " ".join(trials.BEST.text(info))
     scores = study.trials["score"]
     assert "Trials are ranked by sts_dev (select_by). The best of 24 trials is trial" in text
     assert (
@@ -143,40 +143,40 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     )
     assert f"adds {scores.max() - scores.min():.2f} points to it on these trials." in text
     assert "expected maximum of normal values, Tippett 1925" in text
-    (table,) = best_trial.show(info)
+    (table,) = trials.BEST.tables(info)
     assert [row[0] for row in table.rows] == ["sts_dev", "sts_test"]
     assert table.rows[0][4] == f"{90 - scores.min():.2f}"
-    assert best_trial.tabulate(info)["score_optimism"].notna().all()
+    assert trials.BEST.csv["best_trial"](info)["score_optimism"].notna().all()
 
 
 def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
     runs = study.trials.assign(mtd=124 / 3)
-    report_of(dataclasses.replace(study, trials=runs), tmp_path, best_trial.TOPIC)
+    report_of(dataclasses.replace(study, trials=runs), tmp_path, trials.BEST)
     table = pd.read_csv(tmp_path / "tables" / "best_trial.csv", dtype="str")
     assert table["mtd"].tolist() == [format_mtd(124 / 3)] * 2 == ["41.3"] * 2
 
 
 def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: StudyFrames) -> None:
     old = dataclasses.replace(study, select_by="")
-    info = best_trial.compute(StudyContext(old))
+    info = trials.BEST.compute(StudyContext(old))
     assert [choice.chosen_by for choice in info.choices] == ["sts_test", "sts_dev"]
-    text = " ".join(best_trial.describe(info))
+    text = " ".join(trials.BEST.text(info))
     assert "records no select_by: its trials are ranked by its metric, sts_test." in text
     assert "sts_test chooses trial" in text
     # also one whose dev scores were not recorded
-    bare = best_trial.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
+    bare = trials.BEST.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
     assert bare is not None
-    best, *_ = best_trial.describe(bare)
+    best, *_ = trials.BEST.text(bare)
     assert best.endswith("It took 12.5 s; its model is in models/mtd on the machine that ran it.")
 
 
 def test_one_seed_gives_no_optimism_and_no_run_no_section() -> None:
     one = dataclasses.replace(build_study(make_trials(seeds=(0,))), select_by="sts_dev")
-    info = best_trial.compute(StudyContext(one))
-    assert "By how much cannot be estimated here" in best_trial.describe(info)[-1]
-    assert best_trial.compute(StudyContext(build_study(make_trials().iloc[:0]))) is None
+    info = trials.BEST.compute(StudyContext(one))
+    assert "By how much cannot be estimated here" in trials.BEST.text(info)[-1]
+    assert trials.BEST.compute(StudyContext(build_study(make_trials().iloc[:0]))) is None
     unranked = dataclasses.replace(one, scores=one.scores.iloc[:0])
-    assert best_trial.compute(StudyContext(unranked)) is None
+    assert trials.BEST.compute(StudyContext(unranked)) is None
 
 
 def test_the_table_of_trials_has_the_score_that_ranks_them(study: StudyFrames) -> None:

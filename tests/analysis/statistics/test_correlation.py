@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from analysis.report.context import StudyContext
-from analysis.report.topics import correlation
+from analysis.report.topics import score
 from analysis.statistics.curves import MEASURES, compute_correlations
 from tests.analysis.conftest import build_study, make_trials
 
@@ -97,9 +97,9 @@ def test_few_levels_have_no_rank_correlation() -> None:
 
 
 def test_the_topic_states_n_and_the_limit_of_xi() -> None:
-    info = correlation.compute(StudyContext(build_study(make_trials())))
-    assert "with 8 levels it is at most 0.67" in correlation.describe(info)[0]
-    (table,) = correlation.show(info)
+    info = score.CORRELATION.compute(StudyContext(build_study(make_trials())))
+    assert "with 8 levels it is at most 0.67" in score.CORRELATION.text(info)[0]
+    (table,) = score.CORRELATION.tables(info)
     assert "mean over 3 seeds, with its 95 % t interval" in table.caption
     assert [row[0] for row in table.rows] == ["Spearman", "Kendall", "Chatterjee xi"]
-    assert correlation.compute(StudyContext(build_study(make_trials(times=(1,))))) is None
+    assert score.CORRELATION.compute(StudyContext(build_study(make_trials(times=(1,))))) is None

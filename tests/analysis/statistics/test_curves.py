@@ -6,7 +6,7 @@ import pytest
 
 from analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
 from analysis.report.context import StudyContext
-from analysis.report.topics import batches, score
+from analysis.report.topics import conditions, score
 from analysis.statistics.curves import compute_distances, compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
@@ -53,14 +53,14 @@ def test_a_run_without_an_mtd_is_no_part_of_the_curve(without: float) -> None:
 
 def test_batch_curves_split_the_runs_and_share_the_error_rate() -> None:
     trials = make_trials(batches=(64, 128))
-    info = batches.compute(StudyContext(build_study(trials)))
+    info = conditions.BATCHES.compute(StudyContext(build_study(trials)))
     assert info is not None
-    curves = batches.tabulate(info)
+    curves = conditions.BATCHES.csv["mtd_by_batch"](info)
     only = compute_mtd_curve(trials[trials["batch_size"] == 128]).assign(items=0)
     half = curves[curves["batch_size"] == 128].drop(columns="batch_size")
     pd.testing.assert_frame_equal(half.reset_index(drop=True), only)
     assert {found.level for found in info.verdicts.values()} == {0.975}
-    assert "each is at 97.5 % confidence" in batches.describe(info)[-1]
+    assert "each is at 97.5 % confidence" in conditions.BATCHES.text(info)[-1]
 
 
 def test_distances_are_from_the_ideal_point() -> None:

@@ -14,6 +14,7 @@ from analysis.report.context import StudyContext
 from analysis.report.findings import find_answer
 from analysis.report.study_facts import list_varied
 from analysis.report.summary import summarise_study
+from analysis.report.topics import TOPICS
 from analysis.report.topics import methods as topic
 from analysis.report.topics import trials as trials_topic
 from analysis.report.warnings import list_warnings
@@ -149,6 +150,16 @@ def test_the_page_compares_methods_and_says_whose_the_curve_is(
     table = pd.read_csv(tmp_path / "tables" / "methods.csv")
     assert table["mtd"].isna().sum() == 2
     assert "the verdict on it is of MoCoSE alone" in " ".join(list_warnings(StudyContext(study)))
+
+
+def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -> None:
+    over_mtd = {"score", "geometry", "spectra"}
+    for trials, expected in ((mixed, over_mtd), (mixed[mixed["mtd"] != 5], set())):
+        context = StudyContext(build_study(trials))
+        shown = {each.name for each in TOPICS if each.compute(context) is not None}
+        assert shown & over_mtd == expected
+        assert "methods" in shown
+        assert ("So are the curves over MTD" in " ".join(list_warnings(context))) == bool(expected)
 
 
 def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) -> None:

@@ -11,7 +11,7 @@ import pytest
 from analysis.data.frames import PROBE_COLUMNS
 from analysis.inference.verdict import describe_conditions
 from analysis.report.context import StudyContext
-from analysis.report.topics import robustness as topic
+from analysis.report.topics import conditions as topic
 from analysis.statistics.robustness import compute_conditions
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 

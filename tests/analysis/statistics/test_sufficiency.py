@@ -11,11 +11,15 @@ import pytest
 from scipy import stats
 
 from analysis.data.items import ItemScores
-from analysis.inference.design import describe_confounding
 from analysis.measures.trace import d_trace
 from analysis.report.context import StudyContext
 from analysis.report.topics import sufficiency as topic
-from analysis.statistics.sufficiency import build_models, compute_sufficiency, largest_difference
+from analysis.statistics.sufficiency import (
+    build_models,
+    compute_sufficiency,
+    describe_confounding,
+    largest_difference,
+)
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 DECAYS, RATIOS = (0.75, 0.95, 0.985, 0.998), (1, 4, 16, 64)

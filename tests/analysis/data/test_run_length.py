@@ -5,20 +5,29 @@ import math
 import numpy as np
 import pytest
 
-from analysis.measures.run_length import RunLength, assess_run
-from analysis.measures.trace import EmaDecay
+from analysis.data.beyond_run import RunLength, assess_row
+
+
+def assess(
+    ema_decay: float, queue_size: float, batch_size: int, steps: int, **schedule: object
+) -> RunLength:
+    """The length of a run with an MTD."""
+    row = {"ema_decay": ema_decay, "queue_size": queue_size, "batch_size": batch_size}
+    length = assess_row({"mtd": 1.0, "steps": steps, **row, **schedule})
+    assert length is not None
+    return length
 
 
 def test_what_remains_of_the_initial_weights() -> None:
     # ln 0.995 = -0.0050125; times 160 -0.8020, exp 0.4484; times 460 -2.3058, exp 0.0997
-    short, long = (assess_run(0.995, 512, 64, steps) for steps in (160, 460))
+    short, long = (assess(0.995, 512, 64, steps) for steps in (160, 460))
     assert (short.trace, short.batches) == (pytest.approx(200), 8)
     assert short.remaining == pytest.approx(0.448, abs=5e-4)
     assert (short.is_slow, short.is_filling, short.is_beyond) == (True, False, True)
     assert long.remaining == pytest.approx(0.0997, abs=5e-4)
     # a long history all the same: 200 of 460 steps
     assert (long.is_slow, long.is_beyond) == (True, False)
-    assert not assess_run(0.995, 512, 64, 801).is_slow
+    assert not assess(0.995, 512, 64, 801).is_slow
 
 
 @pytest.mark.parametrize(
@@ -37,13 +46,13 @@ def test_what_remains_of_the_initial_weights() -> None:
 def test_how_long_the_queue_fills(
     queue: int, steps: int, is_filling: bool, is_beyond: bool
 ) -> None:
-    found = assess_run(0.0, queue, 64, steps)
+    found = assess(0.0, queue, 64, steps)
     assert (found.is_filling, found.is_beyond) == (is_filling, is_beyond)
 
 
 def test_the_share_of_a_queue_that_is_never_full_is_all_of_the_run() -> None:
-    assert assess_run(0.5, 8192, 64, 160).filling == pytest.approx(0.8)
-    assert assess_run(0.5, 8192, 64, 100).filling == 1
+    assert assess(0.5, 8192, 64, 160).filling == pytest.approx(0.8)
+    assert assess(0.5, 8192, 64, 100).filling == 1
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100])
@@ -55,13 +64,15 @@ def test_of_a_schedule_the_decays_are_multiplied(
     for step in range(steps):
         decay = 0.999 - 0.049 * (1 + math.cos(math.pi * (step + 1) / 50)) / 2
         product, total = product * decay, total + 1 / (1 - decay)
-    found = assess_run(EmaDecay(0.95, 0.999, 50, 1), 64, 64, steps)
+    found = assess(
+        0.95, 64, 64, steps, ema_decay_end=0.999, ema_schedule_steps=50, ema_order="before-target"
+    )
     assert found.remaining == pytest.approx(product, rel=1e-9)
     assert found.trace == pytest.approx(total / steps, rel=1e-9)
 
 
 def test_a_schedule_that_ends_at_1_has_the_trace_of_its_start() -> None:
-    found = assess_run(EmaDecay(0.75, 1.0), 64, 64, 100)
+    found = assess(0.75, 64, 64, 100, ema_decay_end=1.0)
     assert found.trace == 4
     assert found.remaining == pytest.approx(
         np.prod([1 - 0.125 * (1 + math.cos(math.pi * t / 100)) for t in range(100)]), rel=1e-9
@@ -72,11 +83,12 @@ def test_a_part_that_is_not_known_is_not_judged() -> None:
     unknown = RunLength(160, math.nan, math.nan, math.nan)
     found = {unknown.is_slow, unknown.is_filling, unknown.is_beyond}
     assert found == {False}
-    assert assess_run(0.995, math.nan, 64, 160).is_beyond
-    assert assess_run(math.nan, 8192, 64, 160).is_beyond
-    assert not assess_run(math.nan, 512, 64, 160).is_beyond
+    assert assess(0.995, math.nan, 64, 160).is_beyond
+    assert assess(math.nan, 8192, 64, 160).is_beyond
+    assert not assess(math.nan, 512, 64, 160).is_beyond
 
 
-def test_a_run_without_a_step_is_refused() -> None:
-    with pytest.raises(ValueError, match="steps is 0; it must be at least 1"):
-        assess_run(0.5, 64, 64, 0)
+def test_a_run_without_steps_or_an_mtd_is_not_assessed() -> None:
+    row = {"ema_decay": 0.5, "queue_size": 64, "batch_size": 64}
+    assert assess_row(row | {"mtd": 3.0, "steps": 0}) is None
+    assert assess_row(row | {"mtd": 0.0, "steps": 100}) is None

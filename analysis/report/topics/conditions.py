@@ -1,17 +1,23 @@
-"""Topic: the optimum in MTD at several learning rates and numbers of training steps."""
+"""Topics: the optimum in MTD by learning rate and steps; the score by batch size (figure 3)."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from analysis import figures
 from analysis.data.points import describe_means
+from analysis.data.published import SCORE, SOURCE, load_curve
 from analysis.data.runs import format_mtd
+from analysis.inference.intervals import share_level
+from analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
+from analysis.inference.verdict import Verdict, judge_levels
 from analysis.report.cells import (
+    LEVEL,
     PERCENT,
+    describe_covered,
     describe_items,
-    describe_shared_level,
     make_table,
 )
 from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
@@ -20,6 +26,14 @@ from analysis.statistics.robustness import Condition, compute_conditions
 
 _COLUMNS = 2
 _MARGIN = 0.05
+
+
+def _describe_shared_level(verdicts: int) -> str:
+    """A sentence that several verdicts share one error rate, with the confidence of each."""
+    return (
+        f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
+        f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
+    )
 
 
 @dataclass(frozen=True)
@@ -75,7 +89,7 @@ def describe(info: Robustness) -> tuple[str, ...]:
     """Sentences on where the mean is best in each condition, and on what a verdict holds for."""
     return (
         *(f"{_place(info, condition)}." for condition in info.conditions),
-        describe_shared_level(len(info.conditions)),
+        _describe_shared_level(len(info.conditions)),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
@@ -180,4 +194,112 @@ TOPIC = Topic(
     figures={"robustness": draw},
     text=describe,
     tables=show,
+)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Curves by batch size, the same less each seed's mean, and a verdict for each size.
+
+    The verdicts share the error rate of 5 % (Bonferroni).
+    """
+
+    context: StudyContext
+    curves: pd.DataFrame
+    paired: pd.DataFrame
+    verdicts: Mapping[int, Verdict]
+
+
+def _find_batches(context: StudyContext) -> Batches | None:
+    """The curves; None unless there are several batch sizes, one at several levels of MTD."""
+    study, runs = context.study, context.traced
+    curves = summarise_scores(runs, by=["batch_size", "mtd"], items=study.items)
+    # a study of batch sizes alone has one MTD for each of them
+    curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
+    if runs["batch_size"].nunique() < 2 or not curved:
+        return None
+    levels = {
+        int(str(size)): level_scores(
+            group, study.settings, study.items, beyond_run=study.beyond_run
+        )
+        for size, group in runs.groupby("batch_size")
+    }
+    paired = [
+        compute_paired_curve(scores).assign(batch_size=size) for size, scores in levels.items()
+    ]
+    return Batches(
+        context,
+        curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
+        pd.concat(paired, ignore_index=True),
+        {
+            size: judge_levels(scores, level=share_level(len(levels)))
+            for size, scores in levels.items()
+        },
+    )
+
+
+def _tabulate_batches(info: Batches) -> pd.DataFrame:
+    """The curves without the columns for their points."""
+    return info.curves.drop(columns=["text", "trial"])
+
+
+def _show_batches(info: Batches) -> tuple[Table, ...]:
+    covered, labels = describe_covered(info.curves), info.context.labels
+    caption = f"Mean score by batch size and MTD with its {PERCENT} interval over seeds{covered}."
+    table = _tabulate_batches(info).drop(columns="items")
+    return (make_table(table, caption=caption, csv="mtd_by_batch", labels=labels, many="rows"),)
+
+
+def _describe_batches(info: Batches) -> tuple[str, ...]:
+    return (
+        *(f"Batch size {size}. {verdict.sentence}" for size, verdict in info.verdicts.items()),
+        _describe_shared_level(len(info.verdicts)),
+    )
+
+
+def _draw_batches(info: Batches) -> Drawing:
+    published = load_curve("figure3_mtd_by_batch")
+    sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
+    verdicts = [
+        f"Batch size {size}: {verdict.verdict}, best at MTD {format_mtd(verdict.peak_mtd)}."
+        for size, verdict in info.verdicts.items()
+    ]
+    paired = "deviation from the mean over levels"
+    return Drawing(
+        "Score against maximum traceable distance, by batch size",
+        [
+            (
+                "this study: mean over seeds",
+                _batch_panel(info.curves, sizes, info.context.score_label),
+            ),
+            (
+                f"this study: {paired}",
+                _batch_panel(info.paired, sizes, paired.replace("the ", "the\n")),
+            ),
+            (SOURCE, _batch_panel(published, sizes, SCORE)),
+        ],
+        height=7.4,
+        columns=2,
+        caption=(
+            "First: mean over seeds. Second: deviation from the mean over levels at that batch "
+            f"size. Third: figure 3 of the paper; compare its shape, not its level. Bands of this "
+            f"study are {PERCENT} intervals of one level over "
+            f"seeds{describe_covered(info.curves)}."
+        ),
+        alt=" ".join(verdicts),
+    )
+
+
+def _batch_panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
+    return lambda ax: figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
+
+
+BATCHES = Topic(
+    name="batches",
+    title="By batch size",
+    compute=_find_batches,
+    csv={"mtd_by_batch": _tabulate_batches},
+    figures={"mtd_by_batch": _draw_batches},
+    text=_describe_batches,
+    tables=_show_batches,
 )
