@@ -316,6 +316,9 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
             except ValidationError as error:
                 mistakes.add((NUISANCE,), f"{trial.parameters}: {first_error(error)}")
                 break
+    for name, why in spec.without_effect().items():
+        message = f"has no effect with {why}; take it out, or run {{{why}}} as the baseline"
+        mistakes.add(("search", name), message)
     if (beside := spec.baseline_settings()) is not None:
         same = {**beside.model_dump(), "seed": 0}
         if any(trial.model_dump() == same for trial in trials):

@@ -243,6 +243,12 @@ class MethodSpec(StudySpec):
             found.setdefault(inputs_of(baseline), baseline)
         yield from found.values()
 
+    def without_effect(self) -> dict[str, str]:
+        """The searched settings that change nothing in some trials, and by which value."""
+        every = itertools.chain.from_iterable(self.trials_by_inputs().values())
+        found = {name: why for each in every for name, why in each.without_effect.items()}
+        return {name: why for name, why in found.items() if name in self.search}
+
     def baselines(self) -> list[TrainerSettings]:
         """The settings of the baseline, in a list of one; empty without one."""
         values = self.baseline

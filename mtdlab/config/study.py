@@ -230,6 +230,10 @@ class StudySpec(ABC):
         """The pooling that the encoder's files declare, where a method uses it."""
         return None
 
+    def without_effect(self) -> dict[str, str]:
+        """The searched settings that change nothing in some trials, and by which value."""
+        return {}
+
     def warnings(self) -> list[str]:
         """A sentence for each setting that may not be meant."""
         return []

@@ -68,10 +68,8 @@ def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
     }
     for share in SHARES:
         changed: dict[str, Any] = {"study": f"{spec.name}-small", **levels}
-        if {"steps", "evaluate_every"}.isdisjoint(spec.search):
-            steps = max(spec.fixed().steps // share, LEAST_STEPS)
-            changed["trainer.steps"] = steps
-            changed["trainer.evaluate_every"] = max(1, steps // EVALUATIONS)
+        if {"steps", "sentences", "evaluate_every"}.isdisjoint(spec.search):
+            changed |= _shorter(spec, share)
         if len(spec.seeds) > FEWEST_SEEDS:
             changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
         overrides = [
@@ -85,6 +83,18 @@ def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
         except SpecError:
             # other settings may depend on the number of steps, or on a level
             return
+
+
+def _shorter(spec: MethodSpec, share: int) -> dict[str, Any]:
+    """A share of the run, and its evaluations: of its sentences, where it is given in these."""
+    if (sentences := spec.fixed().sentences) is None:
+        steps = max(spec.fixed().steps // share, LEAST_STEPS)
+        return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
+    least = LEAST_STEPS * max(spec.possible_values("batch_size"))
+    return {
+        "trainer.sentences": max(sentences // share, least),
+        "trainer.evaluate_every": 1 / EVALUATIONS,
+    }
 
 
 CLOSE = 1.3

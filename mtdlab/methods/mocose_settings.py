@@ -188,6 +188,12 @@ class MoCoSESettings(HistorySettings, HeadSettings):
             )
 
     @property
+    def without_effect(self) -> Mapping[str, str]:
+        """With a frozen target the EMA decay and its schedule."""
+        names = ("ema_decay", "ema_decay_end", "ema_schedule_steps", "ema_order")
+        return dict.fromkeys(names, "target: frozen") if self.target == "frozen" else {}
+
+    @property
     def mtd(self) -> float | None:  # type: ignore[override]  # a frozen target has no age
         """Maximum traceable distance in steps (equation 4); None with a frozen target.
 

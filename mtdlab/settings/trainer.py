@@ -439,6 +439,11 @@ class TrainerSettings(BaseModel):
         return None
 
     @property
+    def without_effect(self) -> Mapping[str, str]:
+        """The settings that change nothing with these values, and the value that makes it so."""
+        return {}
+
+    @property
     def encoder_copies(self) -> int:
         """Number of sets of encoder weights in a checkpoint."""
         return 1

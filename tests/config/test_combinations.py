@@ -127,3 +127,25 @@ def test_a_pruner_may_compare_test_scores_where_they_rank_the_trials(read: Read)
     text = "study: a\npruner: median\nselect_by: sts_test\ntrainer: {select_on: test}\n"
     assert read(text).pruner == "median"
     assert read("study: a\npruner: median\n").pruner == "median"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "trainer: {target: frozen}\nsearch: {ema_decay: [0.5, 0.9]}\n",
+        "search: {ema_decay: [0.5, 0.9], target: [ema, frozen]}\n",
+        "trainer: {target: frozen}\nsearch: {ema_decay: {low: 0.5, high: 0.9}}\n"
+        "sampler: random\ntrials: 3\n",
+    ],
+)
+def test_a_decay_that_changes_nothing_is_not_searched(read: Read, text: str) -> None:
+    with pytest.raises(SpecError, match="has no effect with target: frozen; take it out, or run"):
+        read("study: a\n" + text)
+
+
+def test_a_frozen_target_is_searched_or_is_the_baseline(read: Read) -> None:
+    assert read("study: a\nsearch: {target: [ema, frozen]}\n")
+    beside = read("study: a\nsearch: {ema_decay: [0.5, 0.9]}\nbaseline: {target: frozen}\n")
+    settings = beside.baseline_settings()
+    assert settings is not None
+    assert settings.mtd is None
