@@ -252,9 +252,11 @@ def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the planned configurations, as from `list_configurations`, confound with MTD."""
+    from analysis.measures.trace import PARTS
     from analysis.statistics.sufficiency import describe_confounding
 
-    traced = [row for row in rows if row["mtd"] is not None]
+    # a method without an average, or without a queue, confounds nothing
+    traced = [row for row in rows if None not in (row["mtd"], *map(row.get, PARTS))]
     decays = [row["ema_decay"] for row in traced]
     ratios = [row["queue_size"] / row["batch_size"] for row in traced]
     text = describe_confounding(decays, ratios)
