@@ -65,6 +65,22 @@ def test_no_runs_give_no_rows_with_their_columns() -> None:
     assert list(compute_paired_curve(level_scores(none, SETTINGS))) == columns
 
 
+def test_a_level_is_averaged_over_a_complete_block_of_configurations_and_seeds() -> None:
+    """Of MTD 8 a configuration is left out, which lacks two seeds, of MTD 9 a seed that one lacks.
+
+    A run that is repeated counts as one.
+    """
+    runs = [(seed, 5.0, 0.5, 10.0 + seed) for seed in range(4)] + [(0, 5.0, 0.5, 12.0)]
+    runs += [(seed, 8.0, 0.6, 20.0 + seed) for seed in range(4)]
+    runs += [(seed, 8.0, 0.7, 100.0) for seed in range(2)]
+    runs += [(seed, 9.0, 0.8, 30.0) for seed in range(4)]
+    runs += [(seed, 9.0, 0.9, 50.0) for seed in range(3)]
+    trials = pd.DataFrame(runs, columns=["seed", "mtd", "ema_decay", "score"])
+    levels = level_scores(trials.assign(number=range(len(runs))), SETTINGS)
+    expected = [[11, 20, 40], [11, 21, 40], [12, 22, 40], [13, 23, np.nan]]
+    np.testing.assert_allclose(levels.scores, expected)
+
+
 def test_the_interval_of_a_mean_covers_seeds_and_items() -> None:
     """The true mean is 0; the items' standard error is 0.7, that of the seeds 0.2."""
     draws, covers = np.random.default_rng(5), {"seeds": 0, "items": 0}
