@@ -34,7 +34,8 @@ class DaskCluster:
             *("distributed.cli.dask_scheduler", "--host", host, "--no-dashboard", "--no-show"),
             *("--scheduler-file", str(file)),
         )
-        self.runs.wait_for(file.exists)
+        # the file is there before its content
+        self.runs.wait_for(lambda: file.exists() and "tcp://" in file.read_text())
         self.address = re.findall(r"tcp://[\d.]+:\d+", file.read_text())[0]
         return started
 
