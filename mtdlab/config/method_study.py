@@ -245,8 +245,11 @@ class MethodSpec(StudySpec):
 
     def without_effect(self) -> dict[str, str]:
         """The searched settings that change nothing in some trials, and by which value."""
-        every = itertools.chain.from_iterable(self.trials_by_inputs().values())
-        found = {name: why for each in every for name, why in each.without_effect.items()}
+        found = {
+            name: why
+            for settings in self._approximate()
+            for name, why in settings.without_effect.items()
+        }
         return {name: why for name, why in found.items() if name in self.search}
 
     def baselines(self) -> list[TrainerSettings]:
@@ -261,13 +264,15 @@ class MethodSpec(StudySpec):
         whether an encoder fits.
         """
         found: dict[tuple[str, ...], list[TrainerSettings]] = {}
+        for trial in (*self._approximate(), *self.baselines()):
+            found.setdefault(inputs_of(trial), []).append(trial)
+        return found
+
+    def _approximate(self) -> Iterator[TrainerSettings]:
+        """The settings of each of `points`, without values relative to others."""
         for point in self.points():
             values = {name: value for name, value in point.items() if "/" not in name}
-            trial = self.fixed(point.get("method", self.methods[0])).model_copy(update=values)
-            found.setdefault(inputs_of(trial), []).append(trial)
-        for baseline in self.baselines():
-            found.setdefault(inputs_of(baseline), []).append(baseline)
-        return found
+            yield self.fixed(point.get("method", self.methods[0])).model_copy(update=values)
 
     def points(self) -> list[dict[str, Any]]:
         """The points of a grid; of a sampled study all combinations of what are no numbers."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,12 +92,12 @@ def test_the_last_lines_of_a_sweep_with_failed_runs(
     command: Command, recorded: Recorded, tmp_path: Path
 ) -> None:
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(recorded.values))
-    best, places = recorded.result.best, f"--storage {recorded.storage} --models {recorded.models}"
+    # it records its command, and other tests read that of the session's database
+    storage = shutil.copy(recorded.storage, tmp_path / "copy.db")
+    best, places = recorded.result.best, f"--storage {storage} --models {recorded.models}"
     assert best is not None
     first, *lines = command(f"sweep tiny.yaml {places}", code=3).stdout.splitlines()
-    done = (
-        f"study tiny in sqlite:///{recorded.storage} is 2 of 4 trials done (2 fail); 0 run now in"
-    )
+    done = f"study tiny in sqlite:///{storage} is 2 of 4 trials done (2 fail); 0 run now in"
     assert re.fullmatch(rf"{re.escape(done)} [\d.]+ s", first)
     assert lines == [
         f"best trial by sts_dev: {best.number} (MTD 6), sts_dev {best.ranking:.2f}, "
@@ -104,7 +105,7 @@ def test_the_last_lines_of_a_sweep_with_failed_runs(
         f"model: {recorded.models / 'tiny'}",
         "failed: trials 1, 3: the loss is nan at step 2",
         f"next: mtdlab sweep tiny.yaml {places} --retry-failed",
-        f"next: mtdlab report --study tiny --storage sqlite:///{recorded.storage}",
+        f"next: mtdlab report --study tiny --storage sqlite:///{storage}",
     ]
 
 
