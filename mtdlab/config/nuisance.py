@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtdlab.config.search import fingerprint
 from mtdlab.config.source import Mistakes, Source
 from mtdlab.settings import Setting
 
@@ -38,12 +37,6 @@ class Nuisance:
         """Every combination of values."""
         for values in itertools.product(*self.values.values()):
             yield dict(zip(self.values, values, strict=True))
-
-    def group(self, configuration: str, settings: Mapping[str, Any]) -> str:
-        """The group of a configuration, whose members share a choice."""
-        if not self.per:
-            return configuration
-        return fingerprint({name: settings.get(name) for name in self.per})
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study, as JSON has them."""

@@ -290,11 +290,12 @@ class StudySpec(ABC):
         return dict(self.chosen[self._group(configuration, parameters, role)])
 
     def _group(self, configuration: str, parameters: dict[str, Any], role: str) -> str:
+        """The group of a configuration, whose members share a choice; its own without `per`."""
         assert self.nuisance is not None
         if not self.nuisance.per:
             return configuration
-        settings = self.settings(parameters, self.seeds[0], role)
-        return self.nuisance.group(configuration, settings.model_dump())
+        settings = self.settings(parameters, self.seeds[0], role).model_dump()
+        return fingerprint({name: settings.get(name) for name in self.nuisance.per})
 
     def tuning_trials(self) -> list[PlannedTrial]:
         """The trials by which the values of nuisance settings are chosen, seed by seed.
@@ -385,9 +386,8 @@ class StudySpec(ABC):
 
     def begins_with(self, trial: PlannedTrial) -> bool:
         """Whether a sweep plans a trial before the first look, as far as choices are made."""
-        if self.awaits_choice:
-            return trial.role in CHOOSING
-        return trial.role in CHOOSING or trial.seed in self.first_seeds
+        is_first = not self.awaits_choice and trial.seed in self.first_seeds
+        return trial.role in CHOOSING or is_first
 
     def identity(self) -> dict[str, Any]:
         """The values that identify the study; a change of them would mix two questions.

@@ -143,3 +143,37 @@ def test_a_study_has_the_part_of_its_kind_alone() -> None:
     assert ProgramSpec.of(spec) is spec
     with pytest.raises(TypeError, match="study own is a ProgramSpec, not a MethodSpec"):
         MethodSpec.of(spec)
+
+
+NUISANCE = """select_by: dev
+trainer: {width: 3}
+search: {depth: [1, 2]}
+baseline: {depth: 3}
+nuisance: {rate: [0.1, 0.5], seeds: [9]}
+"""
+
+
+def test_a_nuisance_setting_of_a_program_is_a_setting() -> None:
+    spec = read(NUISANCE)
+    assert spec.known["rate"].annotation is float
+    values = [
+        dict(spec.settings(trial.parameters or {}, trial.seed, trial.role).values)
+        for trial in spec.tuning_trials()
+    ]
+    assert values == [
+        {"width": 3, "depth": depth, "rate": rate} for depth in (1, 2, 3) for rate in (0.1, 0.5)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (NUISANCE.replace("select_by: dev\n", ""), "by accuracy, which is no score on dev data"),
+        (NUISANCE.replace("[0.1, 0.5]", "0.1"), "write a list of two values or more"),
+        (NUISANCE.replace("rate", "width"), "width: is given under trainer too"),
+        (NUISANCE.replace("rate", "0rate"), "0rate"),
+    ],
+)
+def test_a_wrong_nuisance_setting_of_a_program_is_refused(text: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        read(text)

@@ -369,3 +369,21 @@ def test_a_baseline_of_a_program_is_other_values_of_its_settings(
     fields = json.loads(run(f"{SWEEP} --json").stdout)
     assert fields["baseline"]["difference"]["mean"] == pytest.approx(7.5)
     assert json.loads(run("show own 2 --json").stdout)["role"] == "baseline"
+
+
+def test_the_values_of_a_nuisance_setting_are_chosen_by_the_score_on_dev_data(
+    folder: Path, run: Command
+) -> None:
+    body = """off = abs(settings["rate"] - settings["depth"] / 10)
+return {"accuracy": seed - off, "dev": 1 - off}"""
+    study = """study: own
+metric: accuracy
+select_by: dev
+search: {depth: [1, 3]}
+nuisance: {rate: [0.1, 0.2, 0.3], seeds: [7]}
+seeds: [0, 1]
+"""
+    write(folder, body, study)
+    assert "complete: 10 of 10 trials done" in run(SWEEP).stdout
+    found = trials()[["depth", "seed", "rate"]].itertuples(index=False)
+    assert sorted(map(tuple, found)) == [(1, 0, 0.1), (1, 1, 0.1), (3, 0, 0.3), (3, 1, 0.3)]
