@@ -24,6 +24,7 @@ SIZES = {
     "collapse": (4, 5),
     "staleness": (4, 5),
     "history": (12, 4),
+    "queue-or-batch": (10, 6),
     "wiki-minilm": (9, 2),
 }
 

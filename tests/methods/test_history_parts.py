@@ -14,7 +14,8 @@ from mtdlab.methods.mocose import MoCoSE
 from mtdlab.settings import TrainerSettings
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
-from tests.conftest import CPU, Settings
+from tests.branches import CPU
+from tests.conftest import Settings
 from tests.methods.oracles import info_nce
 
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from mtdlab.methods.xbm import XBM
 from mtdlab.training.inputs import load_inputs
-from tests.conftest import CPU, Settings
+from tests.branches import CPU
+from tests.conftest import Settings
 from tests.methods.oracles import info_nce
 
 

@@ -167,7 +167,7 @@ def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: St
     bare = trials.BEST.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
     assert bare is not None
     best, *_ = trials.BEST.text(bare)
-    assert best.endswith("It took 12.5 s; its model is in models/mtd on the machine that ran it.")
+    assert best.endswith("It took 12 s; its model is in models/mtd on the machine that ran it.")
 
 
 def test_one_seed_gives_no_optimism_and_no_run_no_section() -> None:
