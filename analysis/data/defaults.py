@@ -11,6 +11,8 @@ MARGIN = 0.5
 """The margin: a difference of fewer points (score x 100) counts as no difference."""
 ALPHA = 0.05
 """The error rate of the verdict."""
+MOST_COMPARED = 100
+"""The most configurations that are compared where they have no order; of more, the best."""
 LEVEL = 0.95
 """The confidence of all intervals but those of a verdict, and of published bands."""
 MODELS_FOLDER = "models"

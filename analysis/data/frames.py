@@ -169,8 +169,8 @@ class StudyFrames:
             decided: seeds of the leading levels; runs, and trials: the numbers of the completed
             trials that it was computed from.
         alpha: the nominal significance level; spent: error probability up to it; decision:
-            continue, or why the study ended (decided, flat, max_seeds, no scores); added: how many
-            trials it added. No rows for other studies.
+            continue, or why the study ended (decided, flat, equivalent, max_seeds, no scores);
+            added: how many trials it added. No rows for other studies.
         plans: the recorded specifications of the verdict: the one before the first trial, then
             every later change. Empty for a study that recorded none.
         select_by: the score, one of the tasks of `scores`, that ranked the trials and selected the

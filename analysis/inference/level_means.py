@@ -26,7 +26,7 @@ from analysis.data.cells import (
 from analysis.data.defaults import LEVEL
 from analysis.data.published import load_curve
 from analysis.inference.blocks import Fit, KnownErrors
-from analysis.inference.shapes import ShapeTests
+from analysis.inference.shapes import LEAST_FLAT, ShapeTests
 from analysis.inference.simultaneous import Null
 from analysis.inference.verdict import Verdict, judge, write_sentence
 from analysis.measures import Floats
@@ -145,7 +145,7 @@ class MeansVerdict:
 def judge_means(data: LevelMeans) -> MeansVerdict:
     """The shape of three or more means by the rules for runs (`analysis.inference.verdict`)."""
     distance, means, errors = data.distance, data.means, data.errors
-    tests = ShapeTests(null_means(errors), distance)
+    tests = ShapeTests(null_means(errors), distance, can_be_flat=len(distance) >= LEAST_FLAT)
     verdict = Verdict(
         "inconclusive",
         levels=len(means),

@@ -12,7 +12,7 @@ Letters: K looks, G nodes of the integration.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -20,12 +20,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from analysis.data.beyond_run import leave_out
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import StudyFrames
+from analysis.data.frames import Settings, StudyFrames
 from analysis.data.items import ItemScores
+from analysis.data.runs import has_mtd, mtd_or_0
+from analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from analysis.inference.pairing import LevelScores
 from analysis.inference.verdict import OverLooks, Verdict, compute_verdict
 from analysis.measures import Floats
 
@@ -147,7 +151,7 @@ SPENDING: Spending = "linear"
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
-Decision = Literal["continue", "decided", "flat", "max_seeds", "no scores"]
+Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
 
 
 @dataclass(frozen=True)
@@ -155,17 +159,16 @@ class LookResult:
     """The result of a look.
 
     Attributes:
-        p_value: of the trend if the verdict is rising or falling, else of the peak; None if not
-            tested.
+        p_value: of the trend if the verdict is rising or falling, else of the peak, or of the best
+            configuration; None if not tested.
         decision: continue, or why the study ends.
-        optimal: the levels statistically indistinguishable from the best at 50 % confidence, in
-            steps.
+        leading: the numbers of the trials whose configurations get the next seeds first.
     """
 
     verdict: str
     p_value: float | None
     decision: Decision
-    optimal: tuple[float, ...]
+    leading: frozenset[int]
 
 
 def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
@@ -208,7 +211,7 @@ def over_looks_of(study: StudyFrames) -> OverLooks | None:
 
 def judge_look(
     trials: pd.DataFrame,
-    settings: Collection[str],
+    settings: Settings,
     *,
     items: ItemScores | None = None,
     alpha: float,
@@ -222,16 +225,54 @@ def judge_look(
     peak inside the range is excluded, because for a peak off the middle of the range the trend
     often becomes significant first. A flat score ends it for futility. Futility is non-binding:
     the error rate also holds if the study is continued nevertheless.
+
+    A study that asks for the best configuration ends where that is separated from all others, and
+    for futility where all that may be the best are equivalent (`classify_best`).
     """
+    if asks_for_best(trials, settings):
+        scores = best_scores(trials, settings, items)
+        best = judge_best(scores, level=1 - alpha, margin=margin)
+        ends = _decide_best(best, is_last=is_last)
+        leading = _leading_configurations(scores) if ends == "continue" else frozenset()
+        return LookResult(best.kind, _known(best.p_value), ends, leading)
     judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
     verdict = judge(items=items, level=1 - alpha)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
-    return LookResult(
-        verdict.verdict,
-        None if math.isnan(p_value) else p_value,
-        _decide(verdict, is_last=is_last),
-        judge(level=LEADING_LEVEL).optimal_range,
-    )
+    ends, leading = _decide(verdict, is_last=is_last), frozenset[int]()
+    if ends == "continue":
+        known, _ = leave_out(trials[has_mtd(trials)], beyond_run)
+        levels, optimal = mtd_or_0(known), judge(level=LEADING_LEVEL).optimal_range
+        chosen = leading_levels(sorted(set(levels)), optimal)
+        leading = frozenset(known.loc[levels.isin(chosen), "number"].tolist())
+    return LookResult(verdict.verdict, _known(p_value), ends, leading)
+
+
+def _known(p_value: float) -> float | None:
+    return None if math.isnan(p_value) else p_value
+
+
+def _decide_best(verdict: BestVerdict, *, is_last: bool) -> Decision:
+    if len(verdict.ranked) < 2:
+        return "no scores"
+    if verdict.kind == "separated":
+        return "decided"
+    if verdict.kind == "equivalent":
+        return "equivalent"
+    return "max_seeds" if is_last else "continue"
+
+
+def _leading_configurations(scores: LevelScores) -> frozenset[int]:
+    """The trials of what gets the next seeds first: all that may be the best, at least two."""
+    these = scores.without_items()
+    leading = lead(these.tests.find_optimal(these.fit, 1 - LEADING_LEVEL), these.fit.effects)
+    chosen = scores.runs["first"].isin(scores.table.columns[leading])
+    return frozenset(scores.runs.loc[chosen, "number"].tolist())
+
+
+def lead(optimal: NDArray[np.bool_], effects: Floats) -> NDArray[np.bool_]:
+    """Those that may be the best, and the two highest, (..., C): alone none can be compared."""
+    second = np.sort(effects, axis=-1)[..., -2:-1]
+    return np.asarray(optimal | (effects >= second))
 
 
 def leading_levels(levels: Sequence[float], optimal: Sequence[float]) -> tuple[float, ...]:

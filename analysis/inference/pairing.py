@@ -6,7 +6,7 @@ P evaluation items, N runs, G points of the smooth curve.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -175,6 +175,8 @@ class LevelScores:
         items: how many are counted.
         runs: the completed runs with an MTD, also those that are not in the table.
         left_out: the levels beyond the run, whose runs are not among `runs`.
+        ordered: whether the columns are levels of MTD; else they are configurations, each named by
+            the number of its first trial.
     """
 
     table: pd.DataFrame
@@ -182,6 +184,7 @@ class LevelScores:
     items: int = 0
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
     left_out: tuple[BeyondLevel, ...] = ()
+    ordered: bool = True
 
     @property
     def scores(self) -> Floats:
@@ -189,6 +192,9 @@ class LevelScores:
 
     @property
     def distance(self) -> Floats:
+        """The levels, (L,) in steps; of configurations their places from 1."""
+        if not self.ordered:
+            return np.arange(1.0, self.table.shape[1] + 1)
         return self.table.columns.to_numpy(dtype=np.float64)
 
     @property
@@ -198,14 +204,15 @@ class LevelScores:
 
     @cached_property
     def tests(self) -> ShapeTests:
-        return shape_tests(self.scores, self.distance, self.covariance)
+        distance = self.distance if self.ordered else None
+        return shape_tests(self.scores, distance, self.covariance)
 
     @cached_property
     def fit(self) -> Fit:
         return self.tests.fit(self.scores)
 
     def without_items(self) -> "LevelScores":
-        return LevelScores(self.table, runs=self.runs, left_out=self.left_out)
+        return replace(self, covariance=None, items=0)
 
 
 def level_scores(

@@ -8,19 +8,16 @@ B simulated studies, K looks.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from analysis.inference.best import BestVerdict, classify_best
 from analysis.inference.blocks import Fit
 from analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
-from analysis.inference.scatter import (
-    Interpolated,
-    Scatter,
-    difference_variance,
-    estimate_errors,
-)
+from analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
 from analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
 from analysis.inference.simultaneous import null_with_items
 from analysis.inference.verdict import Verdict
@@ -79,6 +76,20 @@ class Need:
 
 
 @dataclass(frozen=True)
+class BestNeed:
+    """What is needed for 80 % power to decide which configuration is the best.
+
+    Attributes:
+        separated: where the best is above all others, which are alike.
+        equivalent: to show that all that may be the best lie within the margin, where all are
+            alike.
+    """
+
+    separated: Needed
+    equivalent: Needed
+
+
+@dataclass(frozen=True)
 class Flatness:
     """The margins at which a flat score is shown to be flat with 80 % power, in points.
 
@@ -107,7 +118,8 @@ class _Studies:
         items = None if scatter.items is None else scatter.items.at(distance)
         tables = _draw(scatter.errors.at(distance) * share, items, simulated)
         drawn = [max(round(share * seeds), 2) for seeds in looks]
-        self._looks = [_fit(tables[:, :seeds], distance, items) for seeds in drawn]
+        places = distance if scatter.ordered else None
+        self._looks = [_fit(tables[:, :seeds], places, items) for seeds in drawn]
         self._centre = np.eye(levels) - 1 / levels
 
     def find(self, find: Find, effects: Floats, alphas: Sequence[float]) -> float:
@@ -126,8 +138,8 @@ class _Studies:
         return float(np.quantile((np.abs(estimate) + width).max(axis=-1), POWER))
 
 
-def _fit(tables: Floats, distance: Floats, items: Floats | None) -> tuple[ShapeTests, Fit]:
-    """Simulated tables (B, S, L) with the tests of their design."""
+def _fit(tables: Floats, distance: Floats | None, items: Floats | None) -> tuple[ShapeTests, Fit]:
+    """Simulated tables (B, S, L) with the tests of their design; without a distance, no order."""
     tests = design_tests(np.ones(tables.shape[1:], dtype=bool), distance)
     fit = tests.fit(tables)
     if items is None:
@@ -135,7 +147,8 @@ def _fit(tables: Floats, distance: Floats, items: Floats | None) -> tuple[ShapeT
     # the variance as a power of 2: critical values hardly depend on it, and take long to simulate
     variance = 2.0 ** round(math.log2(fit.typical.mean()))
     null = null_with_items(tests.null, items / variance)
-    return ShapeTests(null, distance, items), replace(fit, items=items)
+    with_items = ShapeTests(null, tests.distance, items, can_be_flat=tests.can_be_flat)
+    return with_items, replace(fit, items=items)
 
 
 def _draw(errors: Floats, items: Floats | None, seeds: int) -> Floats:
@@ -163,6 +176,15 @@ def _find_peak(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
 
 def _find_slope(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
     return np.asarray(tests.test_trend(fit)[0] <= alpha)
+
+
+def _separates_first(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+    return np.asarray((tests.test_best(fit) <= alpha) & (fit.effects.argmax(axis=-1) == 0))
+
+
+def best_effects(count: int, height: float) -> Floats:
+    """The first of the configurations `height` points above the others, (C,)."""
+    return np.where(np.arange(count) == 0, height, 0.0)
 
 
 def peak_effects(distance: Floats, height: float) -> Floats:
@@ -205,6 +227,41 @@ def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: f
             slope = studies.need(lambda _: _find_slope, slope_effects(design, effect), first)
         needs.append(Need(len(design), peak, slope))
     return needs
+
+
+def compute_best_needs(
+    count: int, *, effect: float, scatter: Scatter, alpha: float, margin: float
+) -> BestNeed:
+    """What it takes to separate a best of `count` configurations, `effect` points above the others.
+
+    And to show that configurations without a difference are equivalent within the margin; both in
+    one test.
+    """
+    design = _Design(np.arange(1.0, count + 1), scatter, alpha)
+    separated = design.need(lambda _: _separates_first, best_effects(count, effect))
+    equivalent = design.need(partial(_shows_equivalence, margin), np.zeros(count))
+    return BestNeed(separated, equivalent)
+
+
+def _shows_equivalence(margin: float, factor: float) -> Find:
+    def shows(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+        kinds = classify_best(tests, fit, alpha, factor * margin).kind
+        return np.asarray(kinds == "equivalent", dtype=np.bool_)
+
+    return shows
+
+
+def _decides(margin: float, ordered: bool, factor: float) -> Find:
+    """Whether there is a verdict other than "inconclusive", with a margin larger by `factor`."""
+
+    def decides(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+        if ordered:
+            kinds = tests.classify(fit, alpha, factor * margin).shape
+        else:
+            kinds = classify_best(tests, fit, alpha, factor * margin).kind
+        return np.asarray(kinds != "inconclusive", dtype=np.bool_)
+
+    return decides
 
 
 class _Design:
@@ -287,6 +344,20 @@ def find_power(
     return studies.find(_find_peak, peak_effects(distance, effect), alphas), slope
 
 
+def find_best_power(
+    looks: Sequence[int], alphas: Sequence[float], *, count: int, effect: float, scatter: Scatter
+) -> float:
+    """The power of a study with K looks to separate a best that is `effect` points above.
+
+    The other arguments are those of `find_power` and `compute_best_needs`.
+    """
+    if looks[-1] < 2:
+        return 0.0
+    distance, simulated = np.arange(1.0, count + 1), min(looks[-1], _SIMULATED[-1])
+    studies = _Studies(distance, looks, scatter, simulated)
+    return studies.find(_separates_first, best_effects(count, effect), alphas)
+
+
 def compute_flatness(
     distance: Floats, seeds: int, *, margin: float, scatter: Scatter, alpha: float
 ) -> Flatness | None:
@@ -330,22 +401,20 @@ def compute_precision(distance: Floats, seeds: int, scatter: Scatter) -> Precisi
     return Precision(math.sqrt(residual), math.sqrt(2 * residual / seeds), math.sqrt(of_items))
 
 
-def need_for_verdict(levels: LevelScores, verdict: Verdict) -> Needed | None:
+def need_for_verdict(levels: LevelScores, verdict: Verdict | BestVerdict) -> Needed | None:
     """What a verdict other than "inconclusive" takes, if all is as estimated.
 
-    The estimate, of the levels that gave the verdict, favours what was seen: an order of magnitude.
-    None with fewer than two levels or seeds.
+    The estimate, of the scores that gave the verdict, favours what was seen: an order of magnitude.
+    None with fewer than two columns or seeds, and for more than 30 configurations.
     """
-    if not levels.comparable:
+    if not levels.comparable or levels.scores.shape[1] > MOST_LEVELS:
         return None
-    items = None
-    if levels.covariance is not None:
-        items = Interpolated(levels.distance, levels.covariance)
-    scatter = Scatter(estimate_errors(levels), items, levels.items)
-    effects = levels.fit.effects
-    alpha = 1 - verdict.level
     return count_needed(
-        levels.distance, effects, scatter=scatter, alpha=alpha, margin=verdict.margin
+        levels.distance,
+        levels.fit.effects,
+        scatter=estimate_scatter(levels),
+        alpha=1 - verdict.level,
+        margin=verdict.margin,
     )
 
 
@@ -354,19 +423,12 @@ def count_needed(
 ) -> Needed:
     """What a verdict other than "inconclusive" takes with 80 % power.
 
-    `distance` is MTD in rising order, `effects` the score in points, (L,) each. Raises ValueError
-    for fewer than 2 levels.
+    `distance` is MTD in rising order, or places where the scatter is that of configurations,
+    `effects` the score in points, (L,) each. Raises ValueError for fewer than 2 levels.
     """
     if len(distance) < 2:
         raise ValueError(f"{len(distance)} level of MTD; a verdict needs at least 2")
-
-    def find(factor: float) -> Find:
-        def decides(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
-            shapes = tests.classify(fit, alpha, factor * margin).shape
-            return np.asarray(shapes != "inconclusive", dtype=np.bool_)
-
-        return decides
-
+    find = partial(_decides, margin, scatter.ordered)
     return _Design(distance, scatter, alpha).need(find, effects)
 
 

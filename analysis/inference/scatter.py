@@ -91,11 +91,14 @@ class Scatter:
         errors: covariance of the errors of one seed's runs, without what they have in common.
         items: covariance of the levels' effects due to the evaluation items; None: not counted.
         count: how many items these are; 0 where they are not counted.
+        ordered: whether it is between levels of MTD; else between configurations, at the places
+            from 1 in the place of levels.
     """
 
-    errors: Covariance
+    errors: Curves
     items: Covariance | None = None
     count: int = 0
+    ordered: bool = True
 
 
 def difference_variance(covariance: Floats) -> float:
@@ -123,6 +126,46 @@ def _assumed(distance: Floats, shares: tuple[float, float]) -> Curves:
     degrees = len(polynomials(places))
     curves = levels * np.diag(shares[:degrees])
     return Curves(places, curves, 1 - sum(shares), np.ones(levels))
+
+
+def assume_scatter(
+    distance: Floats, deviation: float | None = None, items: int = 0, *, ordered: bool = True
+) -> Scatter:
+    """What is assumed at the levels of a design, (L,), or between as many configurations.
+
+    Args:
+        deviation: residual standard deviation of a run in points; None: `ASSUMED_DEVIATION`.
+        items: how many pairs the score is computed from; 0: they are not counted.
+        ordered: as in `Scatter`; what configurations have of their own is independent.
+    """
+    sd = deviation or ASSUMED_DEVIATION
+    of_items: Covariance | None = None
+    if ordered:
+        errors = assume_errors(distance, sd)
+        of_items = assume_items(distance, items) if items else None
+    else:
+        errors = alike(distance, sd**2)
+        of_items = alike(distance, ASSUMED_OF_ITEMS**2 / 2 / items) if items else None
+    return Scatter(errors, of_items, items, ordered)
+
+
+def alike(distance: Floats, variance: float) -> Curves:
+    """A covariance of columns that are independent, all with this variance."""
+    nothing = np.zeros((len(polynomials(np.log(distance))),) * 2)
+    return Curves(np.log(distance), nothing, variance, np.ones(len(distance)))
+
+
+def estimate_scatter(levels: LevelScores) -> Scatter:
+    """How comparable scores scatter over seeds and the evaluation items that they count."""
+    items = None
+    if levels.covariance is not None:
+        items = Interpolated(levels.distance, levels.covariance)
+    if levels.ordered:
+        return Scatter(estimate_errors(levels), items, levels.items)
+    # the variance of an error is that of all columns: few seeds tell them not apart
+    blocks = Blocks(np.isfinite(levels.scores))
+    pooled = float(levels.fit.variances @ blocks.level_freedom / blocks.freedom)
+    return Scatter(alike(levels.distance, pooled), items, levels.items, ordered=False)
 
 
 def estimate_errors(levels: LevelScores) -> Curves:

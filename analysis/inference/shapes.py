@@ -29,7 +29,7 @@ from analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 LEAST_FLAT = 3
-"""The fewest seeds and levels with which a score is called flat."""
+"""The fewest seeds, and levels where these have an order, with which a score is called flat."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class ShapeTests:
     """The tests for one design, of which `null` has simulated tables.
 
     `items` is the covariance of the levels' effects due to the evaluation items, (L, L) in points
-    squared; None: not counted. `can_be_flat`: whether there are seeds enough to call a score flat.
+    squared; None: not counted. `can_be_flat`: whether there are seeds and levels enough to call a
+    score flat.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class ShapeTests:
         self.distance = distance
         self.levels = len(distance)
         self.null, self._items = null, items
-        self._can_be_flat = can_be_flat and self.levels >= LEAST_FLAT
+        self.can_be_flat = can_be_flat
         self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
@@ -177,17 +178,35 @@ class ShapeTests:
         largest = [scores.max(axis=-1) for scores in self._against_each.scores(fit)]
         return np.stack(largest, axis=-1) <= critical
 
-    def are_flat(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    def are_flat(
+        self, fit: Fit, alpha: float, margin: float, among: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
         """Whether all levels of each of B tables are equivalent: differ by less than the margin.
 
         Two one-sided tests (Schuirmann 1987) per pair of levels at alpha; all must be significant,
-        so that no correction for their number is needed.
+        so that no correction for their number is needed. `among`: which levels are asked about,
+        (B, L); None: all.
         """
-        flat = self._can_be_flat & (np.ptp(fit.effects, axis=-1) < margin)
+        asked = np.ones(fit.effects.shape, dtype=np.bool_) if among is None else among
+        pairs = (_pairs(self.levels) != 0).astype(np.int64)
+        outside = asked @ pairs.T < 2
+        gaps = np.abs(fit.effects @ _pairs(self.levels).T)
+        flat = self.can_be_flat & ((gaps < margin) | outside).all(axis=-1)
         if flat.any():
             estimate, width = self.each_pair.intervals(fit.part(flat), alpha)
-            flat[flat] = (np.abs(estimate) + width < margin).all(axis=-1)
+            flat[flat] = ((np.abs(estimate) + width < margin) | outside[flat]).all(axis=-1)
         return np.asarray(flat)
+
+    def test_best(self, fit: Fit) -> Floats:
+        """The p value of the level with the highest estimate being above each other one, (B,).
+
+        It is at most alpha where the intervals of all these differences, simultaneous over all
+        pairs of levels with confidence 1 - alpha, are above 0.
+        """
+        best = np.eye(self.levels)[fit.effects.argmax(axis=-1)]
+        [scores] = self.all_pairs.scores(fit)
+        apart = np.where(best @ np.abs(_pairs(self.levels)).T > 0, scores, np.inf)
+        return self.all_pairs.p_value(apart.min(axis=-1))
 
     def excludes_peak(self, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
         """Whether every inner level is significantly less than the margin above one of the ends.
@@ -268,7 +287,9 @@ def _cached_tests(present: bytes, seeds: int, distance: tuple[float, ...] | None
     cells = np.frombuffer(present, dtype=bool).reshape(seeds, -1)
     null = null_of(Blocks(cells, None if distance is None else np.log(distance)))
     at = np.arange(1.0, cells.shape[1] + 1) if distance is None else np.array(distance)
-    return ShapeTests(null, at, can_be_flat=seeds >= LEAST_FLAT)
+    # without an order there is no shape, and two columns are enough
+    fewest = seeds if distance is None else min(seeds, len(distance))
+    return ShapeTests(null, at, can_be_flat=fewest >= LEAST_FLAT)
 
 
 def design_tests(present: NDArray[np.bool_], distance: Floats | None) -> ShapeTests:
@@ -293,7 +314,7 @@ def shape_tests(
     if items is None:
         return tests
     null = null_for(tests.null, scores, items)
-    return ShapeTests(null, tests.distance, items, can_be_flat=len(scores) >= LEAST_FLAT)
+    return ShapeTests(null, tests.distance, items, can_be_flat=tests.can_be_flat)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL
+from analysis.data.defaults import LEVEL, MOST_COMPARED
 from analysis.data.frames import StudyFrames
 from analysis.data.runs import completed_runs, varied_settings
 from analysis.inference.blocks import Fit, connected_table
@@ -26,7 +26,6 @@ from analysis.inference.simultaneous import Families, compare_own
 from analysis.measures import Floats
 from analysis.statistics.configurations import (
     DIFFERENCE,
-    MOST_COMPARED,
     name_configuration,
     rank_configurations,
 )

@@ -19,9 +19,9 @@ from scipy.special import log_ndtr
 
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.runs import completed_runs, varied_settings
+from analysis.inference.best import number_configurations
 from analysis.inference.blocks import parts_of
 from analysis.measures import Floats
-from analysis.statistics.configurations import number_configurations
 
 DEV = "sts_dev"
 _STEPS = 1000

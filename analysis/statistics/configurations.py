@@ -15,10 +15,11 @@ from math import prod
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL
+from analysis.data.defaults import LEVEL, MOST_COMPARED
 from analysis.data.items import ItemScores
 from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
 from analysis.data.settings import format_value
+from analysis.inference.best import number_configurations
 from analysis.inference.blocks import connected_table
 from analysis.inference.pairing import (
     Mean,
@@ -31,7 +32,6 @@ from analysis.inference.shapes import compare_columns
 from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
-MOST_COMPARED = 100
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
 COLUMNS = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best")
 """The columns of a table of configurations after the settings that varied."""
@@ -45,13 +45,6 @@ def name_configuration(settings: pd.Series) -> str:
 def name_configurations(settings: pd.DataFrame) -> list[str]:
     """The settings of each row as text."""
     return [name_configuration(row) for _, row in settings.astype("object").iterrows()]
-
-
-def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
-    """The number of each run's configuration: grouped by value, since texts are rounded."""
-    if not varied:
-        return pd.Series(0, index=runs.index)
-    return runs.groupby(varied, dropna=False).ngroup()
 
 
 def rank_configurations(

@@ -6,26 +6,13 @@ import pandas as pd
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
-from analysis.data.settings import with_defaults
+from analysis.inference.best import METHOD_KEYS, varies_method, with_methods
 from analysis.inference.intervals import summarise
 from analysis.inference.pairing import cell_covariance, summarise_scores
 from analysis.statistics.configurations import DIFFERENCE, differences_to_best
 from analysis.statistics.curves import effective_rank
 
-_KEYS = ["method", "mtd"]
-_COLUMNS = [*_KEYS, "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best"]
-
-
-def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The trials with their method; the default method, if any, where none was recorded."""
-    only = {"method": settings["method"]} if "method" in settings else {}
-    return with_defaults(trials, only)
-
-
-def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
-    """Whether the completed runs with a score have more than one method."""
-    runs = completed_runs(with_methods(trials, settings))
-    return "method" in runs and runs["method"].nunique() > 1
+_COLUMNS = [*METHOD_KEYS, "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best"]
 
 
 def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -59,7 +46,7 @@ def compute_methods(
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
     runs = _comparable_runs(trials, settings)
-    table = summarise_scores(runs, by=_KEYS, items=items)
+    table = summarise_scores(runs, by=METHOD_KEYS, items=items)
     return _compare_to(_best_row(runs), table, runs, "score", items)
 
 
@@ -91,7 +78,7 @@ def compute_method_properties(
     for name, values in measured.items():
         if np.isfinite(values).all():
             with_value = runs.assign(value=values)
-            table = summarise(with_value, by=_KEYS, value="value")
+            table = summarise(with_value, by=METHOD_KEYS, value="value")
             tables.append(_compare_to(best, table, with_value, "value").assign(measure=name))
     return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
 
@@ -104,7 +91,7 @@ def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 def _best_row(runs: pd.DataFrame) -> int:
     """The row of the highest mean score among the methods at their levels of MTD."""
-    return int(summarise(runs, by=_KEYS)["mean"].to_numpy().argmax())
+    return int(summarise(runs, by=METHOD_KEYS)["mean"].to_numpy().argmax())
 
 
 def _compare_to(
@@ -115,7 +102,7 @@ def _compare_to(
     items: ItemScores | None = None,
 ) -> pd.DataFrame:
     """The means of a column by method and MTD, with paired differences to row `best`."""
-    runs = runs.assign(row=runs.groupby(_KEYS).ngroup())
+    runs = runs.assign(row=runs.groupby(METHOD_KEYS).ngroup())
     values = runs.pivot_table(index="seed", columns="row", values=value)
     covariance = cell_covariance(runs, values, "row", items)
     table = table.join(differences_to_best(values, best, covariance))

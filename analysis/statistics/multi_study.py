@@ -23,13 +23,13 @@ from analysis.data.frames import StudyFrames
 from analysis.data.points import describe_means
 from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
 from analysis.data.settings import format_value
+from analysis.inference.best import varies_method, with_methods
 from analysis.inference.intervals import UNKNOWN, Estimate, summarise
 from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
 from analysis.measures import Floats
 from analysis.statistics.configurations import name_configurations, rank_configurations
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
 from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
-from analysis.statistics.methods import varies_method, with_methods
 
 UNITS = ("steps", "half-lives")
 MIN_LEVELS = 3

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.api.given import Given, Overrides, StudySource, assign
@@ -13,8 +13,9 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.inference.power import Flatness, Need, Precision
-    from analysis.inference.scatter import Covariance, Scatter
+    from analysis.inference.pairing import LevelScores
+    from analysis.inference.power import BestNeed, Flatness, Need, Precision
+    from analysis.inference.scatter import Scatter
     from analysis.measures import Floats
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
@@ -45,6 +46,29 @@ class Power:
     power: float
     needs: "list[Need]"
     flat: "Flatness | None"
+    items: int
+    precision: "Precision"
+    bases: dict[str, str]
+
+
+@dataclass(frozen=True)
+class BestPower:
+    """What a study that compares configurations finds, and what a decision takes, in points.
+
+    Attributes:
+        compared: how many configurations, or methods at their levels of MTD.
+        effect: by how much the best is above all others, which are alike.
+        seeds, separated: the planned seeds, and the share of studies with them that separate it.
+        power: that of `need`.
+        items, precision, bases: as in `Power`.
+    """
+
+    compared: int
+    effect: float
+    seeds: int
+    separated: float
+    power: float
+    need: "BestNeed"
     items: int
     precision: "Precision"
     bases: dict[str, str]
@@ -96,9 +120,9 @@ class Specification:
 
 @dataclass(frozen=True)
 class Design:
-    """A study's power (None where its levels are not known), looks and specification."""
+    """A study's power (None where what it compares is not known), looks and specification."""
 
-    power: Power | None
+    power: Power | BestPower | None
     looks: list[Look]
     specification: Specification
 
@@ -155,7 +179,8 @@ def plan(
     """What a study will run, the seeds that it needs, and its cost, as `mtdlab plan`.
 
     Args:
-        effect: points of the peak or slope that has to be found with 80 % power.
+        effect: points of the peak or slope, or of the best configuration above the others, that
+            have to be found with 80 % power.
         sd: residual standard deviation of a run in points; by default that of the study's runs, or
             1.5.
         record: whether to record in the database what the verdict is judged by.
@@ -290,16 +315,19 @@ def find_design(
 
 def _power(
     spec: "StudySpec", url: str, effect: float, sd: float | None, nominal: Sequence[float]
-) -> Power | None:
+) -> Power | BestPower | None:
     """What a study finds at the levels of MTD within the run, and what 80 % power takes.
 
-    None for a study whose levels are not known, or of which fewer than two take part.
+    Of a study that compares configurations, what it finds of these. None for a study whose levels
+    are not known, or of which fewer than two take part, and for more than 30 configurations.
     `nominal`: significance level of each look.
     """
     from analysis.data.beyond_run import find_beyond
     from analysis.data.runs import MTD_DECIMALS
     from analysis.inference import power
 
+    if compared := spec.count_compared():
+        return _power_of_best(spec, url, compared, effect, sd, nominal)
     rows = list(spec.configurations().values())
     beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
     mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
@@ -329,41 +357,92 @@ def _power(
     )
 
 
+def _power_of_best(
+    spec: "StudySpec",
+    url: str,
+    compared: int,
+    effect: float,
+    sd: float | None,
+    nominal: Sequence[float],
+) -> BestPower | None:
+    import numpy as np
+
+    from analysis.inference import power
+    from analysis.inference.pairing import MOST_LEVELS
+
+    if not 2 <= compared <= MOST_LEVELS:
+        return None
+    distance, looks = np.arange(1.0, compared + 1), spec.looks
+    scatter, bases = _find_scatter(spec, url, distance, sd, ordered=False)
+    separated = power.find_best_power(
+        looks, nominal, count=compared, effect=effect, scatter=scatter
+    )
+    return BestPower(
+        compared,
+        effect,
+        looks[-1],
+        separated,
+        power.POWER,
+        power.compute_best_needs(
+            compared, effect=effect, scatter=scatter, alpha=spec.alpha, margin=spec.margin
+        ),
+        scatter.count,
+        power.compute_precision(distance, looks[-1], scatter),
+        bases,
+    )
+
+
 def _find_scatter(
-    spec: "StudySpec", url: str, distance: "Floats", sd: float | None
+    spec: "StudySpec", url: str, distance: "Floats", sd: float | None, *, ordered: bool = True
 ) -> "tuple[Scatter, dict[str, str]]":
     """How seeds and items make differences scatter, and the basis of each, as text.
 
-    From the study's runs where there are any; otherwise it is assumed.
+    From the study's runs where there are any; otherwise it is assumed. `ordered`: whether it is
+    between levels of MTD, `distance`; else it is between as many configurations.
     """
     from analysis.inference import scatter
+
+    count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
+    if not ordered:
+        bases["correlations"] = "none"
+    found = scatter.assume_scatter(distance, sd, count, ordered=ordered)
+    if count:
+        bases["items"] = f"assumed: {scatter.ASSUMED_OF_ITEMS:g} over the root of their number"
+    levels, runs = _recorded_scores(spec, url, ordered=ordered)
+    if (
+        levels is not None
+        and levels.comparable
+        and (ordered or len(levels.distance) == len(distance))
+    ):
+        estimated, recorded = scatter.estimate_scatter(levels), f"from {runs} recorded runs"
+        bases |= {name: recorded for name, basis in bases.items() if basis == "assumed"}
+        found = replace(found, errors=estimated.errors.scaled(sd**2) if sd else estimated.errors)
+        if estimated.items is not None:
+            found = replace(found, items=estimated.items, count=estimated.count)
+            bases["items"] = recorded
+    if sd:
+        bases["errors"] = "as given"
+    not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"
+    return found, {"items": not_counted} | bases
+
+
+def _recorded_scores(
+    spec: "StudySpec", url: str, *, ordered: bool
+) -> "tuple[LevelScores | None, int]":
+    """The scores that the study has recorded, None without any, and of how many complete runs."""
+    from analysis.inference.best import best_scores
     from analysis.inference.pairing import level_scores
     from mtdlab.store import load_frames
 
-    errors: Covariance = scatter.assume_errors(distance, sd or scatter.ASSUMED_DEVIATION)
-    items: Covariance | None = None
-    count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
-    with suppress(StorageError, NothingToReport):
+    try:
         frames = load_frames(spec.name, url, curves=False)
-        levels = level_scores(
-            frames.trials, frames.settings, frames.items, beyond_run=spec.beyond_run
-        )
-        if levels.comparable:
-            complete = int((frames.trials["state"] == "COMPLETE").sum())
-            recorded = f"from {complete} recorded runs"
-            bases = dict.fromkeys(bases, recorded)
-            estimated = scatter.estimate_errors(levels)
-            errors = estimated.scaled(sd**2) if sd else estimated
-            if levels.covariance is not None:
-                items = scatter.Interpolated(levels.distance, levels.covariance)
-                count, bases["items"] = levels.items, recorded
-    if sd:
-        bases["errors"] = "as given"
-    if items is None and count:
-        items = scatter.assume_items(distance, count)
-        bases["items"] = f"assumed: {scatter.ASSUMED_OF_ITEMS:g} over the root of their number"
-    not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"
-    return scatter.Scatter(errors, items, count), {"items": not_counted} | bases
+    except (StorageError, NothingToReport):
+        return None, 0
+    trials, settings, items = frames.trials, frames.settings, frames.items
+    scores = best_scores(trials, settings, items)
+    if ordered:
+        scores = level_scores(trials, settings, items, beyond_run=spec.beyond_run)
+    return scores, int((trials["state"] == "COMPLETE").sum())
 
 
 def count_pairs(spec: "StudySpec") -> int:

@@ -14,6 +14,7 @@ from analysis.data.durations import format_seconds
 from analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
+    BestPower,
     Design,
     NoEstimate,
     Power,
@@ -49,7 +50,7 @@ def plan(
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
     effect: Annotated[
-        float, typer.Option(min=0.01, help="Points of the peak or slope that has to be found.")
+        float, typer.Option(min=0.01, help="Points of the peak, slope or lead to be found.")
     ] = 2.0,
     sd: Annotated[
         float | None,
@@ -234,7 +235,9 @@ def describe_design(design: Design) -> list[str]:
     from analysis.inference.looks import describe_recorded
 
     lines, specified = [], design.specification
-    if design.power:
+    if isinstance(design.power, BestPower):
+        lines += _describe_best_power(design.power, specified.looks, specified.margin)
+    elif design.power:
         lines += _describe_power(design.power, specified.looks, specified.margin)
     if len(design.looks) > 1:
         levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
@@ -273,14 +276,43 @@ def _describe_power(power: Power, looks: list[int], margin: float) -> list[str]:
         f"residual standard deviation {precision.residual_sd:.2g} points, "
         f"{power.bases['errors']}; correlations between levels {power.bases['correlations']}"
     )
-    basis = power.bases["items"]
+    return _wrap("power", texts) + _describe_precision(power, seeds, "levels")
+
+
+def _describe_best_power(power: BestPower, looks: list[int], margin: float) -> list[str]:
+    """The power of a study that compares configurations, what 80 % takes, and what it assumes."""
+    items, need, seeds = power.items, power.need, count_noun(power.seeds, "seed")
+    what = f"a best of {power.compared} configurations, {power.effect:g} points above the others"
+    found = (
+        f"{seeds}{_at_looks(looks)} separate {what}, in {100 * power.separated:.0f} % of studies"
+    )
+    if looks[-1] < 2:
+        found = "one seed finds nothing: configurations are compared over at least two"
+    texts = [
+        found,
+        f"80 % power in one test to separate it takes {_needed(need.separated, items)}",
+        f"80 % power to show that configurations without a difference lie within {margin:g} points "
+        f"of each other takes {_needed(need.equivalent, items)}",
+        f"residual standard deviation {power.precision.residual_sd:.2g} points, "
+        f"{power.bases['errors']}; errors of configurations independent",
+    ]
+    return _wrap("power", texts) + _describe_precision(power, seeds, "configurations")
+
+
+def _describe_precision(power: Power | BestPower, seeds: str, compared: str) -> list[str]:
+    """What limits a comparison of two levels, or configurations: seeds or items."""
+    precision, basis = power.precision, power.bases["items"]
     more = "seeds" if precision.of_seeds > precision.of_items else "items"
     text = (
-        f"standard error of a difference between two levels: {precision.of_seeds:.2g} points "
-        f"from {seeds}, {precision.of_items:.2g} from {items:,} evaluation items ({basis}); "
+        f"standard error of a difference between two {compared}: {precision.of_seeds:.2g} points "
+        f"from {seeds}, {precision.of_items:.2g} from {power.items:,} evaluation items ({basis}); "
         f"more {more} help more"
     )
-    return _wrap("power", texts) + _wrap("items", [text if items else basis])
+    return _wrap("items", [text if power.items else basis])
+
+
+def _at_looks(looks: list[int]) -> str:
+    return f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
 
 
 def _describe_found(power: Power, looks: list[int]) -> str:
@@ -293,8 +325,7 @@ def _describe_found(power: Power, looks: list[int]) -> str:
         both = f"{slope} of studies; two levels show no peak"
     else:
         both = f"a peak of {effect:g} points in {100 * planned.peak:.0f} % of studies, {slope}"
-    at = f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
-    return f"{looks[-1]} seeds{at} find {both}"
+    return f"{looks[-1]} seeds{_at_looks(looks)} find {both}"
 
 
 def _describe_tested(power: Power) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from analysis.data.defaults import MOST_COMPARED
 from mtdlab.config.method_study import section
 from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (
@@ -26,7 +27,7 @@ from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, lacking, point_at
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
-from mtdlab.settings import RunSettings, Setting, TrainerSettings, first_error
+from mtdlab.settings import Setting, TrainerSettings, first_error
 from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 from mtdlab.settings.roles import BASELINE
@@ -325,7 +326,7 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
             message = "is a configuration of the search; give it another method or other settings"
             mistakes.add((BASELINE,), message)
     if spec.until and mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
-        _check_until(spec, trials, mistakes)
+        _check_until(spec, mistakes)
     if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):
             strata = top.search[STRATA]["strata"]
@@ -338,21 +339,17 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
                 break
 
 
-def _check_until(spec: StudySpec, trials: Sequence[RunSettings], mistakes: Mistakes) -> None:
+def _check_until(spec: StudySpec, mistakes: Mistakes) -> None:
     """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
     where = ("until",)
     if spec.sampler != "grid":
         mistakes.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
-        return
-    if spec.pruner != "none":
+    elif spec.pruner != "none":
         mistakes.add(where, f"needs every trial; take pruner: {spec.pruner} out")
-    if "method" in spec.search:
-        mistakes.add(where, "needs one method; the verdict is about MTD")
-        return
-    levels: set[float | None] = {None}
-    for trial in trials:
-        levels.add(trial.mtd)
-        # further levels change nothing
-        if len(levels) > 2:
-            return
-    mistakes.add(where, "needs two levels of MTD or more to compare")
+    elif (compared := spec.count_compared()) == 1:
+        mistakes.add(where, "needs two configurations or more to compare")
+    elif compared > MOST_COMPARED:
+        mistakes.add(
+            where,
+            f"compares at most {MOST_COMPARED} configurations, not {compared:,}; vary fewer values",
+        )

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
+from analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
@@ -358,6 +359,20 @@ class StudySpec(ABC):
         return {
             key: {**settings.model_dump(), "mtd": settings.mtd} for key, settings in every.items()
         }
+
+    def count_compared(self) -> int:
+        """How many are compared where the question is which is best; 0 for a shape over MTD.
+
+        Methods at their levels of MTD where there are several methods, else configurations, where
+        they have fewer than two levels.
+        """
+        rows = [
+            (row.get("method"), row["mtd"] and round(row["mtd"], MTD_DECIMALS))
+            for row in self.configurations().values()
+        ]
+        if len({method for method, _ in rows}) > 1:
+            return len(set(rows))
+        return len(rows) if len({mtd for _, mtd in rows} - {None}) < 2 else 0
 
     @property
     def first_seeds(self) -> frozenset[int]:

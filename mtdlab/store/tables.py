@@ -481,7 +481,7 @@ class LookRow(Base):
     p_value: Mapped[float | None] = _held_to(rules.FRACTION)
     verdict: Mapped[str]
     decision: Mapped[str]
-    """continue, or why the study ends: decided, flat, max_seeds, no scores."""
+    """continue, or why the study ends: decided, flat, equivalent, max_seeds, no scores."""
     added: Mapped[list[list[Any]]] = _held_to(rules.listed(rules.PLANNED))
     """Configuration and seed of each trial that it added."""
 

@@ -1,14 +1,12 @@
 """Looks at the verdict: what a sweep does when all planned trials of a study have ended."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from analysis.data.beyond_run import find_beyond
-from analysis.data.runs import MTD_DECIMALS
-from analysis.inference.looks import boundaries_at, judge_look, leading_levels
+from analysis.inference.looks import boundaries_at, judge_look
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_frames
+from mtdlab.store.recorded import read_configurations
 from mtdlab.trial.study import OpenStudy
 
 
@@ -52,7 +50,7 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
         p_value=judged.p_value,
         verdict=judged.verdict,
         decision=judged.decision,
-        added=_added(spec, study.store, judged.optimal, index) if goes_on else (),
+        added=_added(study, judged.leading, index) if goes_on else (),
     )
 
 
@@ -70,27 +68,21 @@ def _with_baseline(
     }
 
 
-def _added(
-    spec: StudySpec, store: Store, optimal: Sequence[float], index: int
-) -> tuple[PlannedTrial, ...]:
+def _added(study: OpenStudy, leading: Collection[int], index: int) -> tuple[PlannedTrial, ...]:
     """The trials up to the next look, in the study's order.
 
-    All seeds of that look for the leading levels; before the last look for all levels.
+    All seeds of that look for the configurations of the leading trials, given by their numbers;
+    before the last look for all configurations.
     """
+    spec = study.spec
     seeds = set(spec.seeds[: spec.looks[index + 1]])
-    planned = store.planned()
+    planned = study.store.planned()
     new = [
         trial for trial in spec.search_trials() if trial.seed in seeds and trial.key not in planned
     ]
     if index + 2 == len(spec.looks):
         return tuple(new)
-    rows = spec.configurations()
-    level = {
-        key: math.nan if row["mtd"] is None else round(row["mtd"], MTD_DECIMALS)
-        for key, row in rows.items()
-    }
-    # those beyond the run, which the verdict leaves out, get their seeds at the last look
-    left_out = {each.mtd for each in find_beyond(rows.values(), spec.beyond_run)}
-    judged = set(level.values()) - left_out
-    leading = leading_levels(sorted(judged), optimal)
-    return tuple(trial for trial in new if level[trial.configuration] in leading)
+    # what the verdict leaves out gets its seeds at the last look
+    known = read_configurations(study.job.url, spec.name)
+    first = {known[number] for number in leading}
+    return tuple(trial for trial in new if trial.configuration in first)

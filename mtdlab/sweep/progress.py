@@ -96,6 +96,7 @@ def describe_look(look: "Look", looks: int) -> str:
         "continue": f"{len(look.added)} trials added",
         "decided": "the verdict is decided",
         "flat": "ended, since the score is flat",
+        "equivalent": "ended, since all that may be the best are equivalent",
         "max_seeds": "ended at max_seeds",
         "no scores": "ended, since nothing can be compared",
     }

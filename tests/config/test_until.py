@@ -80,11 +80,34 @@ def test_a_mistake_is_pointed_at(read: Read, more: str, message: str) -> None:
         read(STUDY + more + "\n")
 
 
-def test_until_needs_levels_of_mtd_of_one_method(read: Read) -> None:
-    with pytest.raises(SpecError, match=r"2:1: until: needs two levels of MTD or more"):
+METHODS = "search: {method: [mocose, simcse]}"
+
+
+@pytest.mark.parametrize(
+    ("search", "compared"),
+    [
+        (METHODS, 2),
+        ("search: {batch_size: [8, 16, 32]}\ntrainer: {method: simcse}", 3),
+        # methods at their levels of MTD; the learning rate makes no further ones
+        ("search: {method: [mocose, simcse], ema_decay: [0.5, 0.9], learning_rate: [0.1, 0.2]}", 3),
+        ("search: {ema_decay: [0.5, 0.9], learning_rate: [0.1, 0.2]}", 0),
+        # equal MTD
+        ("search: {learning_rate: [0.1, 0.2]}", 2),
+        # a nuisance setting makes no configurations
+        (METHODS + "\nnuisance: {learning_rate: [0.1, 0.2]}", 2),
+    ],
+)
+def test_until_compares_what_has_no_levels_of_mtd(read: Read, search: str, compared: int) -> None:
+    spec = read(f"study: a\n{search}\n{DECIDED}max_seeds: 5}}\n")
+    assert (spec.count_compared(), spec.looks) == (compared, (3, 4, 5))
+
+
+def test_until_needs_configurations_to_compare(read: Read) -> None:
+    with pytest.raises(SpecError, match=r"2:1: until: needs two configurations or more to comp"):
         read(f"study: a\n{DECIDED}max_seeds: 5}}\n")
-    with pytest.raises(SpecError, match=r"3:1: until: needs one method"):
-        read(f"study: a\nsearch: {{method: [mocose, simcse]}}\n{DECIDED}max_seeds: 5}}\n")
+    rates = [0.001 * rate for rate in range(1, 102)]
+    with pytest.raises(SpecError, match="until: compares at most 100 configurations, not 101; va"):
+        read(f"study: a\nsearch: {{learning_rate: {rates}}}\n{DECIDED}max_seeds: 5}}\n")
 
 
 def test_the_hash_of_a_plan_changes_with_each_of_its_values(read: Read) -> None:

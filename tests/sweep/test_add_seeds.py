@@ -247,3 +247,55 @@ def falling(settings: TrainerSettings, noise: float) -> float:
 def trials_at(study: StudyFrames, look: int) -> pd.DataFrame:
     """The trials that a look was computed from; 0 is the first."""
     return study.trials[study.trials["number"].isin(study.looks["trials"].iloc[look])]
+
+
+RATES = """
+study: rates
+trainer: {steps: 4, method: simcse}
+search: {learning_rate: [0.1, 0.2, 0.3, 0.4]}
+until: {decided: true, max_seeds: 5, looks: [3, 4, 5]}
+"""
+
+
+def rated(settings: TrainerSettings, best: float, noise: float) -> float:
+    """The learning rates 0.1 and 0.2 are alike but for `best` points, the others far lower."""
+    random = np.random.default_rng([settings.seed, round(1000 * settings.learning_rate)])
+    rate = settings.learning_rate
+    return float(40 + best * (rate == 0.2) - 10 * (rate > 0.25) + noise * random.normal())
+
+
+@pytest.mark.parametrize(
+    ("best", "noise", "verdict", "decision"),
+    [(4, 0.2, "separated", "decided"), (0, 0.02, "equivalent", "equivalent")],
+)
+def test_a_comparison_of_configurations_ends_when_it_is_decided(
+    sweep: Sweep, score: Any, best: float, noise: float, verdict: str, decision: str
+) -> None:
+    score(lambda settings: rated(settings, best, noise))
+    result = sweep(RATES)
+    assert (result.look.look, result.look.verdict, result.look.decision) == (1, verdict, decision)
+    assert result.counts == {"COMPLETE": 12}
+    assert sweep(RATES).ran == 0
+
+
+def test_configurations_that_may_be_the_best_get_seeds_first_and_all_get_them_at_the_end(
+    sweep: Sweep, url: str, score: Any
+) -> None:
+    score(lambda settings: rated(settings, 0, 0.5))
+    sweep(RATES + "verdict: {margin: 0.01, alpha: 0.001}\n")
+    study = load_study("rates", url)
+    second = trials_at(study, 1).groupby("learning_rate")["seed"].nunique()
+    assert second.to_dict() == {0.1: 4, 0.2: 4, 0.3: 3, 0.4: 3}
+    assert study.looks["decision"].tolist() == ["continue", "continue", "max_seeds"]
+    assert study.trials.groupby("learning_rate")["seed"].nunique().eq(5).all()
+
+
+def test_methods_of_which_one_has_an_mtd_are_compared(sweep: Sweep, score: Any) -> None:
+    noise = np.random.default_rng(1)
+    score(lambda settings: 40 + 5 * (settings.method == "simcse") + 0.2 * noise.normal())
+    text = RATES.replace(", method: simcse", "").replace(
+        "learning_rate: [0.1, 0.2, 0.3, 0.4]", "method: [mocose, simcse], ema_decay: [0.5, 0.9]"
+    )
+    result = sweep(text)
+    assert (result.look.verdict, result.look.decision) == ("separated", "decided")
+    assert result.counts == {"COMPLETE": 9}

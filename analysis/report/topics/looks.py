@@ -29,6 +29,8 @@ _SPECIFIED = ("metric", "margin", "alpha", "beyond_run", "looks")
 _ENDS = {
     "decided": "The study ended there, because its verdict was decided.",
     "flat": "The study ended there for futility: the score is flat within the margin.",
+    "equivalent": "The study ended there for futility: all configurations that may be the best lie "
+    "within the margin of each other.",
     "max_seeds": "The study ended there without a verdict, at its largest number of seeds.",
     "no scores": "The study ended there, because there was nothing to compare.",
 }

@@ -10,9 +10,10 @@ from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
+from analysis.inference.best import with_methods
 from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.methods import compute_method_properties, with_methods
+from analysis.statistics.methods import compute_method_properties
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""

@@ -13,6 +13,7 @@ from analysis.data.points import MOST_LOOKS, describe_means
 from analysis.data.published import SOURCE, load_curve
 from analysis.data.runs import MTD_DECIMALS, format_mtd
 from analysis.data.tasks import STS
+from analysis.inference.best import varies_method, with_methods
 from analysis.inference.pairing import merge_levels
 from analysis.measures.trace import PARTS
 from analysis.report.cells import (
@@ -28,7 +29,6 @@ from analysis.report.topics.experiment import describe_paper, is_curve
 from analysis.statistics.baseline import name_baseline
 from analysis.statistics.configurations import DIFFERENCE
 from analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
-from analysis.statistics.methods import varies_method, with_methods
 
 _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"

@@ -10,10 +10,10 @@ from analysis import figures
 from analysis.data.points import MOST_LOOKS, describe_runs
 from analysis.data.runs import format_mtd, mtd_or_0
 from analysis.data.tasks import LAST
+from analysis.inference.best import with_methods
 from analysis.report.cells import BAND, PERCENT, clean, count, make_table
 from analysis.report.context import list_selection
 from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
-from analysis.statistics.methods import with_methods
 from analysis.statistics.training import (
     COLLAPSE_COSINE,
     MOST_POINTS,

@@ -1,0 +1,148 @@
+"""Which configuration of a study is the best, and whether that is decided.
+
+The question of a study that compares methods, or other settings than those of MTD. What it compares
+has no order: methods at their levels of MTD where it has several methods, else configurations.
+Letters: S seeds, C configurations compared, B tables (S, C).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.data.defaults import LEVEL, MARGIN
+from analysis.data.frames import Settings
+from analysis.data.items import ItemScores
+from analysis.data.runs import completed_runs, mtd_or_0, traced_runs, varied_settings
+from analysis.data.settings import with_defaults
+from analysis.inference.blocks import Fit, connected_table
+from analysis.inference.pairing import LevelScores, cell_covariance, count_items
+from analysis.inference.shapes import ShapeTests
+from analysis.measures import Floats
+
+BestKind = Literal["separated", "equivalent", "inconclusive"]
+METHOD_KEYS = ["method", "mtd"]
+
+
+def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The trials with their method; the default method, if any, where none was recorded."""
+    only = {"method": settings["method"]} if "method" in settings else {}
+    return with_defaults(trials, only)
+
+
+def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
+    """Whether the completed runs with a score have more than one method."""
+    runs = completed_runs(with_methods(trials, settings))
+    return "method" in runs and runs["method"].nunique() > 1
+
+
+def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
+    """The number of each run's configuration: grouped by value, since texts are rounded."""
+    if not varied:
+        return pd.Series(0, index=runs.index)
+    return runs.groupby(varied, dropna=False).ngroup()
+
+
+def asks_for_best(trials: pd.DataFrame, settings: Settings) -> bool:
+    """Whether the question of a study is which configuration is best, not the shape over MTD.
+
+    It is where its completed runs have several methods, or fewer than two levels of MTD.
+    """
+    return varies_method(trials, settings) or traced_runs(trials)["mtd"].nunique() < 2
+
+
+def best_scores(
+    trials: pd.DataFrame, settings: Settings, items: ItemScores | None = None
+) -> LevelScores:
+    """The scores by seed of what a study compares, where it asks for the best.
+
+    The sampling error of `items` is counted where every run of the table has them.
+    """
+    runs = completed_runs(with_methods(trials, settings))
+    runs, keys = runs.assign(mtd=mtd_or_0(runs)), METHOD_KEYS
+    if not varies_method(trials, settings):
+        keys = varied_settings(runs, settings)
+    groups = runs["number"].groupby(number_configurations(runs, keys))
+    runs = runs.assign(first=groups.transform("min"))
+    table = runs.pivot_table(index="seed", columns="first", values="score")
+    table = table.loc[*connected_table(table.to_numpy(dtype=np.float64))]
+    covariance = cell_covariance(runs, table, "first", items)
+    counted = count_items(items, covariance)
+    return LevelScores(table, covariance, counted, runs, ordered=False)
+
+
+@dataclass(frozen=True)
+class Bests:
+    """What is decided about the best of B tables.
+
+    Attributes:
+        kind: (B,) names of `BestKind`.
+        p_value: (B,) of the best being above each other one.
+        best: (B,) the column with the highest estimate.
+        may_be_best: (B, C) whether no other column is significantly better.
+    """
+
+    kind: NDArray[np.object_]
+    p_value: Floats
+    best: NDArray[np.intp]
+    may_be_best: NDArray[np.bool_]
+
+
+def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> Bests:
+    """What is decided about the best of B tables, at significance level alpha; margin in points.
+
+    separated     the intervals of the best less each other column, simultaneous over all pairs, are
+                  above 0. The one-sided comparison with the best (Hsu 1984) is not enough: of two
+                  equal columns it leaves out either in 2 alpha of studies.
+    equivalent    all columns that may be the best, at least two, are shown to differ by less than
+                  the margin.
+    """
+    may_be_best, p_value = tests.find_optimal(fit, alpha), tests.test_best(fit)
+    kind = np.full(len(p_value), "inconclusive", dtype=object)
+    several = may_be_best.sum(axis=-1) > 1
+    kind[several & tests.are_flat(fit, alpha, margin, may_be_best)] = "equivalent"
+    kind[p_value <= alpha] = "separated"
+    return Bests(kind, p_value, fit.effects.argmax(axis=-1), may_be_best)
+
+
+@dataclass(frozen=True)
+class BestVerdict:
+    """What a study shows about which configuration is the best.
+
+    Attributes:
+        p_value: of the best being above each other one; NaN where nothing is compared.
+        ranked: what is compared, each named by the number of its first trial, the highest estimate
+            first.
+        may_be_best: those of them that no other is significantly better than.
+        seeds: how many are compared.
+        level, margin: confidence of tests and intervals; differences below the margin (points) are
+            treated as no difference.
+    """
+
+    kind: BestKind = "inconclusive"
+    p_value: float = math.nan
+    ranked: tuple[int, ...] = ()
+    may_be_best: tuple[int, ...] = ()
+    seeds: int = 0
+    level: float = LEVEL
+    margin: float = MARGIN
+
+
+def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdict:
+    """What is decided on scores as of `best_scores`; "inconclusive" where nothing is compared."""
+    if not scores.comparable:
+        return BestVerdict(level=level, margin=margin)
+    result = classify_best(scores.tests, scores.fit.part(None), 1 - level, margin)
+    numbers = scores.table.columns.to_numpy()
+    return BestVerdict(
+        result.kind[0],
+        float(result.p_value[0]),
+        tuple(numbers[np.argsort(-scores.fit.effects, kind="stable")].tolist()),
+        tuple(numbers[result.may_be_best[0]].tolist()),
+        len(scores.table),
+        level,
+        margin,
+    )
