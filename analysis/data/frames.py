@@ -229,6 +229,16 @@ class StudyFrames:
         return float(self.plans[-1].values["alpha"]) if self.plans else defaults.ALPHA
 
     @property
+    def nuisance(self) -> tuple[str, ...]:
+        """The settings whose values were chosen for each configuration."""
+        return self.tuning.names if self.tuning is not None else ()
+
+    @property
+    def compared(self) -> Settings:
+        """The settings that tell configurations apart: without the nuisance settings."""
+        return {n: setting for n, setting in self.settings.items() if n not in self.nuisance}
+
+    @property
     def command(self) -> str:
         """Its command for a shell; empty where none is recorded."""
         return str(self.invocation)

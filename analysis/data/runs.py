@@ -101,12 +101,30 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
 
 
 def chosen_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[str]:
-    """`varied_settings` without those that follow from the method: a value for each of several."""
+    """`varied_settings` without those that follow from the method or the batch size.
+
+    They have a value for each of several methods, or are steps that cover equal sentences.
+    """
     names = varied_settings(trials, settings)
+    if "batch_size" in names:
+        names = [name for name in names if not covers_equal_sentences(trials, name)]
     if "method" not in names:
         return names
     within = trials.groupby("method", dropna=False)[names].nunique(dropna=False).gt(1).any()
     return [name for name in names if name == "method" or within[name]]
+
+
+def covers_equal_sentences(trials: "pd.DataFrame", name: str) -> bool:
+    """Whether a setting is a number of steps in which all trials see equally many sentences.
+
+    Equal is to within one batch, as a number of steps is whole.
+    """
+    steps, batch = trials[name], trials["batch_size"]
+    if name in ("queue_size", "batch_size") or steps.dtype.kind not in "iuf":
+        return False
+    numbers = steps.to_numpy(dtype=np.float64)
+    is_whole = bool(((numbers >= 1) & (numbers % 1 == 0)).all())
+    return is_whole and bool(np.ptp(numbers * batch.to_numpy()) < batch.max())
 
 
 def choose_evenly(table: "pd.DataFrame", most: int) -> "pd.DataFrame":

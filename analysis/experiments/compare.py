@@ -196,8 +196,8 @@ def _gap(scores: pd.DataFrame, items: Floats | None, above: int, below: int) -> 
         return None
     high, low = (scores.columns == row for row in (above, below))
     values = scores.to_numpy(dtype=np.float64)
-    contest = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
-    return Gap(above, below, Estimate(*contest.differences[high.argmax()].tolist()))
+    differences = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
+    return Gap(above, below, Estimate(*differences[high.argmax()].tolist()))
 
 
 def estimate_slope(scores: Floats, published: Floats, items: Floats | None = None) -> Estimate:

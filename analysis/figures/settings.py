@@ -1,6 +1,6 @@
 """Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from analysis.data.points import format_component
+from analysis.data.settings import format_value
 from analysis.figures.spots import add_spots
 from analysis.figures.style import (
     ACCENT,
@@ -22,10 +23,16 @@ from analysis.figures.style import (
     LEGEND_SIZE,
     MARKERS,
     RUN,
+    add_legend,
     add_top_axis,
+    label_score,
+    look_of,
+    printable,
 )
 from analysis.measures import Floats
 from analysis.measures.trace import PARTS
+
+_SHIFT = 0.06
 
 
 def varied_components(cells: pd.DataFrame) -> list[str]:
@@ -76,6 +83,52 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
             for value, marker in markers.items()
         ),
     ]
+
+
+def draw_interaction(cells: pd.DataFrame, ax: Axes, *, names: Sequence[tuple[str, str]]) -> None:
+    """The deviation of the score over the values of one setting, a line for each of another.
+
+    `cells` have first, second (values), mean, low, high; `names` are the names of the two settings
+    and their labels.
+    """
+    (first, label), (second, other) = names
+    values = list(cells["first"].unique())
+    groups = list(cells.groupby("second", sort=False))
+    for place, (value, rows) in enumerate(groups):
+        colour, marker = look_of(place)
+        shift = _SHIFT * (place - (len(groups) - 1) / 2)
+        at = np.array([values.index(value) for value in rows["first"]]) + shift
+        text = printable(f"{other} {format_value(second, value)}")
+        ax.plot(at, rows["mean"], marker=marker, color=colour, label=text)
+        ax.vlines(at, rows["low"], rows["high"], color=colour, linewidth=1.2)
+    texts = [printable(format_value(first, value)) for value in values]
+    ax.set_xticks(range(len(values)), texts, parse_math=False)
+    ax.set_xlim(-0.5, len(values) - 0.5)
+    ax.set_xlabel(printable(label), parse_math=False)
+    ax.set_ylabel("deviation from the seed's mean (points)")
+    add_legend(ax)
+
+
+def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str, labels: pd.DataFrame) -> None:
+    """The mean score of each row against the seconds of a trial, numbered from 1.
+
+    `table` has seconds, mean, low, high; `labels` are what the points state, as `add_spots` takes
+    it.
+    """
+    ax.vlines(table["seconds"], table["low"], table["high"], color=ACCENT, linewidth=1.2)
+    ax.plot(table["seconds"], table["mean"], "o", color=ACCENT)
+    add_spots(ax, table["seconds"], table["mean"], labels)
+    for place, row in enumerate(table.to_dict("records"), start=1):
+        ax.annotate(
+            str(place),
+            (row["seconds"], row["mean"]),
+            xytext=(4, 3),
+            textcoords="offset points",
+            fontsize=LEGEND_SIZE,
+        )
+    ax.set_xlim(0, 1.1 * float(table["seconds"].max()))
+    ax.set_xlabel("seconds of a trial")
+    label_score(ax, name)
 
 
 # Not seaborn: its `barplot` aggregates, and these are single values.

@@ -6,6 +6,7 @@ Letters: S seeds, C configurations compared, B tables (S, C).
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,12 +17,19 @@ from numpy.typing import NDArray
 from analysis.data.defaults import LEVEL, MARGIN
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, mtd_or_0, traced_runs, varied_settings
+from analysis.data.runs import (
+    chosen_settings,
+    completed_runs,
+    mtd_or_0,
+    traced_runs,
+    varied_settings,
+)
 from analysis.data.settings import with_defaults
 from analysis.inference.blocks import Fit, connected_table
 from analysis.inference.pairing import LevelScores, cell_covariance, count_items
 from analysis.inference.shapes import ShapeTests
 from analysis.measures import Floats
+from analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
 METHOD_KEYS = ["method", "mtd"]
@@ -37,6 +45,20 @@ def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether the completed runs with a score have more than one method."""
     runs = completed_runs(with_methods(trials, settings))
     return "method" in runs and runs["method"].nunique() > 1
+
+
+def method_keys(runs: pd.DataFrame, settings: Collection[str]) -> list[str]:
+    """The columns that tell apart what a study of several methods compares.
+
+    They are the method and the MTD, 0 for none, with the settings that vary where those are not one
+    configuration. Configurations that make up one MTD differently are one.
+    """
+    within = [name for name in chosen_settings(runs, settings) if name != "method"]
+    apart = [name for name in within if name not in PARTS]
+    rows = runs.drop_duplicates([*METHOD_KEYS, *apart])
+    without = runs[runs["mtd"] == 0].drop_duplicates([*METHOD_KEYS, *within])
+    is_one = not (rows.duplicated(METHOD_KEYS).any() or without.duplicated(METHOD_KEYS).any())
+    return METHOD_KEYS if is_one else [*METHOD_KEYS, *within]
 
 
 def number_configurations(runs: pd.DataFrame, varied: list[str]) -> pd.Series:
@@ -62,9 +84,9 @@ def best_scores(
     The sampling error of `items` is counted where every run of the table has them.
     """
     runs = completed_runs(with_methods(trials, settings))
-    runs, keys = runs.assign(mtd=mtd_or_0(runs)), METHOD_KEYS
-    if not varies_method(trials, settings):
-        keys = varied_settings(runs, settings)
+    runs = runs.assign(mtd=mtd_or_0(runs))
+    find_keys = method_keys if varies_method(trials, settings) else varied_settings
+    keys = find_keys(runs, settings)
     groups = runs["number"].groupby(number_configurations(runs, keys))
     runs = runs.assign(first=groups.transform("min"))
     table = runs.pivot_table(index="seed", columns="first", values="score")

@@ -317,36 +317,20 @@ def shape_tests(
     return ShapeTests(null, tests.distance, items, can_be_flat=tests.can_be_flat)
 
 
-@dataclass(frozen=True)
-class Contest:
-    """The columns of a table against one of them.
-
-    NaN and False where a column shares too few seeds with the others (`connected_table`).
-
-    Attributes:
-        differences: `compare_with` of each column and the reference, (C, 3).
-        may_be_best: (C,) whether no other column is significantly better (Hsu 1984).
-    """
-
-    differences: Floats
-    may_be_best: NDArray[np.bool_]
-
-
 def compare_columns(
     scores: Floats, reference: int, alpha: float, items: Floats | None = None
-) -> Contest:
-    """The columns of an (S, C) table, which have no order, against the column `reference`.
+) -> Floats:
+    """The columns of an (S, C) table, which have no order, less the column `reference`.
 
-    `items` are as for `shape_tests`.
+    `compare_with` of each column, (C, 3); NaN where a column shares too few seeds with the others
+    (`connected_table`). `items` are as for `shape_tests`.
     """
-    count = scores.shape[1]
-    differences, best = np.full((count, 3), np.nan), np.zeros(count, dtype=np.bool_)
+    differences = np.full((scores.shape[1], 3), np.nan)
     seeds, columns = connected_table(scores)
     if not columns.any() or not columns[reference]:
-        return Contest(differences, best)
+        return differences
     table = scores[np.ix_(seeds, columns)]
     tests = shape_tests(table, items=None if items is None else items[np.ix_(columns, columns)])
-    fit = tests.fit(table)
-    differences[columns] = tests.compare_with(fit, int(columns[:reference].sum()), alpha)
-    best[columns] = tests.find_optimal(fit, alpha)
-    return Contest(differences, best)
+    reference = int(columns[:reference].sum())
+    differences[columns] = tests.compare_with(tests.fit(table), reference, alpha)
+    return differences

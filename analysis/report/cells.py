@@ -61,6 +61,8 @@ _LABELS: Mapping[str, str] = {
     "difference_low": "difference, 95 % low",
     "difference_high": "difference, 95 % high",
     "best_step": "best step",
+    "seconds": "seconds of a trial",
+    "memory": "peak memory, MB",
     "may_be_best": "may be the best",
     "l1": "L1",
     "l2": "L2",
@@ -81,6 +83,8 @@ _DECIMALS: Mapping[str, int] = {
     **dict.fromkeys(("mean_cosine", "alignment", "uniformity", "l1", "l2"), 3),
     "transfer_average": 2,
     "wall time, s": 1,
+    "seconds": 1,
+    "memory": 0,
     "baseline less it": 2,
     "collapsed_share": 0,
 }

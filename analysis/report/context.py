@@ -54,6 +54,8 @@ class StudyContext:
             that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
         methods: `compute_methods`; no rows where the runs are of one method.
+        mixed_methods: whether these rows differ in more than the method and the MTD.
+        compares_methods: whether the study's answer is on its methods, not on its levels of MTD.
         against_baseline: `compare_with_baseline`; None without a score of a baseline.
         labels: of the columns that are settings.
         width: dimension of the encoder; None if it is not known.
@@ -167,7 +169,17 @@ class StudyContext:
     @cached_property
     def methods(self) -> pd.DataFrame:
         study = self.study
-        return compute_methods(self.trials, study.settings, items=study.items)
+        return compute_methods(
+            self.trials, study.compared, items=study.items, beside=study.nuisance
+        )
+
+    @property
+    def mixed_methods(self) -> bool:
+        return bool(set(self.methods) & set(self.study.compared) - {"method"})
+
+    @property
+    def compares_methods(self) -> bool:
+        return len(self.methods) > 0 and (self.mixed_methods or self.verdict.levels < 2)
 
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:

@@ -30,11 +30,11 @@ from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Effect
-from analysis.report.topics.configurations import Configurations, describe_effect
+from analysis.report.topics.configurations import Configurations, lead_over
+from analysis.report.topics.effects import SettingEffects, describe_effect, describe_interactions
 from analysis.report.topics.history import History
-from analysis.report.topics.methods import Methods
+from analysis.report.topics.methods import Methods, describe_budget, describe_lead
 from analysis.report.topics.sufficiency import name_pair
-from analysis.statistics.configurations import COLUMNS
 from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
 from analysis.statistics.sufficiency import Sufficiency
@@ -202,16 +202,28 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
     results = {name: info for name, info in infos.items() if info is not None}
-    if "methods" in results and context.verdict.levels < 2:
-        return _methods(runs, results["methods"])
+    finding = _find_answer(context, results, runs)
+    if "effects" in results:
+        together = describe_interactions(results["effects"].effects)
+        finding = replace(finding, certainty=" ".join([finding.certainty, *together]))
+    return finding
+
+
+def _find_answer(context: StudyContext, results: Infos, runs: pd.DataFrame) -> Finding:
+    """The answer by the completed runs, without interactions."""
+    compared = results.get("methods")
+    if compared is not None and context.compares_methods:
+        return _methods(compared)
     if "robustness" in results:
         return _conditions(runs, results["robustness"].conditions)
     if "history" in results and len(results["history"].runs):
         return _history(runs, results["history"])
     if context.verdict.levels_run > 1:
-        return _distance(context)
+        finding = _distance(context)
+        lead = "" if compared is None else describe_lead(compared)
+        return replace(finding, certainty=f"{finding.certainty} {lead}".strip())
     if "configurations" in results:
-        return _configurations(results["configurations"])
+        return _configurations(results["configurations"], results.get("effects"))
     mean = runs.groupby("seed")["score"].mean().mean()
     number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
     return Finding(
@@ -230,34 +242,42 @@ def _best_trial(runs: pd.DataFrame) -> int:
     return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
 
 
-def _methods(runs: pd.DataFrame, info: Methods) -> Finding:
-    ranked = info.table.sort_values("mean", ascending=False, kind="stable")
-    names = [info.name(method) for method in ranked["method"]]
-    best = runs[runs["method"] == ranked["method"].iloc[0]] if "method" in runs else runs
-    return _contest(names, ranked, "methods", _best_trial(best if len(best) else runs))
-
-
-def _configurations(info: Configurations) -> Finding:
-    best = int(info.table["number"].iloc[0])
-    finding = _contest(info.names, info.table, "configurations", best, _default_row(info))
-    if info.effects is None:
+def _methods(info: Methods) -> Finding:
+    """The methods, each at its best configuration."""
+    ranked = info.ranked.drop_duplicates("method", ignore_index=True)
+    finding = _contest(ranked["name"].tolist(), ranked, "methods")
+    if not (budget := describe_budget(info)):
         return finding
-    return replace(finding, certainty=f"{finding.certainty} {describe_effect(info.effects)}")
+    each = "" if len(ranked) == len(info.table) else ". Each method is at its best configuration"
+    certainty = f"Methods compared {budget}{each}. {finding.certainty}"
+    return replace(finding, answer=f"At an equal budget, {finding.answer}", certainty=certainty)
+
+
+def _configurations(info: Configurations, effects: SettingEffects | None) -> Finding:
+    finding = _contest(info.names, info.table, "configurations", _default_row(info))
+    if effects is None:
+        return finding
+    text = f"{finding.certainty} {describe_effect(effects.effects)}"
+    return replace(finding, certainty=text)
 
 
 def _default_row(info: Configurations) -> int | None:
     """The row of the default values of the settings that varied; None where it was not run."""
-    varied = [str(name) for name in info.table if name not in COLUMNS]
-    defaults = {name: info.context.study.settings[name].default for name in varied}
+    settings = info.context.study.compared
+    varied = [str(name) for name in info.table if name in settings]
+    defaults = {name: settings[name].default for name in varied}
     same = (info.table[varied] == pd.Series(defaults)).all(axis=1).to_numpy()
     return int(same.argmax()) if same.any() else None
 
 
 def _contest(
-    names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int, default: int | None = None
+    names: Sequence[str], ranked: pd.DataFrame, topic: str, default: int | None = None
 ) -> Finding:
-    """The best of several rows against the others, by their paired differences, best first."""
-    others, first = ranked.iloc[1:], names[0]
+    """The best of several rows against the others, by their paired differences, best first.
+
+    `default` is the row of the default settings; None where they were not run.
+    """
+    others, first, best = ranked.iloc[1:], names[0], int(ranked["number"].iloc[0])
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
@@ -265,25 +285,20 @@ def _contest(
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
-    difference, seeds = _lead(row), min(ranked["seeds"].iloc[0], row["seeds"])
+    difference, seeds = lead_over(row), min(ranked["seeds"].iloc[0], row["seeds"])
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
     effect = make_effect(difference, LEVEL, f"{first} less {second}{role}")
     named = {f"the lowest, {names[-1]}": len(others)} if several else {}
     if default and default not in (at + 1, len(others)):
         named[f"the default, {names[default]}"] = default
-    above = {name: _lead(ranked.iloc[place]) for name, place in named.items()}
+    above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
     certainty = (
         f"{list_above(above, LEVEL)}Paired by seed, multiplicity-adjusted; "
         f"{count(int(seeds), 'seed')}."
     )
     equal = int(others["may_be_best"].sum())
     if not equal:
-        if difference.low <= 0:
-            certainty += (
-                " That interval is for all pairs; in the one-sided comparison with the best (Hsu) "
-                f"each other is significantly worse ({PERCENT} confidence)."
-            )
         answer = f"{first} is best"
         return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
     rest = f"{equal} of {len(others)} others are"
@@ -293,11 +308,6 @@ def _contest(
         rest = "all others are"
     answer = f"{first} has the highest mean score; {rest} not significantly worse"
     return Finding(answer, certainty, "inconclusive", topic, best, effect=effect)
-
-
-def _lead(row: pd.Series) -> Estimate:
-    """The difference of the best row and another one, in points."""
-    return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:

@@ -116,7 +116,7 @@ def ask(context: StudyContext) -> str:
         return clean(asked[0], most=_MOST_QUESTION)
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
-    names = chosen_settings(context.trials, study.settings)
+    names = chosen_settings(context.trials, study.compared)
     if not names and context.verdict.levels_run > 1:
         names = ["MTD"]  # a table of runs may state nothing else
     if not names:

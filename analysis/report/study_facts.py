@@ -212,13 +212,15 @@ def describe_scope(context: StudyContext) -> str:
     seeds, encoder = int(runs["seed"].nunique()), describe_encoder(context)
     if seeds < 2:
         return f"Covers these trials alone (one seed); {encoder}." if seeds else ""
-    items = verdict.items if verdict.levels > 1 else 0
-    if verdict.levels < 2 and study.items and runs["number"].isin(study.items.numbers).all():
+    of_levels = verdict.levels > 1 and not context.compares_methods
+    items = verdict.items if of_levels else 0
+    if not of_levels and study.items and runs["number"].isin(study.items.numbers).all():
         items = study.items.values.shape[1]
     covered = f"evaluation items like these {items:,}" if items else "these evaluation data only"
-    text = f"Covers other seeds than these {verdict.seeds or seeds} and {covered}; {encoder}."
+    known = (not context.compares_methods and verdict.seeds) or seeds
+    text = f"Covers other seeds than these {known} and {covered}; {encoder}."
     # the verdict without the sampling error of the items, where that is counted
-    if (these := verdict.for_these) is None:
+    if (these := verdict.for_these) is None or not of_levels:
         return text
     tests = {"peaked": these.p_value, "rising": these.p_trend, "falling": these.p_trend}
     test = f" ({format_p(tests[these.verdict])})" if these.verdict in tests else ""
@@ -277,7 +279,11 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     if not len(study.trials):
         return {}
     names = chosen_settings(study.trials, study.settings)
-    varied = [f"{_label(study, name)}: {_list_values(study.trials[name], name)}" for name in names]
+    varied = [
+        f"{_label(study, name)}: {_list_values(study.trials[name], name)}"
+        + (", chosen for each" if name in study.nuisance else "")
+        for name in names
+    ]
     if following := len(varied_settings(study.trials, study.settings)) - len(names):
         varied.append(f"{count(following, 'setting')} that follow from the method")
     varied.append(count(int(study.trials["seed"].nunique()), "seed"))
@@ -307,7 +313,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:
         return "", ""
-    varied = varied_settings(completed, study.settings)
+    varied = chosen_settings(completed, study.settings)
     same = select_configuration(completed, study.settings, number)
     row = completed.loc[[kept]].iloc[0]
     named = ", ".join(f"{name} {format_value(name, row[name])}" for name in varied)

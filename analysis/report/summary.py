@@ -21,7 +21,7 @@ from analysis.report.context import StudyContext, describe_splits
 from analysis.report.findings import Finding, Infos, find_answer, find_best_level
 from analysis.report.headline import find_no_gain
 from analysis.report.study_facts import describe_status, list_varied
-from analysis.report.topics import conditions, configurations, history, methods, score
+from analysis.report.topics import conditions, configurations, effects, history, methods, score
 from analysis.report.topics.base import Info, Topic
 from analysis.report.topics.baseline import Beside, find_beside
 
@@ -162,10 +162,12 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     compared = _info(methods.TOPIC, context, infos)
     settings = _info(configurations.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
-    if compared is not None and context.verdict.levels < 2:
+    if context.compares_methods:
         texts = (*differences, completed)
     elif settings is not None:
-        texts = (*configurations.describe(settings), completed)
+        together = _info(effects.TOPIC, context, infos)
+        of_settings = () if together is None else effects.describe(together)
+        texts = (*configurations.describe(settings), *of_settings, completed)
     elif not len(context.traced):
         texts = (_describe_runs(context), *differences)
     else:
@@ -193,6 +195,7 @@ _DECIDING: tuple[Topic[StudyContext, Any], ...] = (
     conditions.TOPIC,
     history.TOPIC,
     configurations.TOPIC,
+    effects.TOPIC,
 )
 """The topics that `find_answer` reads."""
 
@@ -219,7 +222,7 @@ def draw_study(study: StudyFrames) -> "Figure":
     """The main figure of the page: score against MTD, or the methods where MTD did not vary."""
     context = StudyContext(study)
     drawing = None
-    if context.verdict.levels < 2 and (compared := methods.compute(context)) is not None:
+    if context.compares_methods and (compared := methods.compute(context)) is not None:
         drawing = methods.draw(compared)
     drawing = drawing or score.draw(context)
     if drawing is None:

@@ -36,8 +36,13 @@ def list_warnings(context: StudyContext) -> tuple[str, ...]:
 
 
 def list_caveats(context: StudyContext) -> tuple[str, ...]:
-    """The caveats of the first screen: the first warning on levels, on training and on data."""
-    firsts = (_SENTENCE.split(group[0])[0] for group in _group_warnings(context) if group)
+    """The caveats of the first screen: the first warning on levels, on training and on data.
+
+    Those on the levels of MTD are no caveats where the answer is on methods.
+    """
+    aside = set(_warn_of_design(context)) if context.compares_methods else set()
+    groups = ([text for text in group if text not in aside] for group in _group_warnings(context))
+    firsts = (_SENTENCE.split(group[0])[0] for group in groups if group)
     return tuple(clean(text, most=_MOST_CAVEAT) for text in firsts)
 
 

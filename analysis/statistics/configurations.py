@@ -7,9 +7,9 @@ of a contrast is the largest of three, of which one is that of its own values by
 K contrasts.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
@@ -17,13 +17,22 @@ import pandas as pd
 
 from analysis.data.defaults import LEVEL, MOST_COMPARED
 from analysis.data.items import ItemScores
-from analysis.data.runs import choose_evenly, completed_runs, is_missing, varied_settings
+from analysis.data.runs import (
+    choose_evenly,
+    chosen_settings,
+    completed_runs,
+    is_missing,
+    varied_settings,
+)
 from analysis.data.settings import format_value
 from analysis.inference.best import number_configurations
 from analysis.inference.blocks import connected_table
+from analysis.inference.intervals import summarise
 from analysis.inference.pairing import (
     Mean,
     cell_covariance,
+    compute_deviations,
+    count_items,
     estimate_mean,
     select_configuration,
     summarise_scores,
@@ -33,8 +42,12 @@ from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
-COLUMNS = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best")
+_MEASURES = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE)
+COLUMNS = (*_MEASURES, "may_be_best", "seconds", "memory")
 """The columns of a table of configurations after the settings that varied."""
+
+
+_MOST_OF_VALUE = 24
 
 
 def name_configuration(settings: pd.Series) -> str:
@@ -47,63 +60,134 @@ def name_configurations(settings: pd.DataFrame) -> list[str]:
     return [name_configuration(row) for _, row in settings.astype("object").iterrows()]
 
 
+def name_rows(
+    table: pd.DataFrame, names: Sequence[str], *, beside: Collection[str], most: int
+) -> list[str]:
+    """The rows of a table by the settings `names`, of which those in `beside` stand last.
+
+    The rows of a method are named by the settings that differ between them: XBM (queue_size 64).
+    Where a name has more letters than `most`, settings are left out without which the rows still
+    differ, the last first; of a longer one the table's number is stated.
+    """
+    names = sorted(names, key=lambda name: (name != "method", name in beside))
+    values = table[names].astype("object")
+    if "method" in names:
+        others = [name for name in names[1:] if name not in beside]
+        differs = values.groupby("method")[others].transform("nunique").gt(1)
+        values[others] = values[others].where(differs & (values[others] != ""))
+    kept = names
+    texts = named = _name_known(values)
+    for name in reversed(names):
+        if max(map(len, texts)) <= most:
+            break
+        rest = [other for other in kept if other != name]
+        shorter = _name_known(values[rest])
+        if len(set(shorter)) == len(set(named)):
+            kept, texts = rest, shorter
+    return [
+        text if len(text) <= most else f"trial {number}: {text}"
+        for text, number in zip(texts, table["number"], strict=True)
+    ]
+
+
+def _name_known(values: pd.DataFrame) -> list[str]:
+    """The settings of each row as text: a method's in brackets, without what it lacks."""
+    texts = []
+    for _, row in values.iterrows():
+        parts = {
+            # the end of a long value, such as a path, distinguishes it
+            name: text if len(text) <= _MOST_OF_VALUE else f"…{text[1 - _MOST_OF_VALUE :]}"
+            for name, text in ((name, format_value(str(name), row[name])) for name in row.index)
+            if "method" not in row or pd.notna(row[name])
+        }
+        method = parts.pop("method", "")
+        text = ", ".join(f"{name} {part}" for name, part in parts.items())
+        texts.append(f"{method} ({text})" if method and text else method or text)
+    return texts
+
+
 def rank_configurations(
-    runs: pd.DataFrame, varied: list[str], items: ItemScores | None = None
+    runs: pd.DataFrame,
+    varied: list[str],
+    items: ItemScores | None = None,
+    *,
+    beside: Collection[str] = (),
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Completed runs with the number of their configuration, and the configurations by their mean.
 
-    Columns of these, the highest mean first: number of the first run, those of `varied`,
-    configuration, n, seeds, mean, low, high, items.
+    Columns of these, the highest mean first: number of the first run, those of `varied` and
+    `beside`, configuration, n, seeds, mean, low, high, items.
     """
     runs = runs.assign(configuration=number_configurations(runs, varied))
     table = summarise_scores(runs, by=["configuration"], items=items)
     table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
     first = runs.sort_values("number").drop_duplicates("configuration")
-    chosen = first[["number", *varied, "configuration"]]
+    chosen = first[["number", *varied, *beside, "configuration"]]
     return runs, chosen.merge(table, "right", "configuration")
 
 
 def compute_configurations(
-    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    beside: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Mean score of each configuration, the best first, and its difference to the best.
+    """`compare_groups` of the configurations: runs that differ in one of `settings`."""
+    runs = completed_runs(trials)
+    return compare_groups(runs, chosen_settings(runs, settings), items=items, beside=beside)
+
+
+def compare_groups(
+    runs: pd.DataFrame,
+    by: list[str],
+    *,
+    items: ItemScores | None = None,
+    beside: Collection[str] = (),
+) -> pd.DataFrame:
+    """Mean score of completed runs by group, the best first, and its difference to the best.
+
+    Args:
+        beside: settings with one value in each group, which are shown where groups differ in them.
 
     Returns:
-        The settings that varied, then `COLUMNS`: number is the first trial of the configuration;
-        the difference is in points above the best configuration, with seeds as blocks. Its interval
-        is simultaneous for all pairs of configurations, because the best is chosen by the same
-        scores; it is missing for the best itself, where seeds are not shared, and beyond the 100
-        best. may_be_best: whether no other configuration is significantly better (Hsu 1984).
+        The columns `by` and `beside`, then `COLUMNS`: number is the first trial of the group; the
+        difference is in points above the best group, with seeds as blocks. Its interval is
+        simultaneous for all pairs of groups, because the best is chosen by the same scores; it is
+        missing for the best itself, where seeds are not shared, and beyond the 100 best.
+        may_be_best: whether no interval is below 0. seconds is the mean of a trial, memory the peak
+        of all in MB.
     """
-    runs = completed_runs(trials).sort_values("number")
-    varied = varied_settings(runs, settings)
-    runs, table = rank_configurations(runs, varied, items)
+    runs = runs.sort_values("number")
+    beside = [name for name in beside if name in runs and runs[name].nunique() > 1]
+    runs, table = rank_configurations(runs, by, items, beside=beside)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    differences = differences_to_best(ordered, 0, covariance).reindex(table.index)
-    differences["may_be_best"] = (
-        differences["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
-    )
-    return table.join(differences)[[*varied, *COLUMNS]]
+    table = table.join(differences_to_best(ordered, 0, covariance))
+    costs = runs.reindex(columns=["configuration", "wall_seconds", "peak_memory"])
+    of_group = costs.groupby("configuration")
+    return table.assign(
+        may_be_best=~(table["difference_high"] < 0),
+        seconds=table["configuration"].map(of_group["wall_seconds"].mean()),
+        memory=table["configuration"].map(of_group["peak_memory"].max()) / 1e6,
+    )[[*by, *beside, *COLUMNS]]
 
 
 def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | None) -> pd.DataFrame:
-    """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
+    """`compare_columns` of scores (S, C): the difference and its bounds, C rows.
 
     Values are NaN for the best itself. Where too few seeds are shared, there are no bounds, and the
     difference is over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
-    contest = compare_columns(values, best, 1 - LEVEL, covariance)
-    differences = contest.differences
+    differences = compare_columns(values, best, 1 - LEVEL, covariance)
     for column in np.flatnonzero(np.isnan(differences[:, 0])):
         common = values[:, column] - values[:, best]
         common = common[np.isfinite(common)]
         differences[column, 0] = common.mean() if len(common) else np.nan
     differences[best : best + 1] = np.nan
-    table = pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
-    return table.assign(may_be_best=contest.may_be_best)
+    return pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
 
 
 def estimate_configuration(
@@ -200,6 +284,9 @@ def _evaluate(runs: pd.DataFrame, names: list[str]) -> dict[str, float]:
 MOST_CONFIGURATIONS = 64
 
 
+_INTERACTION = ["first", "value", "other", "second", "at", "less_at"]
+
+
 @dataclass(frozen=True)
 class Effects:
     """Main effects and interactions.
@@ -209,12 +296,20 @@ class Effects:
             value less that with the worst, over all values of the other settings, in points; the
             interval is simultaneous over all pairs of values of all settings, so that it holds for
             the largest effect. The largest difference first.
-        interactions: first, second, p_value: whether the effect of one setting differs between the
-            values of another, the largest of all such differences of differences.
+        interactions: first and second (settings), value and other (of the first), at and less_at
+            (of the second), difference, low, high: how many points more value is above other with
+            second at `at` than at `less_at`; every such difference of differences, the farthest
+            from 0 in standard errors first. The intervals are simultaneous over all rows.
+        cells: the score less its seed's mean over all configurations, at each value of the two
+            settings of the first interaction: first, second, n, seeds, mean, low, high, with
+            intervals over seeds alone.
+        items: evaluation items that the other intervals cover; 0: they cover seeds alone.
     """
 
     settings: pd.DataFrame
     interactions: pd.DataFrame
+    cells: pd.DataFrame
+    items: int
 
 
 def compute_effects(
@@ -246,16 +341,34 @@ def compute_effects(
         [_main_effect(values[name], *size) for name, *size in zip(names, *parts, strict=True)],
         columns=["setting", "best", "worst", "difference", "low", "high"],
     )
-    pairs = []
-    for first, second in combinations(names, 2):
-        rows = interaction_contrasts(values[first], values[second])
-        family, fit = compare_own(table.to_numpy(), rows, covariance)
-        largest = np.abs(family.compare(fit).scores()).max()
-        pairs.append((first, second, float(family.p_value(largest))))
-    return Effects(
-        effects.sort_values("difference", ascending=False, ignore_index=True),
-        pd.DataFrame(pairs, columns=["first", "second", "p_value"]),
-    )
+    interactions = _interactions(values, table, covariance)
+    pair = interactions[["first", "second"]].iloc[0].tolist()
+    cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
+    cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
+    effects = effects.sort_values("difference", ascending=False, ignore_index=True)
+    return Effects(effects, interactions, cells, count_items(items, covariance))
+
+
+def _interactions(
+    values: pd.DataFrame, table: pd.DataFrame, covariance: Floats | None
+) -> pd.DataFrame:
+    """The interactions of the settings `values` (C, V), from scores (S, C): see `Effects`."""
+    named, rows = [], []
+    for first, second in combinations(values, 2):
+        rows.append(interaction_contrasts(values[first], values[second]))
+        ones, twos = (combinations(values[name].unique(), 2) for name in (first, second))
+        named += [(first, *one, second, *two) for one, two in product(ones, twos)]
+    family, fit = compare_own(table.to_numpy(), np.vstack(rows), covariance)
+    sizes, widths = family.intervals(fit, 1 - LEVEL)
+    oriented = [
+        (first, *((other, value) if size < 0 else (value, other)), *rest)
+        for (first, value, other, *rest), size in zip(named, sizes, strict=True)
+    ]
+    size = np.abs(sizes)
+    frame = pd.DataFrame(oriented, columns=_INTERACTION).astype("object")
+    frame = frame.assign(difference=size, low=size - widths, high=size + widths)
+    order = np.argsort(-np.abs(family.compare(fit).scores()), kind="stable")
+    return frame.iloc[order].reset_index(drop=True)
 
 
 def _main_effect(values: pd.Series, differences: Floats, widths: Floats) -> tuple[object, ...]:

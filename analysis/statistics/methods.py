@@ -1,18 +1,24 @@
 """Comparison of the methods of a study: mean scores and paired differences."""
 
+from collections.abc import Collection
+
 import numpy as np
 import pandas as pd
 
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
-from analysis.inference.best import METHOD_KEYS, varies_method, with_methods
+from analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
+from analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
 from analysis.inference.intervals import summarise
-from analysis.inference.pairing import cell_covariance, summarise_scores
-from analysis.statistics.configurations import DIFFERENCE, differences_to_best
+from analysis.statistics.configurations import (
+    COLUMNS,
+    DIFFERENCE,
+    compare_groups,
+    differences_to_best,
+)
 from analysis.statistics.curves import effective_rank
 
-_COLUMNS = [*METHOD_KEYS, "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE, "may_be_best"]
+_VALUES = ["n", "seeds", "mean", "low", "high", *DIFFERENCE]
 
 
 def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -32,22 +38,32 @@ def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFram
 
 
 def compute_methods(
-    trials: pd.DataFrame, settings: Settings, *, items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Settings,
+    *,
+    items: ItemScores | None = None,
+    beside: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Mean score of each method at each of its levels of MTD, and its difference to the best.
+    """`compare_groups` of the methods at each of their levels of MTD; no rows for one method.
 
-    Columns: method, mtd (NaN where the method has none), n, seeds, mean, low, high, items,
-    difference, difference_low, difference_high (points above the row with the highest mean, with
-    seeds as blocks) and may_be_best (whether no row is significantly better). The intervals are
-    simultaneous for all pairs of rows, because the best row is chosen by the same scores; they are
-    NaN for the best row itself and where seeds are not shared. No rows unless the completed runs
-    have several methods.
+    mtd is NaN where a method has none. Where a method has several configurations at one level, as
+    batch sizes without an MTD, each is a row, and the settings in which they differ are columns.
     """
     if not varies_method(trials, settings):
-        return pd.DataFrame(columns=_COLUMNS)
+        return pd.DataFrame(columns=[*METHOD_KEYS, *COLUMNS])
     runs = _comparable_runs(trials, settings)
-    table = summarise_scores(runs, by=METHOD_KEYS, items=items)
-    return _compare_to(_best_row(runs), table, runs, "score", items)
+    keys = method_keys(runs, settings)
+    table = compare_groups(runs, keys, items=items, beside=beside)
+    table = table.sort_values(keys, ignore_index=True)
+    return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
+
+
+def equal_budget(trials: pd.DataFrame) -> int | None:
+    """The sentences that every completed run trained on, equal to within one batch; else None."""
+    runs = completed_runs(trials)
+    if not {"steps", "batch_size"} <= set(runs) or not covers_equal_sentences(runs, "steps"):
+        return None
+    return int((runs["steps"] * runs["batch_size"]).min())
 
 
 def compute_method_properties(
@@ -55,16 +71,20 @@ def compute_method_properties(
 ) -> pd.DataFrame:
     """Geometry, duration and memory of each method, compared with the best by mean score.
 
-    A row per measure and row of `compute_methods`: measure, then its columns but items, for
-    alignment, uniformity, the effective rank of the singular values, the seconds of a trial per
-    1,000 training sentences, evaluation and encoding before training included, and peak memory of
-    the process, on a GPU what is allocated there. Measures that not every run has are left out.
+    A row per measure and row of `compute_methods`: measure, then the columns that identify the row,
+    n, seeds, mean, low, high and the difference with its bounds, for alignment, uniformity, the
+    effective rank of the singular values, the seconds of a trial per 1,000 training sentences,
+    evaluation and encoding before training included, and peak memory of the process, on a GPU what
+    is allocated there. Measures that not every run has are left out.
     """
-    empty = pd.DataFrame(columns=["measure", *(name for name in _COLUMNS if name != "items")])
     if not varies_method(trials, settings):
-        return empty
+        return pd.DataFrame(columns=["measure", *METHOD_KEYS, *_VALUES])
     runs = _comparable_runs(trials, settings)
-    best = _best_row(runs)
+    keys = method_keys(runs, settings)
+    runs = runs.assign(row=runs.groupby(keys, dropna=False).ngroup())
+    rows = runs.drop_duplicates("row").set_index("row")[keys]
+    rows["mtd"] = rows["mtd"].replace(0.0, np.nan)
+    best = int(summarise(runs, by=["row"])["mean"].to_numpy().argmax())
     steps = runs["steps"].astype("float64") if "steps" in runs else np.nan
     sentences = steps * runs["batch_size"]
     measured = {
@@ -78,35 +98,19 @@ def compute_method_properties(
     for name, values in measured.items():
         if np.isfinite(values).all():
             with_value = runs.assign(value=values)
-            table = summarise(with_value, by=METHOD_KEYS, value="value")
-            tables.append(_compare_to(best, table, with_value, "value").assign(measure=name))
-    return pd.concat(tables, ignore_index=True)[[*empty]] if tables else empty
+            table = summarise(with_value, by=["row"], value="value").join(rows, on="row")
+            by_seed = with_value.pivot_table(index="seed", columns="row", values="value")
+            tables.append(table.join(differences_to_best(by_seed, best, None)).assign(measure=name))
+    columns = ["measure", *keys, *_VALUES]
+    return (
+        pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    )
 
 
 def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The completed runs with their method, and an MTD of 0 where the method has none."""
     runs = completed_runs(with_methods(trials, settings))
     return runs.assign(mtd=mtd_or_0(runs))
-
-
-def _best_row(runs: pd.DataFrame) -> int:
-    """The row of the highest mean score among the methods at their levels of MTD."""
-    return int(summarise(runs, by=METHOD_KEYS)["mean"].to_numpy().argmax())
-
-
-def _compare_to(
-    best: int,
-    table: pd.DataFrame,
-    runs: pd.DataFrame,
-    value: str,
-    items: ItemScores | None = None,
-) -> pd.DataFrame:
-    """The means of a column by method and MTD, with paired differences to row `best`."""
-    runs = runs.assign(row=runs.groupby(METHOD_KEYS).ngroup())
-    values = runs.pivot_table(index="seed", columns="row", values=value)
-    covariance = cell_covariance(runs, values, "row", items)
-    table = table.join(differences_to_best(values, best, covariance))
-    return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
 
 def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:

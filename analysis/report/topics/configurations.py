@@ -1,6 +1,6 @@
 """Topics: configurations compared where neither MTD nor the method varies; settings and score."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,34 +9,102 @@ import pandas as pd
 from analysis import figures
 from analysis.data.points import describe_means
 from analysis.data.runs import choose_evenly, completed_runs, varied_settings
-from analysis.data.settings import format_value
 from analysis.inference.intervals import Estimate, summarise
-from analysis.inference.verdict import describe_points
 from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
-from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from analysis.report.cells import PERCENT, clean, count, describe_covered, make_table
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
-    Effects,
     compute_configurations,
-    compute_effects,
     compute_importances,
     independent_settings,
-    name_configurations,
+    name_rows,
 )
 
 _MOST_DRAWN = 12
-_MOST_LETTERS = 60
+_MOST_LETTERS = 100
+_MOST_IN_FIGURE = 40
+
+
+def name_table(
+    context: StudyContext, table: pd.DataFrame, *, most: int = _MOST_LETTERS
+) -> tuple[str, ...]:
+    """The rows of a comparison by the settings that differ, the nuisance settings last."""
+    names = [str(name) for name in table if name not in COLUMNS and name != "mtd"]
+    shown = table
+    if "method" in table:
+        shown = table.assign(method=[context.name_method(name) for name in table["method"]])
+    texts = name_rows(shown, names, beside=context.study.nuisance, most=most)
+    return tuple(clean(text, most=most) for text in texts)
+
+
+def lead_over(row: pd.Series) -> Estimate:
+    """The best row of a comparison less another one, in points."""
+    return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
+
+
+def draw_ranked(
+    context: StudyContext, table: pd.DataFrame, names: Sequence[str], *, title: str, alt: str
+) -> Drawing:
+    """Means with their intervals, the highest first; `names` are those of the rows of `table`."""
+    short = name_table(context, table, most=_MOST_IN_FIGURE)
+    order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
+    drawn, texts, score = table.iloc[order], [names[at] for at in order], context.score_label
+    labels = _state(drawn, texts)
+    caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
+    if len(drawn) < len(table):
+        caption += f" The {len(drawn)} best of {len(table):,}."
+
+    def panel(ax: Axes) -> None:
+        rows = [short[at] for at in order]
+        figures.draw_rows(drawn, ax, names=rows, label="", name=score, labels=labels)
+
+    height = 1.1 + 0.4 * len(drawn)
+    return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
+
+
+def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str]) -> Drawing | None:
+    """The mean score against the seconds of a trial; None without durations of two rows."""
+    order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
+    drawn, texts = table.iloc[order], [names[at] for at in order]
+    short = name_table(context, table, most=_MOST_IN_FIGURE)
+    if drawn["seconds"].notna().sum() < 2:
+        return None
+    labels, score = _state(drawn, texts), context.score_label
+    best = f"{texts[0]}: {drawn['mean'].iloc[0]:.2f} in {drawn['seconds'].iloc[0]:.1f} s"
+    return Drawing(
+        "Score against duration",
+        [("", lambda ax: figures.draw_costs(drawn, ax, name=score, labels=labels))],
+        height=3.6,
+        caption="A point per row, numbered from the highest mean: "
+        + "; ".join(f"{place} {short[at]}" for place, at in enumerate(order, start=1))
+        + f". Bars are {PERCENT} CIs of the mean score over seeds{describe_covered(table)}. "
+        "Durations are comparable where trials ran on one machine without other load.",
+        alt=best,
+    )
+
+
+def _state(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """What the points of rows state, and the trial to which they lead."""
+    texts = []
+    for name, row in zip(names, table.to_dict("records"), strict=True):
+        interval = ""
+        if np.isfinite(row["low"]):
+            interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
+        cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
+        texts.append(
+            f"{name}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}{interval}{cost}"
+        )
+    return pd.DataFrame({"text": texts, "trial": table["number"].to_numpy()})
 
 
 @dataclass(frozen=True)
 class Configurations:
-    """The results `compute_configurations` and `compute_effects`, and names of the rows."""
+    """The results of `compute_configurations`, and names of the rows."""
 
     context: StudyContext
     table: pd.DataFrame
-    effects: Effects | None
     names: tuple[str, ...]
 
 
@@ -45,104 +113,65 @@ def compute(context: StudyContext) -> Configurations | None:
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
     study = context.study
-    table = compute_configurations(study.trials, study.settings, items=study.items)
+    table = compute_configurations(
+        study.trials, study.compared, items=study.items, beside=study.nuisance
+    )
     if len(table) < 2:
         return None
-    varied = [name for name in table if name not in COLUMNS]
-    names = [clean(name, most=_MOST_LETTERS) for name in name_configurations(table[varied])]
-    effects = compute_effects(study.trials, study.settings, items=study.items)
-    return Configurations(context, table, effects, tuple(names))
+    return Configurations(context, table, name_table(context, table))
 
 
 def describe(info: Configurations) -> tuple[str, ...]:
     """Sentences on the best configuration, and on how many others are significantly worse."""
     table = info.table
-    worse = len(table) - int(table["may_be_best"].sum())
+    tested, worse = int(table["difference_low"].notna().sum()), int((~table["may_be_best"]).sum())
     rest = "With fewer than two common seeds, no difference is tested."
-    if np.isfinite(table["difference_low"]).any():
+    if tested:
         rest = (
-            f"{worse:,} of {count(len(table) - 1, 'other configuration')} "
-            f"{'is' if worse == 1 else 'are'} significantly worse than the best (comparisons with "
-            f"the best at {PERCENT} confidence)."
+            f"{worse:,} of {count(tested, 'other configuration')} "
+            f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval of "
+            f"the difference, simultaneous for all pairs at {PERCENT}, excludes 0."
         )
-    best = f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}."
-    if info.effects is None:
-        return (best, rest)
-    return (best, rest, describe_effect(info.effects), _describe_interactions(info.effects))
-
-
-def describe_effect(effects: Effects) -> str:
-    """A sentence on the setting with the largest effect."""
-    row = effects.settings.iloc[0]
-    size = Estimate(row["difference"], row["low"], row["high"])
-    name = str(row["setting"])
-    values = " instead of ".join(clean(format_value(name, row[end])) for end in ("best", "worst"))
-    doubt = "" if size.low > 0 else ", not significant"
-    return (
-        f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
-        f"{values}, averaged over the other settings{doubt}."
-    )
-
-
-def _describe_interactions(effects: Effects) -> str:
-    """A sentence on effects that depend on another setting, adjusted for pairs (Bonferroni)."""
-    pairs = effects.interactions
-    clear = pairs[pairs["p_value"] * len(pairs) <= 1 - LEVEL]
-    if not len(clear):
-        return "No effect depends significantly on the value of another setting."
-    named = [
-        " and ".join(map(clean, pair)) for pair in clear[["first", "second"]].to_numpy(dtype=str)
-    ]
-    return f"The effects of {'; of '.join(named)} depend on each other."
+    return (f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}.", rest)
 
 
 def show(info: Configurations) -> tuple[Table, ...]:
-    configurations = make_table(
-        info.table.drop(columns="items").rename(columns={"number": "first trial"}),
+    table = make_table(
+        info.table.drop(columns="items")
+        .rename(columns={"number": "first trial"})
+        .dropna(axis="columns", how="all"),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
-        "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
-        f"is significantly better. CIs cover seeds{describe_covered(info.table)}.",
+        "best with a CI that is simultaneous for all pairs of configurations, and whether that "
+        f"CI includes 0. CIs cover seeds{describe_covered(info.table)}. {COSTS}",
         csv="configurations",
         sortable=True,
         labels=info.context.labels,
         many="configurations",
     )
-    effects = make_table(
-        _tabulate_effects(info),
-        caption="Effect of each setting: its best value less its worst, averaged over the other "
-        f"settings, with a {PERCENT} CI that is simultaneous for all values of all settings and "
-        f"covers seeds{describe_covered(info.table)}.",
-        csv="effects",
-    )
-    return configurations, effects
+    return (table,)
 
 
-def _tabulate_effects(info: Configurations) -> pd.DataFrame:
-    return info.effects.settings if info.effects is not None else pd.DataFrame()
-
-
-def draw(info: Configurations) -> Drawing:
-    table, names = info.table.head(_MOST_DRAWN), info.names[:_MOST_DRAWN]
-    score = info.context.score_label
-    caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(info.table)}."
-    if len(table) < len(info.table):
-        caption += f" The {len(table)} best of {len(info.table):,}."
-    return Drawing(
-        "Score by configuration",
-        [("", lambda ax: figures.draw_rows(table, ax, names=names, label="", name=score))],
-        height=1.1 + 0.4 * len(table),
-        rigid=True,
-        caption=caption,
-        alt=" ".join(describe(info)),
-    )
+COSTS = (
+    "Seconds are the mean of a trial, evaluations included; memory is the peak of a trial's "
+    "process, or allocated on its GPU."
+)
 
 
 TOPIC = Topic(
     name="configurations",
     title="Configurations compared",
     compute=compute,
-    csv={"configurations": lambda info: info.table, "effects": _tabulate_effects},
-    figures={"configurations": draw},
+    csv={"configurations": lambda info: info.table},
+    figures={
+        "configurations": lambda info: draw_ranked(
+            info.context,
+            info.table,
+            info.names,
+            title="Score by configuration",
+            alt=" ".join(describe(info)),
+        ),
+        "configuration_costs": lambda info: draw_costs(info.context, info.table, info.names),
+    },
     text=describe,
     tables=show,
 )
@@ -174,7 +203,7 @@ class Importances:
 
 def _find_importances(context: StudyContext) -> Importances | None:
     """The importances; None unless two settings vary independently in at least 3 configurations."""
-    settings, runs = context.study.settings, completed_runs(context.trials)
+    settings, runs = context.study.compared, completed_runs(context.trials)
     names = independent_settings(runs, settings)[:_MOST_COLUMNS]
     if len(names) < 2:
         return None
@@ -214,7 +243,7 @@ def _describe_importances(info: Importances) -> tuple[str, ...]:
     if not len(info.table):
         return ()
     first, left = info.table.iloc[0], ""
-    varied = varied_settings(info.runs, info.context.study.settings)
+    varied = varied_settings(info.runs, info.context.study.compared)
     if named := ", ".join(_shorten(name) for name in varied if name not in info.names):
         left = (
             f" Left out, since other settings determine them or not all trials have them: {named}."

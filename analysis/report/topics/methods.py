@@ -1,7 +1,7 @@
 """Topic: the methods of a study that varies them, side by side."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,17 +11,25 @@ from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
 from analysis.inference.best import with_methods
-from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
+from analysis.inference.verdict import describe_points, join_words
+from analysis.report.cells import LEVEL, PERCENT, clean, describe_covered, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.methods import compute_method_properties
+from analysis.report.topics.configurations import (
+    COSTS,
+    draw_costs,
+    draw_ranked,
+    lead_over,
+    name_table,
+)
+from analysis.statistics.methods import compute_method_properties, equal_budget
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
 _CAPTIONS = {
     "methods": (
         f"Mean score with its {PERCENT} CI, the difference to the best row with a CI "
-        "that is simultaneous for all pairs of rows, and whether no row is significantly better. "
-        "CIs cover seeds{}."
+        "that is simultaneous for all pairs of rows, and whether that CI includes 0. "
+        f"CIs cover seeds{{}}. {COSTS}"
     ),
     "method_properties": (
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
@@ -39,44 +47,77 @@ _REFERENCE = (
 
 @dataclass(frozen=True)
 class Methods:
-    """Completed runs, `compute_methods` and `compute_method_properties`."""
+    """Completed runs, `compute_methods` with the names of its rows, `compute_method_properties`.
+
+    Attributes:
+        budget: the sentences that every run trained on; None where these differ or are not known.
+    """
 
     context: StudyContext
     runs: pd.DataFrame
     table: pd.DataFrame
+    names: tuple[str, ...]
     properties: pd.DataFrame
+    budget: int | None
 
     def name(self, method: object) -> str:
         return clean(self.context.name_method(method))
 
+    @property
+    def ranked(self) -> pd.DataFrame:
+        """The rows with their names in the column name, the highest mean first."""
+        named = self.table.assign(name=self.names)
+        return named.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+
 
 def compute(context: StudyContext) -> Methods | None:
     """The comparison; None unless the completed runs are of several methods."""
-    if not len(context.methods):
+    if not len(table := context.methods):
         return None
-    study = context.study
+    study, names = context.study, name_table(context, table)
+    if not context.mixed_methods:
+        names = tuple(
+            f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
+            for name, mtd in zip(names, table["mtd"], strict=True)
+        )
     runs = completed_runs(with_methods(study.trials, study.settings))
-    properties = compute_method_properties(study.trials, study.spectra, study.settings)
-    return Methods(context, runs, context.methods, properties)
+    properties = compute_method_properties(study.trials, study.spectra, study.compared)
+    budget = equal_budget(study.trials)
+    return Methods(context, runs, table, names, properties, budget)
 
 
-def _name_row(info: Methods, row: pd.Series) -> str:
-    at = f" at MTD {format_mtd(row['mtd'])}" if np.isfinite(row["mtd"]) else ""
-    return info.name(row["method"]) + at
+def describe_budget(info: Methods) -> str:
+    """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
+    if info.budget is None:
+        return ""
+    chosen = join_words([*info.context.study.nuisance])
+    own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
+    return f"at an equal budget of {info.budget:,} sentences a trial{own}"
 
 
-def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
-    """A sentence on each method but the best, at its best level of MTD."""
-    others = info.table[info.table["method"] != best["method"]]
-    for _, group in others.groupby("method"):
-        row = group.iloc[int(group["mean"].argmax())]
-        text = f"{_name_row(info, row)}: mean {row['mean']:.2f}"
+def describe_lead(info: Methods) -> str:
+    """The method with the highest mean and its difference to the next method, as a sentence.
+
+    Empty where budgets differ or the difference is not tested.
+    """
+    best, *others = (row for _, row in info.ranked.drop_duplicates("method").iterrows())
+    if not info.budget or not np.isfinite(others[0]["difference_low"]):
+        return ""
+    start, size = describe_budget(info), describe_points(lead_over(others[0]), LEVEL)
+    return (
+        f"{start[:1].upper()}{start[1:]}, {best['name']} has the highest mean score: "
+        f"{size} above {others[0]['name']}, the next method."
+    )
+
+
+def _compare(others: pd.DataFrame) -> Iterator[str]:
+    """A sentence on each method but the best, at its best configuration."""
+    for _, row in others.sort_values("method").iterrows():
+        text = f"{row['name']}: mean {row['mean']:.2f}"
         if not np.isfinite(row["difference_low"]):
             yield f"{text}; fewer than two common seeds, so the difference is not tested."
             continue
-        result = "statistically significant" if row["difference_high"] < 0 else "not significant"
-        if result == "not significant" and not row["may_be_best"]:
-            result = "significantly worse only in the comparison with the best (Hsu)"
+        result = "not significant" if row["may_be_best"] else "statistically significant"
         yield (
             f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
             f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
@@ -86,10 +127,11 @@ def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
 
 def describe(info: Methods) -> tuple[str, ...]:
     """Sentences on the best method, and on how the others differ from it."""
-    best = info.table.iloc[int(info.table["mean"].argmax())]
+    ranked = info.ranked.drop_duplicates("method")
+    best, budget = ranked.iloc[0], describe_budget(info)
     return (
-        f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
-        *_compare(info, best),
+        f"{best['name']} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
+        *_compare(ranked.iloc[1:]),
         f"Confidence intervals cover seeds{describe_covered(info.table)}.",
         *_describe_presets(info),
     )
@@ -112,7 +154,7 @@ def _describe_presets(info: Methods) -> Iterator[str]:
 
 def _describe_rate(info: Methods) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
-    if "learning_rate" not in info.runs:
+    if "learning_rate" not in info.runs or "learning_rate" in info.context.study.nuisance:
         return ""
     rates = pd.to_numeric(info.runs["learning_rate"], errors="coerce").unique()
     if len(rates) != 1 or not np.isfinite(rates[0]):
@@ -125,15 +167,17 @@ def _describe_rate(info: Methods) -> str:
 
 
 def show(info: Methods) -> tuple[Table, ...]:
-    """The table with a row for each method and level of MTD."""
-    frames = {"methods": info.table, "method_properties": info.properties}
+    """The table with a row for each method and level of MTD, or for each configuration."""
+    frames = {"methods": info.ranked, "method_properties": info.properties}
     return tuple(
         make_table(
-            frame.assign(method=[info.name(method) for method in frame.get("method", ())]).drop(
-                columns="items", errors="ignore"
-            ),
+            frame.assign(method=[info.name(method) for method in frame.get("method", ())])
+            .drop(columns=["items", "name", "number"], errors="ignore")
+            .dropna(axis="columns", how="all"),
             caption=_CAPTIONS[name].format(describe_covered(info.table)),
             csv=name,
+            sortable=True,
+            labels=info.context.labels,
         )
         for name, frame in frames.items()
     )
@@ -153,36 +197,29 @@ def show_published(_: StudyContext) -> tuple[Table, ...]:
 
 def draw(info: Methods) -> Drawing:
     """The figure of score against MTD by method; rows where none has an MTD or they are many."""
-    table, names, score = info.table, info.context.study.methods, info.context.score_label
-    has_distance = table["mtd"].notna()
-    traced = bool(has_distance.any()) and table["method"].nunique() <= MOST_CURVES
+    table, context = info.table, info.context
+    title, alt, has_distance = "Score by method", " ".join(describe(info)), table["mtd"].notna()
+    is_few = table["method"].nunique() <= MOST_CURVES and not context.mixed_methods
+    if not has_distance.any() or not is_few:
+        drawn = draw_ranked(context, table, info.names, title=title, alt=alt)
+        return replace(drawn, caption=drawn.caption + _describe_rate(info))
     runs = info.runs.assign(mtd=mtd_or_0(info.runs))
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
         f"{info.name(method)}. {text}"
         for method, text in zip(table["method"], labels["text"], strict=True)
     ]
+    names, score = context.study.methods, context.score_label
 
     def panel(ax: Axes) -> None:
-        if traced:
-            figures.draw_methods(table.join(labels), ax, names=names, name=score)
-        else:
-            rows = [_name_row(info, row) for _, row in table.iterrows()]
-            figures.draw_rows(table, ax, names=rows, label="method", name=score, labels=labels)
+        figures.draw_methods(table.join(labels), ax, names=names, name=score)
 
-    covered = describe_covered(table)
-    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds{covered}."
-    if traced and not has_distance.all():
+    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds"
+    caption += f"{describe_covered(table)}."
+    if not has_distance.all():
         caption += " Methods without an MTD are horizontal lines."
     caption += _describe_rate(info)
-    return Drawing(
-        "Score by method",
-        [("", panel)],
-        height=4.2 if traced else 1.3 + 0.5 * len(table),
-        rigid=not traced,
-        caption=caption,
-        alt=" ".join(describe(info)),
-    )
+    return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
 
 
 TOPIC = Topic(
@@ -193,7 +230,10 @@ TOPIC = Topic(
         "methods": lambda info: info.table,
         "method_properties": lambda info: info.properties,
     },
-    figures={"methods": draw},
+    figures={
+        "methods": draw,
+        "method_costs": lambda info: draw_costs(info.context, info.table, info.names),
+    },
     text=describe,
     tables=show,
 )

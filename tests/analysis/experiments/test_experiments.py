@@ -233,7 +233,7 @@ def test_a_difference_is_paired_and_simultaneous_over_all_pairs() -> None:
     spread = found("ema_decay", make_runs(grid(ema_decay=[0.5, 0.8, 0.85]), rows)).spread
     assert (spread.above, spread.below) == (2, 0)
     assert spread.size.mean == pytest.approx(3)
-    expected = compare_columns(np.array(rows).T, 0, 0.05).differences[2]
+    expected = compare_columns(np.array(rows).T, 0, 0.05)[2]
     assert astuple(spread.size) == pytest.approx(tuple(expected))
     # wider than the interval of one pair that was not chosen, with 2 degrees of freedom
     alone = stats.t.ppf(0.975, 2) * np.std([2, 4], ddof=1) / np.sqrt(2)

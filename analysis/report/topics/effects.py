@@ -1,0 +1,153 @@
+"""Topic: effects of settings, and whether the effect of one depends on another."""
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis import figures
+from analysis.data.settings import format_value
+from analysis.inference.intervals import Estimate
+from analysis.inference.verdict import describe_points
+from analysis.measures.trace import PARTS
+from analysis.report.cells import LEVEL, PERCENT, clean, describe_items, make_table
+from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from analysis.statistics.configurations import Effects, compute_effects
+
+_MOST_LINES = 6
+
+
+@dataclass(frozen=True)
+class SettingEffects:
+    """The results of `compute_effects`."""
+
+    context: StudyContext
+    effects: Effects
+
+
+def compute(context: StudyContext) -> SettingEffects | None:
+    """The effects; None without two settings in a grid, or where they only make up the MTD."""
+    study = context.study
+    effects = compute_effects(study.trials, study.compared, items=study.items)
+    if effects is None or set(effects.settings["setting"]) <= set(PARTS):
+        return None
+    return SettingEffects(context, effects)
+
+
+def describe_effect(effects: Effects) -> str:
+    """A sentence on the setting with the largest effect."""
+    row = effects.settings.iloc[0]
+    size = Estimate(row["difference"], row["low"], row["high"])
+    name = str(row["setting"])
+    values = " instead of ".join(_write(name, row[end]) for end in ("best", "worst"))
+    doubt = "" if size.low > 0 else ", not significant"
+    return (
+        f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
+        f"{values}, averaged over the other settings{doubt}."
+    )
+
+
+def describe_interactions(effects: Effects) -> tuple[str, ...]:
+    """A sentence on each pair of settings of which one's effect significantly depends on the other.
+
+    For the first pair it states the values with the highest means.
+    """
+    clear = effects.interactions.query("low > 0").drop_duplicates(["first", "second"])
+    return tuple(
+        _describe_interaction(row) + (_describe_best(effects) if place == 0 else "")
+        for place, (_, row) in enumerate(clear.iterrows())
+    )
+
+
+def _describe_interaction(row: pd.Series) -> str:
+    first, second = str(row["first"]), str(row["second"])
+    value, other = (_write(first, row[name]) for name in ("value", "other"))
+    at, less_at = (_write(second, row[name]) for name in ("at", "less_at"))
+    size = Estimate(row["difference"], row["low"], row["high"])
+    return (
+        f"The effect of {clean(first)} depends on {clean(second)}: {value} less {other} is "
+        f"{describe_points(size, LEVEL)} more with {clean(second)} {at} than with {less_at}."
+    )
+
+
+def _describe_best(effects: Effects) -> str:
+    """The best value of the first setting at each of the second, where they differ; else empty."""
+    first, second = effects.interactions[["first", "second"]].iloc[0].astype("str")
+    best = effects.cells.loc[effects.cells.groupby("second")["mean"].idxmax()]
+    if best["first"].nunique() < 2 or len(best) > _MOST_LINES:
+        return ""
+    places = (
+        f"{_write(first, row['first'])} at {_write(second, row['second'])}"
+        for _, row in best.iterrows()
+    )
+    return f" Highest means by {clean(second)}: {clean(first)} {', '.join(places)}."
+
+
+def _write(name: str, value: object) -> str:
+    return clean(format_value(name, value))
+
+
+def describe(info: SettingEffects) -> tuple[str, ...]:
+    """Sentences on the largest effect and on the interactions."""
+    together = describe_interactions(info.effects)
+    none = "No effect depends significantly on the value of another setting."
+    return (describe_effect(info.effects), *(together or (none,)))
+
+
+def show(info: SettingEffects) -> tuple[Table, ...]:
+    covered = f"covers seeds{describe_items(info.effects.items)}"
+    interactions = info.effects.interactions.drop_duplicates(["first", "second"])
+    named = {"first": "setting", "second": "with", "at": "at its value", "less_at": "less at"}
+    return (
+        make_table(
+            info.effects.settings,
+            caption="Effect of each setting: its best value less its worst, averaged over the "
+            f"other settings, with a {PERCENT} CI that is simultaneous for all values of all "
+            f"settings and {covered}.",
+            csv="effects",
+        ),
+        make_table(
+            interactions.rename(columns=named),
+            caption="For each pair of settings the clearest interaction: how much more the first "
+            "setting's value is above its other value at one value of the second than at another, "
+            f"with a {PERCENT} CI that is simultaneous for all such differences of all pairs and "
+            f"{covered}. The CSV has all.",
+            csv="interactions",
+        ),
+    )
+
+
+def draw(info: SettingEffects) -> Drawing:
+    """The means of the clearest interaction over one setting, a line for each value of another."""
+    context, cells = info.context, info.effects.cells
+    first, second = info.effects.interactions[["first", "second"]].iloc[0].astype("str")
+    if cells["second"].nunique() > max(_MOST_LINES, cells["first"].nunique()):
+        cells = cells.rename(columns={"first": "second", "second": "first"})
+        first, second = second, first
+    names = {name: context.labels.get(name, name) for name in (first, second)}
+
+    def panel(ax: Axes) -> None:
+        figures.draw_interaction(cells, ax, names=tuple(names.items()))
+
+    return Drawing(
+        f"Score by {clean(names[first], most=40)} and {clean(names[second], most=40)}",
+        [("", panel)],
+        height=3.8,
+        caption="The score less its seed's mean over all configurations, averaged over seeds and "
+        f"the other settings; bars are {PERCENT} CIs over seeds, for these items. Parallel lines: "
+        "no interaction.",
+        alt=" ".join(describe(info)),
+    )
+
+
+TOPIC = Topic(
+    name="effects",
+    title="Effects of settings",
+    compute=compute,
+    csv={
+        "effects": lambda info: info.effects.settings,
+        "interactions": lambda info: info.effects.interactions,
+    },
+    figures={"interactions": draw},
+    text=describe,
+    tables=show,
+)
