@@ -4,6 +4,7 @@ import gc
 import multiprocessing
 import os
 import signal
+import sys
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -73,6 +74,17 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.set_threshold(20_000, 20, 50)
     gc.enable()
     return collected
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop() -> Generator[None, object, object]:
+    """Fork the server of commands before the first test, if tests that use it were collected."""
+    if "forked_commands" not in sys.modules:
+        return (yield)
+    from forked_commands import serving
+
+    with serving():
+        return (yield)
 
 
 def shared_folder(factory: pytest.TempPathFactory, name: str) -> Path:

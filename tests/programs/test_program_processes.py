@@ -193,16 +193,13 @@ def train(settings, *, seed, checkpoints, report):
 """
 
 
-def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path) -> None:
+def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path, start: Start) -> None:
     """Neither the sweep nor its workers: each of them imports the program."""
     (folder / "own.py").write_text(LEAVING)
-    words = ["sweep", "own.yaml", "--objective", "own:train", "--jobs", "2"]
-    command = [sys.executable, "-m", "mtdlab", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "complete: 4 of 4 trials done" in done.stdout
+    printed = finish(start("--jobs", "2"))
+    assert "complete: 4 of 4 trials done" in printed
     ended = "ended while threads run that code of the user has left: uploader"
-    assert done.stderr.count(ended) > 1
+    assert printed.count(ended) > 1
 
 
 def test_a_worker_of_a_program_imports_none_of_the_trainer_s_packages() -> None:

@@ -1,12 +1,12 @@
 """Commands of mtdlab as forks of a process that has imported everything: they start at once.
 
-That process is started once by each process of pytest, imports what sweeps need, and then reads
-requests: a line of JSON on its standard input, answered by a line on its standard output. It has
-one thread and nothing of a test, so that what it forks is like a new process. The server of a
-sweep's workers is such a fork too.
+That process, the server, is itself forked by each process of pytest before its first test, when the
+tests have been imported and with them what sweeps need. It reads requests, lines of JSON, from a
+socket, and answers each by a line. It has one thread and nothing of a test, so that what it forks
+is like a new process. The server of a sweep's workers is such a fork too.
 """
 
-import atexit
+import faulthandler
 import fcntl
 import gc
 import json
@@ -16,17 +16,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cache
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Self
-
-import quick_databases
+from typing import IO, Any, Self
 
 IMPORTED = (
     *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.trial.worker", "mtdlab.trial.trainer"),
@@ -105,37 +103,52 @@ def _empty_file() -> Path:
     return Path(name)
 
 
-@cache
-def _server() -> "subprocess.Popen[str]":
-    """The process that forks; it ends with this one, at the end of its input."""
-    paths = os.pathsep.join(filter(None, sys.path))
-    server = subprocess.Popen(
-        [sys.executable, __file__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-    )
-    atexit.register(server.communicate)
-    return server
+_requests: IO[str]
+"""Requests to the server and its answers."""
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """Commands can be forked in the block."""
+    global _requests
+    ours, theirs = socket.socketpair()
+    if (server := os.fork()) == 0:
+        with _ending():
+            _become_new(theirs.fileno())
+            _serve(theirs.makefile("rw"))
+    theirs.close()
+    with ours, ours.makefile("rw") as _requests:
+        yield
+    os.waitpid(server, 0)
 
 
 def _ask(request: Mapping[str, Any]) -> Any:
-    server = _server()
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(json.dumps(request) + "\n")
-    server.stdin.flush()
-    return json.loads(server.stdout.readline())
+    _requests.write(json.dumps(request) + "\n")
+    _requests.flush()
+    return json.loads(_requests.readline())
 
 
-def _serve() -> None:
+def _become_new(kept: int) -> None:
+    """In the server: undo what pytest has changed, and hold none of its files but standard error.
+
+    They are replaced and not closed: their owners close them by number.
+    """
+    unused = os.open(os.devnull, os.O_RDWR)
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) not in (2, kept):
+            with suppress(OSError):
+                os.dup2(unused, int(name), inheritable=False)
+    sys.unraisablehook = sys.__unraisablehook__
+    threading.excepthook = threading.__excepthook__
+    faulthandler.disable()
+
+
+def _serve(requests: IO[str]) -> None:
     """In the server: start commands, and tell how they have ended."""
     for name in IMPORTED:
         import_module(name)
-    quick_databases.install()
     gc.freeze()
-    for line in sys.stdin:
+    for line in requests:
         request = json.loads(line)
         if "poll" in request:
             pid, status = os.waitpid(request["poll"], os.WNOHANG)
@@ -145,7 +158,8 @@ def _serve() -> None:
             if answer == 0:
                 _run(request)
             os.setpgid(answer, answer)
-        print(json.dumps(answer), flush=True)
+        requests.write(json.dumps(answer) + "\n")
+        requests.flush()
 
 
 @contextmanager
@@ -160,6 +174,8 @@ def _ending() -> Iterator[None]:
         code = 1
         traceback.print_exc()
     finally:
+        # as at the end of an interpreter
+        threading._shutdown()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -245,7 +261,3 @@ def _execute(received: socket.socket) -> None:
                 os.close(number)
             os.environ.update(request["environment"])
             exec(request["code"], {})
-
-
-if __name__ == "__main__":
-    _serve()

@@ -1,12 +1,13 @@
 """Databases of tests do not wait for the disk; what each would compile or import is made once."""
 
 import sqlite3
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from optuna.storages._rdb.storage import _VersionManager
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, MetaData, event
 from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 from sqlalchemy.util import LRUCache
 
 
@@ -23,6 +24,7 @@ def install() -> None:
 
     _VersionManager._create_alembic_script = once
     _compile_statements_once()
+    _compile_tables_once()
 
 
 def _compile_statements_once() -> None:
@@ -39,6 +41,30 @@ def _compile_statements_once() -> None:
         engine._compiled_cache = compiled
 
     Engine.__init__ = share
+
+
+def _compile_tables_once() -> None:
+    """Where a SQLite file has none of the tables, create them all by statements that are kept."""
+    create, compiled = MetaData.create_all, dict[MetaData, list[str]]()
+
+    def create_all(tables: MetaData, bind: Any, **given: Any) -> None:
+        with bind.begin() if isinstance(bind, Engine) else nullcontext(bind) as connection:
+            if connection.dialect.name != "sqlite" or _has_one(connection, tables):
+                create(tables, connection, **given)
+                return
+            if tables not in compiled:
+                made: list[ExecutableDDLElement] = list(map(CreateTable, tables.sorted_tables))
+                made += [CreateIndex(i) for table in tables.sorted_tables for i in table.indexes]
+                compiled[tables] = [str(each.compile(dialect=connection.dialect)) for each in made]
+            for statement in compiled[tables]:
+                connection.exec_driver_sql(statement)
+
+    MetaData.create_all = create_all
+
+
+def _has_one(connection: Connection, tables: MetaData) -> bool:
+    present = connection.exec_driver_sql("SELECT name FROM sqlite_master").scalars()
+    return not tables.tables.keys().isdisjoint(present)
 
 
 def _relax(connection: Any, _record: object) -> None:
