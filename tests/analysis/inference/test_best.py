@@ -107,15 +107,18 @@ def test_the_question_is_the_best_with_several_methods_or_without_levels_of_mtd(
 
 
 def test_methods_are_compared_at_their_levels_of_mtd() -> None:
-    """A method without an MTD is one group, whatever else varies."""
+    """Configurations of a method at one level are apart, as batch sizes without an MTD are."""
     scores = table_of([0.0, 1, 2, 4], 3, 0.1)
     trials = trials_of(scores)
     column = trials["number"] % 4
     trials["method"] = np.where(column > 1, "simcse", "mocose")
     trials["mtd"] = np.where(column > 1, np.nan, 10.0 + column)
     found = best_scores(trials, SETTINGS)
-    assert found.table.columns.tolist() == [0, 1, 2]
-    assert found.table[2].to_numpy() == pytest.approx(scores[:, 2:].mean(axis=1))
+    assert found.table.columns.tolist() == [0, 1, 2, 3]
+    assert found.table.to_numpy() == pytest.approx(scores)
+    same = best_scores(trials.assign(learning_rate=0.1), SETTINGS)
+    assert same.table.columns.tolist() == [0, 1, 2]
+    assert same.table[2].to_numpy() == pytest.approx(scores[:, 2:].mean(axis=1))
 
 
 def test_a_nuisance_value_that_was_chosen_for_each_makes_no_further_configurations() -> None:
