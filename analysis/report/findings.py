@@ -14,8 +14,8 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
+from analysis.inference.best import BestVerdict
 from analysis.inference.intervals import Estimate
-from analysis.inference.looks import judged_trials
 from analysis.inference.verdict import (
     Verdict,
     describe_interval,
@@ -32,10 +32,9 @@ from analysis.report.context import StudyContext
 from analysis.report.page import Effect
 from analysis.report.topics.configurations import Configurations, describe_effect
 from analysis.report.topics.history import History
-from analysis.report.topics.methods import Methods
+from analysis.report.topics.methods import Methods, name_row
 from analysis.report.topics.sufficiency import name_pair
 from analysis.statistics.configurations import COLUMNS
-from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
 from analysis.statistics.sufficiency import Sufficiency
 
@@ -92,7 +91,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     elif verdict.verdict == "flat":
         tests = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
+            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict.over_looks)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         tests = "Not tested"
@@ -103,7 +102,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     others = _describe_others(verdict, default)
     if verdict.known_errors:
         return f"{others}{tests}; {levels}, standard errors as given."
-    over = describe_over_looks(verdict)
+    over = describe_over_looks(verdict.over_looks)
     return f"{others}{tests}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
@@ -117,7 +116,7 @@ def find_effect(verdict: Verdict) -> Effect | None:
         lead.size,
         verdict.confidence,
         f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
-        over_all_looks(verdict),
+        over_all_looks(verdict.over_looks),
     )
 
 
@@ -139,7 +138,7 @@ def _describe_others(verdict: Verdict, default: float) -> str:
         roles = {"the lowest": place == last, "the default": lead.mtd == default}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
-    return list_above(above, verdict.confidence, over_all_looks(verdict))
+    return list_above(above, verdict.confidence, over_all_looks(verdict.over_looks))
 
 
 def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
@@ -154,14 +153,14 @@ def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> s
 def describe_exploratory(topic: str, alpha: float) -> str:
     """A sentence on which tests of a page have its error rate; all others are exploratory.
 
-    Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
+    Empty for a page whose `topic` compares nothing. `alpha` is that of the study's verdict.
     """
     if not topic:
         return ""
     rest = "not adjusted for their number"
     if topic not in _FAMILIES:
         return f"All tests and intervals on this page are exploratory: {rest}."
-    rate = alpha if _FAMILIES[topic] == _OF_MTD else 1 - LEVEL
+    rate = 1 - LEVEL if topic == "robustness" else alpha
     return (
         f"The error rate of {100 * rate:.3g} % is that of {_FAMILIES[topic]}; all other tests and "
         f"intervals on this page are exploratory: {rest}."
@@ -202,7 +201,7 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
     results = {name: info for name, info in infos.items() if info is not None}
-    if "methods" in results and context.verdict.levels < 2:
+    if "methods" in results:
         return _methods(runs, results["methods"])
     if "robustness" in results:
         return _conditions(runs, results["robustness"].conditions)
@@ -231,15 +230,21 @@ def _best_trial(runs: pd.DataFrame) -> int:
 
 
 def _methods(runs: pd.DataFrame, info: Methods) -> Finding:
-    ranked = info.table.sort_values("mean", ascending=False, kind="stable")
+    ranked = info.ranked
     names = [info.name(method) for method in ranked["method"]]
-    best = runs[runs["method"] == ranked["method"].iloc[0]] if "method" in runs else runs
-    return _contest(names, ranked, "methods", _best_trial(best if len(best) else runs))
+    if not ranked["method"].is_unique:
+        names = [name_row(info, row) for _, row in ranked.iterrows()]
+    if info.context.best.ranked:
+        best = info.context.candidates()[0].number
+    else:
+        of_best = runs[runs["method"] == ranked["method"].iloc[0]] if "method" in runs else runs
+        best = _best_trial(of_best if len(of_best) else runs)
+    return _contest(names, ranked, "methods", best, info.context.best)
 
 
 def _configurations(info: Configurations) -> Finding:
-    best = int(info.table["number"].iloc[0])
-    finding = _contest(info.names, info.table, "configurations", best, _default_row(info))
+    best, verdict = int(info.table["number"].iloc[0]), info.context.best
+    finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
     if info.effects is None:
         return finding
     return replace(finding, certainty=f"{finding.certainty} {describe_effect(info.effects)}")
@@ -254,7 +259,12 @@ def _default_row(info: Configurations) -> int | None:
 
 
 def _contest(
-    names: Sequence[str], ranked: pd.DataFrame, topic: str, best: int, default: int | None = None
+    names: Sequence[str],
+    ranked: pd.DataFrame,
+    topic: str,
+    best: int,
+    verdict: BestVerdict,
+    default: int | None = None,
 ) -> Finding:
     """The best of several rows against the others, by their paired differences, best first."""
     others, first = ranked.iloc[1:], names[0]
@@ -262,37 +272,47 @@ def _contest(
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
         return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
+    level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
     difference, seeds = _lead(row), min(ranked["seeds"].iloc[0], row["seeds"])
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
-    effect = make_effect(difference, LEVEL, f"{first} less {second}{role}")
+    effect = make_effect(difference, level, f"{first} less {second}{role}", over)
     named = {f"the lowest, {names[-1]}": len(others)} if several else {}
     if default and default not in (at + 1, len(others)):
         named[f"the default, {names[default]}"] = default
     above = {name: _lead(ranked.iloc[place]) for name, place in named.items()}
-    certainty = (
-        f"{list_above(above, LEVEL)}Paired by seed, multiplicity-adjusted; "
-        f"{count(int(seeds), 'seed')}."
-    )
+    notes = [
+        f"{list_above(above, level, over)}Paired by seed, multiplicity-adjusted; "
+        f"{count(int(seeds), 'seed')}.",
+        describe_over_looks(verdict.over_looks),
+    ]
     equal = int(others["may_be_best"].sum())
-    if not equal:
-        if difference.low <= 0:
-            certainty += (
-                " That interval is for all pairs; in the one-sided comparison with the best (Hsu) "
-                f"each other is significantly worse ({PERCENT} confidence)."
-            )
-        answer = f"{first} is best"
-        return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
-    rest = f"{equal} of {len(others)} others are"
-    if equal == 1:
-        rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
-    elif equal == len(others):
-        rest = "all others are"
-    answer = f"{first} has the highest mean score; {rest} not significantly worse"
-    return Finding(answer, certainty, "inconclusive", topic, best, effect=effect)
+    is_separated, is_equivalent = (verdict.kind == kind for kind in ("separated", "equivalent"))
+    kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
+    if is_separated:
+        kind, answer = "decided", f"{first} is best"
+    elif is_equivalent:
+        alike = f"any two of them differ by less than {verdict.margin:g} points"
+        answer += f"{equal + 1} of {len(ranked)} may be the best, and {alike}"
+        notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
+    elif not equal:
+        answer += "it is not separated from all others"
+        notes.append(
+            "The intervals are for all pairs; in the one-sided comparison with the best (Hsu) each "
+            f"other is significantly worse ({100 * level:.3g} % confidence{over})."
+        )
+    else:
+        rest = f"{equal} of {len(others)} others are"
+        if equal == 1:
+            rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
+        elif equal == len(others):
+            rest = "all others are"
+        answer += f"{rest} not significantly worse"
+    certainty = " ".join(filter(None, notes))
+    return Finding(answer, certainty, kind, topic, best, decided=is_separated, effect=effect)
 
 
 def _lead(row: pd.Series) -> Estimate:
@@ -405,11 +425,8 @@ def _name_settings(context: StudyContext) -> str:
 
 def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
-    trials, _ = judged_trials(context.study, context.curve_trials)
-    if context.verdict.seeds and context.verdict.levels > 1:
-        study, verdict = context.study, context.verdict
-        best, _ = choose_candidates(trials, study.settings, verdict, beyond_run=study.beyond_run)
-        return best.number
+    if not context.asks_for_best and context.verdict.seeds and context.verdict.levels > 1:
+        return context.candidates()[0].number
     # one beyond the run only where there is no other
     is_chosen = context.verdict.left_out and len(context.levels.runs)
     runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)

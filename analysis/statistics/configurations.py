@@ -28,7 +28,7 @@ from analysis.inference.pairing import (
     select_configuration,
     summarise_scores,
 )
-from analysis.inference.shapes import compare_columns
+from analysis.inference.shapes import compare_columns, highest_column
 from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
@@ -64,9 +64,16 @@ def rank_configurations(
 
 
 def compute_configurations(
-    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Collection[str],
+    *,
+    items: ItemScores | None = None,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Mean score of each configuration, the best first, and its difference to the best.
+
+    The order is that of the estimates with seeds as blocks, by means where all have all seeds.
+    `level` is the confidence of comparisons.
 
     Returns:
         The settings that varied, then `COLUMNS`: number is the first trial of the configuration;
@@ -81,21 +88,33 @@ def compute_configurations(
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    differences = differences_to_best(ordered, 0, covariance).reindex(table.index)
+    best = highest_column(ordered.to_numpy(dtype=np.float64))
+    differences = differences_to_best(ordered, best, covariance, level).reindex(table.index)
     differences["may_be_best"] = (
         differences["may_be_best"].astype("boolean").fillna(value=False).astype(bool)
     )
-    return table.join(differences)[[*varied, *COLUMNS]]
+    return rank_rows(table.join(differences), best)[[*varied, *COLUMNS]]
 
 
-def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | None) -> pd.DataFrame:
+def rank_rows(table: pd.DataFrame, best: int) -> pd.DataFrame:
+    """The rows in the order of their differences to row `best`; those without one come last."""
+    # equal means differ by rounding
+    differences = table["difference"].round(9)
+    differences.iloc[best : best + 1] = 0.0
+    order = differences.sort_values(ascending=False, kind="stable").index
+    return table.loc[order].reset_index(drop=True)
+
+
+def differences_to_best(
+    scores: pd.DataFrame, best: int, covariance: Floats | None, level: float = LEVEL
+) -> pd.DataFrame:
     """`compare_columns` of scores (S, C): difference, its bounds and may_be_best, C rows.
 
     Values are NaN for the best itself. Where too few seeds are shared, there are no bounds, and the
     difference is over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
-    contest = compare_columns(values, best, 1 - LEVEL, covariance)
+    contest = compare_columns(values, best, 1 - level, covariance)
     differences = contest.differences
     for column in np.flatnonzero(np.isnan(differences[:, 0])):
         common = values[:, column] - values[:, best]

@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import LEVEL
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from analysis.inference.best import METHOD_KEYS, varies_method, with_methods
 from analysis.inference.intervals import summarise
 from analysis.inference.pairing import cell_covariance, summarise_scores
+from analysis.inference.shapes import highest_column
 from analysis.statistics.configurations import DIFFERENCE, differences_to_best
 from analysis.statistics.curves import effective_rank
 
@@ -32,22 +34,27 @@ def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFram
 
 
 def compute_methods(
-    trials: pd.DataFrame, settings: Settings, *, items: ItemScores | None = None
+    trials: pd.DataFrame,
+    settings: Settings,
+    *,
+    items: ItemScores | None = None,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Mean score of each method at each of its levels of MTD, and its difference to the best.
 
     Columns: method, mtd (NaN where the method has none), n, seeds, mean, low, high, items,
-    difference, difference_low, difference_high (points above the row with the highest mean, with
-    seeds as blocks) and may_be_best (whether no row is significantly better). The intervals are
-    simultaneous for all pairs of rows, because the best row is chosen by the same scores; they are
-    NaN for the best row itself and where seeds are not shared. No rows unless the completed runs
+    difference, difference_low, difference_high (points above the row with the highest estimate,
+    with seeds as blocks) and may_be_best (whether no row is significantly better). The intervals
+    are simultaneous for all pairs of rows, because the best row is chosen by the same scores; they
+    are NaN for the best row itself and where seeds are not shared. `level` is the confidence of
+    comparisons. No rows unless the completed runs
     have several methods.
     """
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=_COLUMNS)
     runs = _comparable_runs(trials, settings)
     table = summarise_scores(runs, by=METHOD_KEYS, items=items)
-    return _compare_to(_best_row(runs), table, runs, "score", items)
+    return _compare_to(_best_row(runs), table, runs, "score", items, level)
 
 
 def compute_method_properties(
@@ -90,8 +97,14 @@ def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 
 def _best_row(runs: pd.DataFrame) -> int:
-    """The row of the highest mean score among the methods at their levels of MTD."""
-    return int(summarise(runs, by=METHOD_KEYS)["mean"].to_numpy().argmax())
+    """The row of the highest score among the methods at their levels of MTD, seeds as blocks."""
+    return highest_column(_by_row(runs, "score")[1].to_numpy(dtype=np.float64))
+
+
+def _by_row(runs: pd.DataFrame, value: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The runs with the number of their row, and the values of a column by seed and row."""
+    runs = runs.assign(row=runs.groupby(METHOD_KEYS).ngroup())
+    return runs, runs.pivot_table(index="seed", columns="row", values=value)
 
 
 def _compare_to(
@@ -100,12 +113,12 @@ def _compare_to(
     runs: pd.DataFrame,
     value: str,
     items: ItemScores | None = None,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """The means of a column by method and MTD, with paired differences to row `best`."""
-    runs = runs.assign(row=runs.groupby(METHOD_KEYS).ngroup())
-    values = runs.pivot_table(index="seed", columns="row", values=value)
+    runs, values = _by_row(runs, value)
     covariance = cell_covariance(runs, values, "row", items)
-    table = table.join(differences_to_best(values, best, covariance))
+    table = table.join(differences_to_best(values, best, covariance, level))
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
 

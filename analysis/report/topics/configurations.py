@@ -19,7 +19,6 @@ from analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
     Effects,
-    compute_configurations,
     compute_effects,
     compute_importances,
     independent_settings,
@@ -44,8 +43,7 @@ def compute(context: StudyContext) -> Configurations | None:
     """The comparison; None where MTD or the method varies, or without two scored configurations."""
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
-    study = context.study
-    table = compute_configurations(study.trials, study.settings, items=study.items)
+    study, table = context.study, context.configurations
     if len(table) < 2:
         return None
     varied = [name for name in table if name not in COLUMNS]
@@ -63,7 +61,7 @@ def describe(info: Configurations) -> tuple[str, ...]:
         rest = (
             f"{worse:,} of {count(len(table) - 1, 'other configuration')} "
             f"{'is' if worse == 1 else 'are'} significantly worse than the best (comparisons with "
-            f"the best at {PERCENT} confidence)."
+            f"the best at {info.context.of_comparisons} confidence)."
         )
     best = f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}."
     if info.effects is None:
@@ -100,7 +98,8 @@ def show(info: Configurations) -> tuple[Table, ...]:
     configurations = make_table(
         info.table.drop(columns="items").rename(columns={"number": "first trial"}),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
-        "best with a CI that is simultaneous for all pairs of configurations, and whether no other "
+        f"best with a {info.context.of_comparisons} CI that is simultaneous for all pairs of "
+        "configurations, and whether no other "
         f"is significantly better. CIs cover seeds{describe_covered(info.table)}.",
         csv="configurations",
         sortable=True,

@@ -13,15 +13,16 @@ from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
 from analysis.inference.best import with_methods
 from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from analysis.statistics.configurations import rank_rows
 from analysis.statistics.methods import compute_method_properties
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
 _CAPTIONS = {
     "methods": (
-        f"Mean score with its {PERCENT} CI, the difference to the best row with a CI "
+        f"Mean score with its {PERCENT} CI, the difference to the best row with a {{of}} CI "
         "that is simultaneous for all pairs of rows, and whether no row is significantly better. "
-        "CIs cover seeds{}."
+        "CIs cover seeds{covered}."
     ),
     "method_properties": (
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
@@ -46,6 +47,13 @@ class Methods:
     table: pd.DataFrame
     properties: pd.DataFrame
 
+    @property
+    def ranked(self) -> pd.DataFrame:
+        """The rows of the table, the best first: it has no difference to itself."""
+        best = self.table["difference"].isna() & self.table["may_be_best"]
+        of = best if best.any() else self.table["mean"]
+        return rank_rows(self.table, int(of.to_numpy().argmax()))
+
     def name(self, method: object) -> str:
         return clean(self.context.name_method(method))
 
@@ -60,17 +68,18 @@ def compute(context: StudyContext) -> Methods | None:
     return Methods(context, runs, context.methods, properties)
 
 
-def _name_row(info: Methods, row: pd.Series) -> str:
+def name_row(info: Methods, row: pd.Series) -> str:
+    """A method at its level of MTD, where it has one."""
     at = f" at MTD {format_mtd(row['mtd'])}" if np.isfinite(row["mtd"]) else ""
     return info.name(row["method"]) + at
 
 
 def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
     """A sentence on each method but the best, at its best level of MTD."""
-    others = info.table[info.table["method"] != best["method"]]
-    for _, group in others.groupby("method"):
-        row = group.iloc[int(group["mean"].argmax())]
-        text = f"{_name_row(info, row)}: mean {row['mean']:.2f}"
+    ranked, of = info.ranked, info.context.of_comparisons
+    for _, group in ranked[ranked["method"] != best["method"]].groupby("method"):
+        row = group.iloc[0]
+        text = f"{name_row(info, row)}: mean {row['mean']:.2f}"
         if not np.isfinite(row["difference_low"]):
             yield f"{text}; fewer than two common seeds, so the difference is not tested."
             continue
@@ -78,7 +87,7 @@ def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
         if result == "not significant" and not row["may_be_best"]:
             result = "significantly worse only in the comparison with the best (Hsu)"
         yield (
-            f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
+            f"{text}; paired difference to the best {row['difference']:+.2f} ({of} CI "
             f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
             f"{result}."
         )
@@ -86,9 +95,9 @@ def _compare(info: Methods, best: pd.Series) -> Iterator[str]:
 
 def describe(info: Methods) -> tuple[str, ...]:
     """Sentences on the best method, and on how the others differ from it."""
-    best = info.table.iloc[int(info.table["mean"].argmax())]
+    best = info.ranked.iloc[0]
     return (
-        f"{_name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
+        f"{name_row(info, best)} has the highest mean score, {best['mean']:.2f}.",
         *_compare(info, best),
         f"Confidence intervals cover seeds{describe_covered(info.table)}.",
         *_describe_presets(info),
@@ -132,7 +141,9 @@ def show(info: Methods) -> tuple[Table, ...]:
             frame.assign(method=[info.name(method) for method in frame.get("method", ())]).drop(
                 columns="items", errors="ignore"
             ),
-            caption=_CAPTIONS[name].format(describe_covered(info.table)),
+            caption=_CAPTIONS[name].format(
+                covered=describe_covered(info.table), of=info.context.of_comparisons
+            ),
             csv=name,
         )
         for name, frame in frames.items()
@@ -167,7 +178,7 @@ def draw(info: Methods) -> Drawing:
         if traced:
             figures.draw_methods(table.join(labels), ax, names=names, name=score)
         else:
-            rows = [_name_row(info, row) for _, row in table.iterrows()]
+            rows = [name_row(info, row) for _, row in table.iterrows()]
             figures.draw_rows(table, ax, names=rows, label="method", name=score, labels=labels)
 
     covered = describe_covered(table)
