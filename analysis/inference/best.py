@@ -28,6 +28,7 @@ from analysis.data.settings import with_defaults
 from analysis.inference.blocks import Fit, connected_table
 from analysis.inference.pairing import LevelScores, cell_covariance, count_items
 from analysis.inference.shapes import ShapeTests
+from analysis.inference.verdict import OverLooks
 from analysis.measures import Floats
 from analysis.measures.trace import PARTS
 
@@ -142,6 +143,7 @@ class BestVerdict:
         seeds: how many are compared.
         level, margin: confidence of tests and intervals; differences below the margin (points) are
             treated as no difference.
+        over_looks: what holds over all looks; None for a verdict that is computed once.
     """
 
     kind: BestKind = "inconclusive"
@@ -151,6 +153,12 @@ class BestVerdict:
     seeds: int = 0
     level: float = LEVEL
     margin: float = MARGIN
+    over_looks: OverLooks | None = None
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of tests and intervals; over all looks, where there are several."""
+        return self.over_looks.confidence if self.over_looks else self.level
 
 
 def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdict:

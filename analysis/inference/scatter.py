@@ -95,7 +95,7 @@ class Scatter:
             from 1 in the place of levels.
     """
 
-    errors: Curves
+    errors: Covariance
     items: Covariance | None = None
     count: int = 0
     ordered: bool = True
@@ -155,17 +155,24 @@ def alike(distance: Floats, variance: float) -> Curves:
     return Curves(np.log(distance), nothing, variance, np.ones(len(distance)))
 
 
-def estimate_scatter(levels: LevelScores) -> Scatter:
-    """How comparable scores scatter over seeds and the evaluation items that they count."""
+def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Scatter:
+    """How comparable scores scatter over seeds and the evaluation items that they count.
+
+    `deviation`: a residual standard deviation in points in place of that of the scores.
+    """
     items = None
     if levels.covariance is not None:
         items = Interpolated(levels.distance, levels.covariance)
     if levels.ordered:
-        return Scatter(estimate_errors(levels), items, levels.items)
-    # the variance of an error is that of all columns: few seeds tell them not apart
-    blocks = Blocks(np.isfinite(levels.scores))
-    pooled = float(levels.fit.variances @ blocks.level_freedom / blocks.freedom)
-    return Scatter(alike(levels.distance, pooled), items, levels.items, ordered=False)
+        errors = estimate_errors(levels)
+    else:
+        # the variance of an error is that of all columns: few seeds tell them not apart
+        blocks = Blocks(np.isfinite(levels.scores))
+        pooled = float(levels.fit.variances @ blocks.level_freedom / blocks.freedom)
+        errors = alike(levels.distance, pooled)
+    if deviation:
+        errors = errors.scaled(deviation**2)
+    return Scatter(errors, items, levels.items, levels.ordered)
 
 
 def estimate_errors(levels: LevelScores) -> Curves:

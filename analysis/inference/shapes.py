@@ -317,6 +317,21 @@ def shape_tests(
     return ShapeTests(null, tests.distance, items, can_be_flat=tests.can_be_flat)
 
 
+def highest_column(scores: Floats) -> int:
+    """The column of an (S, C) table with the highest estimate, seeds as blocks.
+
+    Where no columns share seeds enough, it is that with the highest mean.
+    """
+    seeds, columns = connected_table(scores)
+    if not scores.size:
+        return 0
+    if not columns.any():
+        return int(np.nanmean(scores, axis=0).argmax())
+    table = scores[np.ix_(seeds, columns)]
+    effects = Blocks(np.isfinite(table)).estimate(table)
+    return int(np.flatnonzero(columns)[effects.argmax()])
+
+
 def compare_columns(
     scores: Floats, reference: int, alpha: float, items: Floats | None = None
 ) -> Floats:

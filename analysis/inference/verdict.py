@@ -197,12 +197,12 @@ def _scope(verdict: Verdict, conditions: str) -> str:
     if verdict.items:
         covered = f"evaluation data like these {verdict.items:,} items"
     held = f" This holds for {covered}{conditions and ', '}{conditions}."
-    return " ".join(filter(None, (held, describe_over_looks(verdict))))
+    return " ".join(filter(None, (held, describe_over_looks(verdict.over_looks))))
 
 
-def describe_over_looks(verdict: Verdict) -> str:
+def describe_over_looks(looks: OverLooks | None) -> str:
     """What "over all looks" means and how an early end biases differences, as text; else empty."""
-    if not (looks := verdict.over_looks):
+    if not looks:
         return ""
     text = (
         f"The study could have ended at any of {looks.planned} looks: "
@@ -218,9 +218,9 @@ def describe_over_looks(verdict: Verdict) -> str:
     return text
 
 
-def over_all_looks(verdict: Verdict) -> str:
+def over_all_looks(looks: OverLooks | None) -> str:
     """The words after a confidence or an error rate that holds over all looks; else empty."""
-    return ", over all looks" if verdict.over_looks else ""
+    return ", over all looks" if looks else ""
 
 
 def state_p(verdict: Verdict) -> str:
@@ -281,7 +281,8 @@ def write_sentence(verdict: Verdict) -> str:
         return (
             f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
             f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
-            f"α = {1 - verdict.confidence:.2g}{over_all_looks(verdict)}). {describe_leads(verdict)}"
+            f"α = {1 - verdict.confidence:.2g}{over_all_looks(verdict.over_looks)}). "
+            f"{describe_leads(verdict)}"
         )
     none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
@@ -322,7 +323,9 @@ def _trend(verdict: Verdict) -> str:
 
 def _optimal(verdict: Verdict) -> str:
     levels = verdict.optimal_range
-    confidence = f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict)})"
+    confidence = (
+        f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict.over_looks)})"
+    )
     if len(levels) == verdict.levels:
         return f"All levels are statistically indistinguishable from the best {confidence}."
     if len(levels) == 1:
@@ -347,7 +350,7 @@ def describe_leads(verdict: Verdict) -> str:
         roles = {"the runner-up": place == 0 < last, "the lowest": place == last}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
-    return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict))}."
+    return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict.over_looks))}."
 
 
 def list_leads(above: Mapping[str, Estimate], level: float, over: str = "") -> str:

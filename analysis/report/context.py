@@ -1,7 +1,7 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -17,6 +17,7 @@ from analysis.data.runs import (
 from analysis.data.tasks import LAST, is_own, label_score
 from analysis.experiments.catalogue import EXPERIMENTS
 from analysis.experiments.compare import Comparison, compare
+from analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
 from analysis.inference.looks import judged_trials, over_looks_of
 from analysis.inference.pairing import (
     LevelScores,
@@ -26,9 +27,15 @@ from analysis.inference.pairing import (
     summarise_scores,
 )
 from analysis.inference.power import Needed, need_for_verdict
-from analysis.inference.verdict import Verdict, judge_levels
+from analysis.inference.verdict import Verdict, judge_levels, over_all_looks
 from analysis.report.cells import clean
 from analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
+from analysis.statistics.configurations import compute_configurations
+from analysis.statistics.contrasts import (
+    Candidate,
+    choose_best_candidates,
+    choose_candidates,
+)
 from analysis.statistics.curves import compute_cells, find_width
 from analysis.statistics.methods import compute_methods, select_curve_trials
 from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
@@ -132,8 +139,56 @@ class StudyContext:
         return compute_smooth(self.levels)
 
     @cached_property
+    def asks_for_best(self) -> bool:
+        """Whether the study's question is which configuration is best, not the shape over MTD."""
+        return asks_for_best(self.trials, self.study.settings)
+
+    @cached_property
+    def _judged_trials(self) -> tuple[pd.DataFrame, float]:
+        """The trials that a comparison of configurations is computed from, and its alpha."""
+        return judged_trials(self.study, self.trials)
+
+    @cached_property
+    def best_scores(self) -> LevelScores:
+        study = self.study
+        return best_scores(self._judged_trials[0], study.compared, study.items)
+
+    @cached_property
+    def best(self) -> BestVerdict:
+        """The verdict on the best configuration, of a study that asks for it."""
+        level = 1 - self._judged_trials[1]
+        verdict = judge_best(self.best_scores, level=level, margin=self.study.margin)
+        return replace(verdict, over_looks=over_looks_of(self.study))
+
+    @cached_property
+    def configurations(self) -> pd.DataFrame:
+        """`compute_configurations` at the level of the study's verdict on the best."""
+        study, (trials, alpha) = self.study, self._judged_trials
+        return compute_configurations(
+            trials, study.compared, items=study.items, beside=study.nuisance, level=1 - alpha
+        )
+
+    @property
+    def of_comparisons(self) -> str:
+        """The confidence of comparisons with the best, as text."""
+        return f"{100 * self.best.confidence:.3g} %{over_all_looks(self.best.over_looks)}"
+
+    def candidates(self) -> tuple[Candidate, Candidate]:
+        """The best configuration and its runner-up. Raises ValueError with fewer than two."""
+        study = self.study
+        if self.asks_for_best:
+            return choose_best_candidates(self.best_scores, study.settings, self.best)
+        trials, _ = judged_trials(study, self.curve_trials)
+        return choose_candidates(trials, study.settings, self.verdict, beyond_run=study.beyond_run)
+
+    @cached_property
     def _judged(self) -> tuple[LevelScores, float]:
-        """The trials that the verdict is computed from, and its significance level."""
+        """The trials that the verdict on MTD is computed from, and its significance level.
+
+        Where MTD is not the question, looks are not about it.
+        """
+        if self.asks_for_best:
+            return self.levels, self.study.alpha
         trials, alpha = judged_trials(self.study, self.curve_trials)
         if len(trials) == len(self.curve_trials):
             return self.levels, alpha
@@ -146,13 +201,19 @@ class StudyContext:
     @cached_property
     def verdict(self) -> Verdict:
         levels, alpha = self._judged
-        over_looks = over_looks_of(self.study)
+        over_looks = None if self.asks_for_best else over_looks_of(self.study)
         margin = self.study.margin
         return judge_levels(levels, level=1 - alpha, margin=margin, over_looks=over_looks)
 
     @cached_property
     def need_for_verdict(self) -> Needed | None:
-        """What a verdict takes with 80 % power; None where there is one, or nothing is known."""
+        """What a verdict takes with 80 % power; None where there is one, or nothing is known.
+
+        It is that on the question of the study.
+        """
+        if self.asks_for_best:
+            decided = self.best.kind != "inconclusive"
+            return None if decided else need_for_verdict(self.best_scores, self.best)
         if self.verdict.verdict != "inconclusive":
             return None
         return need_for_verdict(self._judged[0], self.verdict)
@@ -168,18 +229,18 @@ class StudyContext:
 
     @cached_property
     def methods(self) -> pd.DataFrame:
-        study = self.study
+        study, (trials, alpha) = self.study, self._judged_trials
         return compute_methods(
-            self.trials, study.compared, items=study.items, beside=study.nuisance
+            trials, study.compared, items=study.items, beside=study.nuisance, level=1 - alpha
         )
+
+    @property
+    def compares_methods(self) -> bool:
+        return len(self.methods) > 0
 
     @property
     def mixed_methods(self) -> bool:
         return bool(set(self.methods) & set(self.study.compared) - {"method"})
-
-    @property
-    def compares_methods(self) -> bool:
-        return len(self.methods) > 0 and (self.mixed_methods or self.verdict.levels < 2)
 
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:

@@ -14,8 +14,8 @@ import pandas as pd
 
 from analysis.data.points import format_component
 from analysis.data.runs import completed_runs, format_mtd, varied_settings
+from analysis.inference.best import BestVerdict
 from analysis.inference.intervals import Estimate
-from analysis.inference.looks import judged_trials
 from analysis.inference.verdict import (
     Verdict,
     describe_interval,
@@ -33,9 +33,8 @@ from analysis.report.page import Effect
 from analysis.report.topics.configurations import Configurations, lead_over
 from analysis.report.topics.effects import SettingEffects, describe_effect, describe_interactions
 from analysis.report.topics.history import History
-from analysis.report.topics.methods import Methods, describe_budget, describe_lead
+from analysis.report.topics.methods import Methods, describe_budget
 from analysis.report.topics.sufficiency import name_pair
-from analysis.statistics.contrasts import choose_candidates
 from analysis.statistics.robustness import Condition
 from analysis.statistics.sufficiency import Sufficiency
 
@@ -92,7 +91,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     elif verdict.verdict == "flat":
         tests = (
             f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict)})"
+            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict.over_looks)})"
         )
     elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
         tests = "Not tested"
@@ -103,7 +102,7 @@ def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
     others = _describe_others(verdict, default)
     if verdict.known_errors:
         return f"{others}{tests}; {levels}, standard errors as given."
-    over = describe_over_looks(verdict)
+    over = describe_over_looks(verdict.over_looks)
     return f"{others}{tests}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
 
 
@@ -117,7 +116,7 @@ def find_effect(verdict: Verdict) -> Effect | None:
         lead.size,
         verdict.confidence,
         f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
-        over_all_looks(verdict),
+        over_all_looks(verdict.over_looks),
     )
 
 
@@ -139,7 +138,7 @@ def _describe_others(verdict: Verdict, default: float) -> str:
         roles = {"the lowest": place == last, "the default": lead.mtd == default}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
-    return list_above(above, verdict.confidence, over_all_looks(verdict))
+    return list_above(above, verdict.confidence, over_all_looks(verdict.over_looks))
 
 
 def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
@@ -154,14 +153,14 @@ def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> s
 def describe_exploratory(topic: str, alpha: float) -> str:
     """A sentence on which tests of a page have its error rate; all others are exploratory.
 
-    Empty for a page whose `topic` compares nothing. `alpha` is that of the verdict on MTD.
+    Empty for a page whose `topic` compares nothing. `alpha` is that of the study's verdict.
     """
     if not topic:
         return ""
     rest = "not adjusted for their number"
     if topic not in _FAMILIES:
         return f"All tests and intervals on this page are exploratory: {rest}."
-    rate = alpha if _FAMILIES[topic] == _OF_MTD else 1 - LEVEL
+    rate = 1 - LEVEL if topic == "robustness" else alpha
     return (
         f"The error rate of {100 * rate:.3g} % is that of {_FAMILIES[topic]}; all other tests and "
         f"intervals on this page are exploratory: {rest}."
@@ -211,17 +210,14 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
 
 def _find_answer(context: StudyContext, results: Infos, runs: pd.DataFrame) -> Finding:
     """The answer by the completed runs, without interactions."""
-    compared = results.get("methods")
-    if compared is not None and context.compares_methods:
-        return _methods(compared)
+    if "methods" in results:
+        return _methods(results["methods"])
     if "robustness" in results:
         return _conditions(runs, results["robustness"].conditions)
     if "history" in results and len(results["history"].runs):
         return _history(runs, results["history"])
     if context.verdict.levels_run > 1:
-        finding = _distance(context)
-        lead = "" if compared is None else describe_lead(compared)
-        return replace(finding, certainty=f"{finding.certainty} {lead}".strip())
+        return _distance(context)
     if "configurations" in results:
         return _configurations(results["configurations"], results.get("effects"))
     mean = runs.groupby("seed")["score"].mean().mean()
@@ -245,7 +241,10 @@ def _best_trial(runs: pd.DataFrame) -> int:
 def _methods(info: Methods) -> Finding:
     """The methods, each at its best configuration."""
     ranked = info.ranked.drop_duplicates("method", ignore_index=True)
-    finding = _contest(ranked["name"].tolist(), ranked, "methods")
+    best = int(ranked["number"].iloc[0])
+    if info.context.best.ranked:
+        best = info.context.candidates()[0].number
+    finding = _contest(ranked["name"].tolist(), ranked, "methods", best, info.context.best)
     if not (budget := describe_budget(info)):
         return finding
     each = "" if len(ranked) == len(info.table) else ". Each method is at its best configuration"
@@ -254,7 +253,8 @@ def _methods(info: Methods) -> Finding:
 
 
 def _configurations(info: Configurations, effects: SettingEffects | None) -> Finding:
-    finding = _contest(info.names, info.table, "configurations", _default_row(info))
+    best, verdict = int(info.table["number"].iloc[0]), info.context.best
+    finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
     if effects is None:
         return finding
     text = f"{finding.certainty} {describe_effect(effects.effects)}"
@@ -271,43 +271,60 @@ def _default_row(info: Configurations) -> int | None:
 
 
 def _contest(
-    names: Sequence[str], ranked: pd.DataFrame, topic: str, default: int | None = None
+    names: Sequence[str],
+    ranked: pd.DataFrame,
+    topic: str,
+    best: int,
+    verdict: BestVerdict,
+    default: int | None = None,
 ) -> Finding:
     """The best of several rows against the others, by their paired differences, best first.
 
     `default` is the row of the default settings; None where they were not run.
     """
-    others, first, best = ranked.iloc[1:], names[0], int(ranked["number"].iloc[0])
+    others, first = ranked.iloc[1:], names[0]
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
         return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
+    level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
     second, row = names[at + 1], others.iloc[at]
     difference, seeds = lead_over(row), min(ranked["seeds"].iloc[0], row["seeds"])
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
-    effect = make_effect(difference, LEVEL, f"{first} less {second}{role}")
+    effect = make_effect(difference, level, f"{first} less {second}{role}", over)
     named = {f"the lowest, {names[-1]}": len(others)} if several else {}
     if default and default not in (at + 1, len(others)):
         named[f"the default, {names[default]}"] = default
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
-    certainty = (
-        f"{list_above(above, LEVEL)}Paired by seed, multiplicity-adjusted; "
-        f"{count(int(seeds), 'seed')}."
-    )
+    notes = [
+        f"{list_above(above, level, over)}Paired by seed, multiplicity-adjusted; "
+        f"{count(int(seeds), 'seed')}.",
+        describe_over_looks(verdict.over_looks),
+    ]
     equal = int(others["may_be_best"].sum())
-    if not equal:
-        answer = f"{first} is best"
-        return Finding(answer, certainty, "decided", topic, best, decided=True, effect=effect)
-    rest = f"{equal} of {len(others)} others are"
-    if equal == 1:
-        rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
-    elif equal == len(others):
-        rest = "all others are"
-    answer = f"{first} has the highest mean score; {rest} not significantly worse"
-    return Finding(answer, certainty, "inconclusive", topic, best, effect=effect)
+    is_separated, is_equivalent = (verdict.kind == kind for kind in ("separated", "equivalent"))
+    kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
+    if is_separated:
+        kind, answer = "decided", f"{first} is best"
+    elif is_equivalent:
+        alike = f"any two of them differ by less than {verdict.margin:g} points"
+        answer += f"{equal + 1} of {len(ranked)} may be the best, and {alike}"
+        notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
+    elif not equal:
+        # other configurations of its method may be the best
+        answer += f"all other {topic} are significantly worse"
+    else:
+        rest = f"{equal} of {len(others)} others are"
+        if equal == 1:
+            rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
+        elif equal == len(others):
+            rest = "all others are"
+        answer += f"{rest} not significantly worse"
+    certainty = " ".join(filter(None, notes))
+    return Finding(answer, certainty, kind, topic, best, decided=is_separated, effect=effect)
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
@@ -415,11 +432,8 @@ def _name_settings(context: StudyContext) -> str:
 
 def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
-    trials, _ = judged_trials(context.study, context.curve_trials)
-    if context.verdict.seeds and context.verdict.levels > 1:
-        study, verdict = context.study, context.verdict
-        best, _ = choose_candidates(trials, study.settings, verdict, beyond_run=study.beyond_run)
-        return best.number
+    if not context.asks_for_best and context.verdict.seeds and context.verdict.levels > 1:
+        return context.candidates()[0].number
     # one beyond the run only where there is no other
     is_chosen = context.verdict.left_out and len(context.levels.runs)
     runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)

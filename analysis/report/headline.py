@@ -78,6 +78,8 @@ _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_COMMAND = 2_000
 _OVER = ("complete", "failed")
+_OF_BEST = ("methods", "configurations")
+"""The topics of findings on the best configuration."""
 
 
 def build_headline(context: StudyContext, finding: Finding, baseline: str = "") -> Headline:
@@ -140,6 +142,8 @@ def recommend(
         label = "Recommended configuration"
     elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
         label = "Highest mean; all tested are equivalent"
+    elif finding.kind == "equivalent":
+        label = "Highest mean; all that may be the best are equivalent"
     return Recommendation(
         label,
         _list_settings(context, finding.best),
@@ -215,13 +219,14 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
         return _step("Compare with the study that chose the two configurations")
     if finding.topic == "sufficiency":
         return _compare_divisions(context, f"with {new_seeds} ({time})")
-    if finding.kind == "flat":
+    if finding.kind in ("flat", "equivalent"):
         return _step(f"Choose by cost: differences are below the margin of {study.margin:g} points")
     if finding.decided and finding.topic == "score" and command == "sweep":
         text = f"{_widen(context)}Confirm the best level with {new_seeds} ({time})"
         return _step(text, confirm_command(study))
     if finding.decided:
-        return _step(f"Run the best configuration and the next one with {new_seeds} ({time})")
+        text = f"Run the best configuration and the next one with {new_seeds} ({time})"
+        return _step(text, confirm_command(study) if command == "sweep" else "")
     return _more_seeds(context, finding)
 
 
@@ -278,24 +283,27 @@ def _widen(context: StudyContext) -> str:
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     runs_of_seed = completed_runs(context.trials).groupby("seed").size()
-    used, settling = len(runs_of_seed), None
-    need = context.need_for_verdict if finding.topic == "score" else None
-    if need and need.items:
-        return _step(
-            f"Use more evaluation items or test a wider range of MTD: with the "
-            f"{context.verdict.items:,} items no number of seeds would decide here; it takes at "
-            f"least {need.items:,}"
-        )
-    if need:
-        settling = need.seeds
-        if not settling:
+    used, of_mtd = len(runs_of_seed), finding.topic == "score"
+    need = context.need_for_verdict if of_mtd or finding.topic in _OF_BEST else None
+    if need and not need.seeds:
+        items = context.verdict.items if of_mtd else context.best_scores.items
+        wider = "test a wider range of MTD" if of_mtd else "compare what differs more"
+        if need.items:
             return _step(
-                f"Test a wider range of MTD: more than {MOST_SEEDS} seeds would be needed to "
-                "decide here"
+                f"Use more evaluation items or {wider}: with the {items:,} items no number of "
+                f"seeds would decide here; it takes at least {need.items:,}"
             )
-    wanted = settling or max(2 * used, 3)
+        return _step(
+            f"{wider[0].upper()}{wider[1:]}: more than {MOST_SEEDS} seeds would be needed to "
+            "decide here"
+        )
+    # as estimated, the seeds so far may have been enough
+    wanted = max(need.seeds, used + 1) if need and need.seeds else max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
-    if settling:
-        text = f"Run {wanted} seeds in all, for a verdict with 80 % power"
+    if need:
+        text = f"Run {wanted} seeds in all, {wanted - used} more, for a verdict with 80 % power"
     time = describe_time(context.study, max(wanted - used, 0) * max(runs_of_seed, default=1))
+    if len(context.study.looks):
+        # its seeds are fixed with its looks
+        return _step(f"{text} ({time}), in a new study, since the looks of this one are over")
     return _step(f"{text} ({time})", more_seeds_command(context.study, wanted))

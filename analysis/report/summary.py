@@ -83,7 +83,7 @@ def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
         items,
         "The levels that are statistically indistinguishable from the best come from multiple "
         "comparisons with the best: the best level is among them with a probability of at least "
-        f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict)}.",
+        f"{100 * verdict.confidence:.3g} %{over_all_looks(verdict.over_looks)}.",
     )
 
 
@@ -172,7 +172,7 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
         texts = (_describe_runs(context), *differences)
     else:
         training = _describe_training(context.traced, context.study.program)
-        texts = (context.verdict.sentence, *differences, _describe_runs(context), training)
+        texts = (*differences, context.verdict.sentence, _describe_runs(context), training)
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
@@ -219,10 +219,10 @@ def find_summary(study: StudyFrames) -> str:
 
 
 def draw_study(study: StudyFrames) -> "Figure":
-    """The main figure of the page: score against MTD, or the methods where MTD did not vary."""
+    """The main figure of the page: score against MTD, or the methods where there are several."""
     context = StudyContext(study)
     drawing = None
-    if context.compares_methods and (compared := methods.compute(context)) is not None:
+    if (compared := methods.compute(context)) is not None:
         drawing = methods.draw(compared)
     drawing = drawing or score.draw(context)
     if drawing is None:

@@ -37,7 +37,7 @@ from analysis.inference.pairing import (
     select_configuration,
     summarise_scores,
 )
-from analysis.inference.shapes import compare_columns
+from analysis.inference.shapes import compare_columns, highest_column
 from analysis.inference.simultaneous import compare_own
 from analysis.measures import Floats
 
@@ -132,10 +132,12 @@ def compute_configurations(
     *,
     items: ItemScores | None = None,
     beside: Collection[str] = (),
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """`compare_groups` of the configurations: runs that differ in one of `settings`."""
     runs = completed_runs(trials)
-    return compare_groups(runs, chosen_settings(runs, settings), items=items, beside=beside)
+    by = chosen_settings(runs, settings)
+    return compare_groups(runs, by, items=items, beside=beside, level=level)
 
 
 def compare_groups(
@@ -144,11 +146,15 @@ def compare_groups(
     *,
     items: ItemScores | None = None,
     beside: Collection[str] = (),
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Mean score of completed runs by group, the best first, and its difference to the best.
 
     Args:
         beside: settings with one value in each group, which are shown where groups differ in them.
+
+    The order is that of the estimates with seeds as blocks, by means where all have all seeds.
+    `level` is the confidence of comparisons.
 
     Returns:
         The columns `by` and `beside`, then `COLUMNS`: number is the first trial of the group; the
@@ -164,24 +170,37 @@ def compare_groups(
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
     covariance = cell_covariance(runs, ordered, "configuration", items)
-    table = table.join(differences_to_best(ordered, 0, covariance))
+    best = highest_column(ordered.to_numpy(dtype=np.float64))
+    table = table.join(differences_to_best(ordered, best, covariance, level))
     costs = runs.reindex(columns=["configuration", "wall_seconds", "peak_memory"])
     of_group = costs.groupby("configuration")
-    return table.assign(
+    table = table.assign(
         may_be_best=~(table["difference_high"] < 0),
         seconds=table["configuration"].map(of_group["wall_seconds"].mean()),
         memory=table["configuration"].map(of_group["peak_memory"].max()) / 1e6,
-    )[[*by, *beside, *COLUMNS]]
+    )
+    return rank_rows(table, best)[[*by, *beside, *COLUMNS]]
 
 
-def differences_to_best(scores: pd.DataFrame, best: int, covariance: Floats | None) -> pd.DataFrame:
+def rank_rows(table: pd.DataFrame, best: int) -> pd.DataFrame:
+    """The rows in the order of their differences to row `best`; those without one come last."""
+    # equal means differ by rounding
+    differences = table["difference"].round(9)
+    differences.iloc[best : best + 1] = 0.0
+    order = differences.sort_values(ascending=False, kind="stable").index
+    return table.loc[order].reset_index(drop=True)
+
+
+def differences_to_best(
+    scores: pd.DataFrame, best: int, covariance: Floats | None, level: float = LEVEL
+) -> pd.DataFrame:
     """`compare_columns` of scores (S, C): the difference and its bounds, C rows.
 
     Values are NaN for the best itself. Where too few seeds are shared, there are no bounds, and the
     difference is over the common ones.
     """
     values = scores.to_numpy(dtype=np.float64)
-    differences = compare_columns(values, best, 1 - LEVEL, covariance)
+    differences = compare_columns(values, best, 1 - level, covariance)
     for column in np.flatnonzero(np.isnan(differences[:, 0])):
         common = values[:, column] - values[:, best]
         common = common[np.isfinite(common)]

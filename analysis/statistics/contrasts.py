@@ -14,10 +14,12 @@ import pandas as pd
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import Settings, StudyFrames
 from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, is_missing, traced_runs, varied_settings
+from analysis.data.runs import completed_runs, is_missing, varied_settings
+from analysis.inference.best import BestVerdict
 from analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from analysis.inference.pairing import (
     Difference,
+    LevelScores,
     complete_block,
     compute_paired_curve,
     estimate_difference,
@@ -168,7 +170,7 @@ def _value(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration: its MTD in steps, and the number of its first complete trial."""
+    """A configuration: its MTD in steps, NaN without one, and its first complete trial's number."""
 
     mtd: float
     number: int
@@ -203,7 +205,28 @@ def choose_candidates(
 def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:
     """The configuration with the highest mean at the level of MTD that is nearest to `level`."""
     distance = (np.log(runs["mtd"]) - np.log(level)).abs()
-    there = runs[runs["mtd"] == runs.loc[distance.idxmin(), "mtd"]]
+    return _highest(runs[runs["mtd"] == runs.loc[distance.idxmin(), "mtd"]], settings)
+
+
+def choose_best_candidates(
+    scores: LevelScores, settings: Collection[str], verdict: BestVerdict
+) -> tuple[Candidate, Candidate]:
+    """The best configuration of those that are compared, and the one with the next estimate.
+
+    Of several configurations of a method at its level of MTD the one with the highest mean is
+    taken. Raises ValueError with fewer than two that are compared.
+    """
+    if len(verdict.ranked) < 2:
+        raise ValueError("fewer than two configurations have scores of the same seeds")
+    runs = scores.runs.assign(mtd=scores.runs["mtd"].where(scores.runs["mtd"] > 0))
+    best, second = (
+        _highest(runs[runs["first"] == first], settings) for first in verdict.ranked[:2]
+    )
+    return best, second
+
+
+def _highest(there: pd.DataFrame, settings: Collection[str]) -> Candidate:
+    """The configuration with the highest mean of some runs."""
     varied = varied_settings(there, settings)
     if varied:
         mean = there.groupby(varied, dropna=False)["score"].transform("mean")
@@ -224,6 +247,6 @@ def compare_candidates(
     Where `items` are given, the interval covers their sampling too. Raises KeyError for a number
     without a completed trial.
     """
-    runs = traced_runs(trials)
+    runs = completed_runs(trials)
     first, second = (select_configuration(runs, settings, number) for number in (best, runner_up))
     return estimate_difference(first, second, (items, items))

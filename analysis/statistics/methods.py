@@ -5,11 +5,13 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
+from analysis.data.defaults import LEVEL
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
 from analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
 from analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
 from analysis.inference.intervals import summarise
+from analysis.inference.shapes import highest_column
 from analysis.statistics.configurations import (
     COLUMNS,
     DIFFERENCE,
@@ -43,6 +45,7 @@ def compute_methods(
     *,
     items: ItemScores | None = None,
     beside: Collection[str] = (),
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """`compare_groups` of the methods at each of their levels of MTD; no rows for one method.
 
@@ -53,7 +56,7 @@ def compute_methods(
         return pd.DataFrame(columns=[*METHOD_KEYS, *COLUMNS])
     runs = _comparable_runs(trials, settings)
     keys = method_keys(runs, settings)
-    table = compare_groups(runs, keys, items=items, beside=beside)
+    table = compare_groups(runs, keys, items=items, beside=beside, level=level)
     table = table.sort_values(keys, ignore_index=True)
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
@@ -84,7 +87,8 @@ def compute_method_properties(
     runs = runs.assign(row=runs.groupby(keys, dropna=False).ngroup())
     rows = runs.drop_duplicates("row").set_index("row")[keys]
     rows["mtd"] = rows["mtd"].replace(0.0, np.nan)
-    best = int(summarise(runs, by=["row"])["mean"].to_numpy().argmax())
+    scores = runs.pivot_table(index="seed", columns="row", values="score")
+    best = highest_column(scores.to_numpy(dtype=np.float64))
     steps = runs["steps"].astype("float64") if "steps" in runs else np.nan
     sentences = steps * runs["batch_size"]
     measured = {

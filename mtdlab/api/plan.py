@@ -409,17 +409,13 @@ def _find_scatter(
     if count:
         bases["items"] = f"assumed: {scatter.ASSUMED_OF_ITEMS:g} over the root of their number"
     levels, runs = _recorded_scores(spec, url, ordered=ordered)
-    if (
-        levels is not None
-        and levels.comparable
-        and (ordered or len(levels.distance) == len(distance))
-    ):
-        estimated, recorded = scatter.estimate_scatter(levels), f"from {runs} recorded runs"
+    alike = levels is not None and (ordered or len(levels.distance) == len(distance))
+    if levels is not None and alike and levels.comparable:
+        estimated, recorded = scatter.estimate_scatter(levels, sd), f"from {runs} recorded runs"
         bases |= {name: recorded for name, basis in bases.items() if basis == "assumed"}
-        found = replace(found, errors=estimated.errors.scaled(sd**2) if sd else estimated.errors)
+        found = replace(found, errors=estimated.errors)
         if estimated.items is not None:
-            found = replace(found, items=estimated.items, count=estimated.count)
-            bases["items"] = recorded
+            found, bases["items"] = estimated, recorded
     if sd:
         bases["errors"] = "as given"
     not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"

@@ -31,12 +31,11 @@ def confirm(
     objective: opt.Objective = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Measure a study's best level and its runner-up again, with seeds that chose neither.
+    """Measure a study's best level or configuration and its runner-up again, with fresh seeds.
 
-    The runner-up is the best level outside the optimal range. Runs or resumes the study
-    STUDY-confirm in the same database.
+    The runner-up is the best level outside the optimal range, or the configuration with the next
+    mean. Runs or resumes the study STUDY-confirm in the same database.
     """
-    from analysis.data.runs import format_mtd
     from mtdlab.manage.confirm import plan_confirmation, remeasured
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import Execution, sweep
@@ -52,11 +51,14 @@ def confirm(
         invocation=opt.invocation_of(context),
     )
     again = remeasured(planned, url) if result.counts.get("COMPLETE") else None
+    best, runner_up = planned.names
     if as_json:
         print_json(
             {
                 "study": study,
                 "confirmation": planned.spec.name,
+                "best": best,
+                "runner_up": runner_up,
                 "best_mtd": mtd_value(planned.best),
                 "runner_up_mtd": mtd_value(planned.runner_up),
                 "original": _fields(planned.original),
@@ -68,7 +70,7 @@ def confirm(
         rows = [{"": study} | _fields(planned.original)]
         rows += [{"": planned.spec.name} | _fields(again)] if again else []
         print_text(
-            f"MTD {format_mtd(planned.best)} less MTD {format_mtd(planned.runner_up)}, points, "
+            f"{best} less {runner_up}, points, "
             "with 95 % intervals over seeds, and evaluation items where they were recorded"
         )
         print_table(rows)
@@ -98,8 +100,8 @@ def _sentence(original: "Difference", again: "Difference") -> str:
             f"{'one' if shown else 'none either'}."
         )
     if again.estimate.mean < original.estimate.mean:
-        text += " That of the study is too high on average, since it chose both levels."
+        text += " That of the study is too high on average, since it chose both."
     return (
-        f"{text} The evaluation items are those that chose the levels too: where items differ in "
-        "which level they favour, the new difference is still too high."
+        f"{text} The evaluation items are those that chose the two as well: where items differ in "
+        "which of them they favour, the new difference is still too high."
     )

@@ -8,12 +8,13 @@ import yaml
 
 from analysis.data.defaults import CONFIRMATION_SUFFIX
 from analysis.data.frames import StudyFrames
-from analysis.data.runs import format_mtd, traced_runs, varied_settings
-from analysis.inference.looks import judged_trials
+from analysis.data.runs import chosen_settings, completed_runs, format_mtd, varied_settings
+from analysis.data.settings import format_value
+from analysis.inference.best import asks_for_best
 from analysis.inference.pairing import Difference
 from analysis.report.context import StudyContext
-from analysis.statistics.contrasts import choose_candidates, compare_candidates
-from mtdlab.config import StudySpec
+from analysis.statistics.contrasts import compare_candidates
+from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
@@ -27,12 +28,17 @@ from mtdlab.user_code import UserModule
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What is confirmed: two levels of MTD, and their difference in the study that chose them."""
+    """What is confirmed: two configurations, and their difference in the study that chose them.
+
+    `best` and `runner_up` are the MTD in steps of each, None without one; `names` are the two as
+    text.
+    """
 
     spec: StudySpec
-    best: float
-    runner_up: float
+    best: float | None
+    runner_up: float | None
     original: Difference
+    names: tuple[str, str]
 
 
 def plan_confirmation(
@@ -47,7 +53,7 @@ def plan_confirmation(
     The seeds begin at the next multiple of 1,000 above the largest of the study. A confirmation
     that is begun keeps its configurations, also if the study has grown; more seeds extend it.
 
-    Raises NothingToReport where the study is missing or has no two levels to compare, MtdlabError
+    Raises NothingToReport where the study is missing or has nothing to compare, MtdlabError
     where its methods come from other imported modules or another program trained it, StorageError
     where the database fails.
     """
@@ -63,8 +69,12 @@ def plan_confirmation(
         text = _with_seeds(begun.file_text, name, seeds)
     spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original, spec)
-    best, runner_up = (settings.mtd or 0.0 for settings in _pair(spec))
-    return Confirmation(spec, best, runner_up, _difference(frames, spec))
+    best, runner_up = (settings.mtd for settings in _pair(spec))
+    if not asks_for_best(frames.trials, frames.settings):
+        names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
+    else:
+        names = [_name(trial.parameters or {}, frames) for trial in _first_trials(spec)]
+    return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
 
 def remeasured(confirmation: Confirmation, url: str) -> Difference:
@@ -75,23 +85,27 @@ def remeasured(confirmation: Confirmation, url: str) -> Difference:
 def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str:
     """The file of a confirmation of the study that is recorded."""
     context = StudyContext(frames)
-    trials, _ = judged_trials(frames, context.curve_trials)
     try:
-        best, other = choose_candidates(
-            trials, frames.settings, context.verdict, beyond_run=frames.beyond_run
-        )
+        best, other = context.candidates()
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
     first, second = (_settings(recorded, url, each.number) for each in (best, other))
-    varied = [setting for setting in first if first[setting] != second[setting]]
+    # a setting that one of two methods lacks is fixed for the other
+    varied = [name for name in first if name in second and first[name] != second[name]]
+    what = f"its best level, MTD {format_mtd(best.mtd)}, against its runner-up, MTD "
+    what += f"{format_mtd(other.mtd)}."
+    if context.asks_for_best:
+        one, two = (
+            _name({name: settings[name] for name in varied}, frames) for settings in (first, second)
+        )
+        what = f"its best configuration, {one}, against its runner-up, {two}."
     largest = max(seed for _, seed in read_states(url, frames.name))
     start = 1000 * (largest // 1000 + 1)
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
-        "description": f"Confirmation of study {frames.name} with fresh seeds: its best level, "
-        f"MTD {format_mtd(best.mtd)}, against its runner-up, MTD {format_mtd(other.mtd)}.",
+        "description": f"Confirmation of study {frames.name} with fresh seeds: {what}",
         "metric": recorded.metric,
-        "trainer": {key: value for key, value in first.items() if key not in varied},
+        "trainer": {key: value for key, value in (second | first).items() if key not in varied},
         "search": {key: [first[key], second[key]] for key in varied},
         "skip": _mixed(varied, first, second),
         "seeds": list(range(start, start + seeds)),
@@ -133,15 +147,26 @@ def _with_seeds(text: str, name: str, seeds: int) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
 
 
+def _first_trials(spec: StudySpec) -> list[PlannedTrial]:
+    """The trials of the best configuration, then of the runner-up, with the first seed."""
+    return [trial for trial in spec.search_trials() if trial.seed == spec.seeds[0]]
+
+
 def _pair(spec: StudySpec) -> list[RunSettings]:
     """The settings of the best configuration, then of the runner-up, with the first seed."""
-    first = [trial for trial in spec.search_trials() if trial.seed == spec.seeds[0]]
-    return [spec.settings(trial.parameters or {}, trial.seed) for trial in first]
+    return [spec.settings(trial.parameters or {}, trial.seed) for trial in _first_trials(spec)]
+
+
+def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:
+    """The values that a study chose for a configuration, as text, without what a method implies."""
+    chosen = chosen_settings(completed_runs(frames.trials), frames.settings)
+    listed = {name: value for name, value in values.items() if name in chosen}
+    return ", ".join(f"{name} {format_value(name, value)}" for name, value in listed.items())
 
 
 def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
     """The difference of a confirmation's two configurations over the seeds of a study."""
-    runs = traced_runs(frames.trials)
+    runs = completed_runs(frames.trials)
     varied = varied_settings(runs, frames.settings)
     numbers = []
     for settings in _pair(spec):
@@ -150,9 +175,12 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
             if name in wanted:
                 same = same[same[name] == wanted[name]]
         if not len(same):
-            raise NothingToReport(
-                f"study {frames.name}: no complete run at MTD {format_mtd(settings.mtd or 0.0)}"
+            at = (
+                f"at MTD {format_mtd(settings.mtd)}"
+                if settings.mtd
+                else f"with {_name(wanted, frames)}"
             )
+            raise NothingToReport(f"study {frames.name}: no complete run {at}")
         numbers.append(int(same["number"].min()))
     best, other = numbers
     return compare_candidates(frames.trials, frames.settings, best, other, frames.items)

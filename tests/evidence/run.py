@@ -18,6 +18,7 @@ NAMES = (
     "differences",
     "conditions",
     "effects",
+    "best",
     "baseline",
     "items",
     "means",

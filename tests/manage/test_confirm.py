@@ -166,7 +166,67 @@ def test_one_level_cannot_be_confirmed(written: Written, tmp_path: Path) -> None
     run.sweep(
         written("study: one\ntrainer: {steps: 4}\nseeds: [0, 1]\n"), url, run.Execution(jobs=1)
     )
-    with pytest.raises(NothingToReport, match="study one: fewer than two levels of MTD"):
+    with pytest.raises(NothingToReport, match="study one: fewer than two configurations"):
         plan_confirmation("one", url, 2)
     with pytest.raises(NothingToReport, match="no study two in"):
         plan_confirmation("two", url, 2)
+
+
+METHODS = """
+study: first
+trainer: {steps: 4, batch_size: 8, learning_rate: 0.01}
+search:
+  method: [mocose, simcse, mixcse]
+  temperature: [0.05, 0.1]
+seeds: [0, 1, 2]
+"""
+
+
+def sweep_methods(url: str, written: Written, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """SimCSE scores highest at 0.1, then MoCoSE at 0.05."""
+    means = {("simcse", 0.1): 9, ("simcse", 0.05): 6, ("mocose", 0.05): 7, ("mocose", 0.1): 5}
+
+    def train(monitor: Any) -> tuple[Result, None]:
+        settings = monitor.settings
+        score = 40 + means.get((settings.method, settings.temperature), 0) + settings.seed % 3
+        noise = np.random.default_rng([settings.seed, len(settings.method)]).normal()
+        values = {"score": float(score + 0.1 * noise), "wall_seconds": 0.1}
+        return Result("COMPLETE", values=values, scores={"sts_dev": values["score"]}), None
+
+    monkeypatch.setattr(trainer, "train_trial", train)
+    run.sweep(written(text), url, run.Execution(jobs=1))
+    worker.open_in_process.cache_clear()
+
+
+def test_the_best_of_methods_is_confirmed_against_the_next_although_settings_differ(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'methods.db'}"
+    sweep_methods(url, written, monkeypatch, METHODS)
+    found = confirm(url, "--seeds", "3")
+    assert found["best"] == "method simcse, temperature 0.1"
+    assert found["runner_up"] == "method mocose, temperature 0.05"
+    assert found["best_mtd"] is None
+    assert found["runner_up_mtd"] > 0
+    assert found["original"]["difference"] == pytest.approx(2, abs=0.3)
+    assert found["confirmed"]
+    trials = load_study("first-confirm", url).trials
+    ran = trials.groupby("method")["temperature"].unique().to_dict()
+    assert {name: values.tolist() for name, values in ran.items()} == {
+        "simcse": [0.1],
+        "mocose": [0.05],
+    }
+    assert sorted(trials["seed"].unique()) == [1000, 1001, 1002]
+    assert confirm(url, "--seeds", "3")["best"] == found["best"]
+
+
+def test_the_best_of_settings_without_levels_of_mtd_is_confirmed(
+    written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'temperatures.db'}"
+    text = METHODS.replace("  method: [mocose, simcse, mixcse]\n", "")
+    sweep_methods(url, written, monkeypatch, text)
+    found = confirm(url, "--seeds", "2")
+    assert (found["best"], found["runner_up"]) == ("temperature 0.05", "temperature 0.1")
+    assert found["best_mtd"] == found["runner_up_mtd"]
+    assert found["remeasured"]["difference"] == pytest.approx(2, abs=0.3)

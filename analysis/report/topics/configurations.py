@@ -16,7 +16,6 @@ from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topi
 from analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
-    compute_configurations,
     compute_importances,
     independent_settings,
     name_rows,
@@ -112,10 +111,7 @@ def compute(context: StudyContext) -> Configurations | None:
     """The comparison; None where MTD or the method varies, or without two scored configurations."""
     if context.verdict.levels_run > 1 or len(context.methods):
         return None
-    study = context.study
-    table = compute_configurations(
-        study.trials, study.compared, items=study.items, beside=study.nuisance
-    )
+    table = context.configurations
     if len(table) < 2:
         return None
     return Configurations(context, table, name_table(context, table))
@@ -130,7 +126,8 @@ def describe(info: Configurations) -> tuple[str, ...]:
         rest = (
             f"{worse:,} of {count(tested, 'other configuration')} "
             f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval of "
-            f"the difference, simultaneous for all pairs at {PERCENT}, excludes 0."
+            f"the difference, simultaneous for all pairs at {info.context.of_comparisons}, "
+            "excludes 0."
         )
     return (f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}.", rest)
 
@@ -141,8 +138,9 @@ def show(info: Configurations) -> tuple[Table, ...]:
         .rename(columns={"number": "first trial"})
         .dropna(axis="columns", how="all"),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
-        "best with a CI that is simultaneous for all pairs of configurations, and whether that "
-        f"CI includes 0. CIs cover seeds{describe_covered(info.table)}. {COSTS}",
+        f"best with a {info.context.of_comparisons} CI that is simultaneous for all pairs of "
+        "configurations, and whether that CI includes 0. "
+        f"CIs cover seeds{describe_covered(info.table)}. {COSTS}",
         csv="configurations",
         sortable=True,
         labels=info.context.labels,

@@ -11,25 +11,25 @@ from analysis.data.points import describe_means
 from analysis.data.published import published_sts, published_transfer
 from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
 from analysis.inference.best import with_methods
-from analysis.inference.verdict import describe_points, join_words
-from analysis.report.cells import LEVEL, PERCENT, clean, describe_covered, make_table, number
+from analysis.inference.verdict import join_words
+from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
 from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
 from analysis.report.topics.configurations import (
     COSTS,
     draw_costs,
     draw_ranked,
-    lead_over,
     name_table,
 )
+from analysis.statistics.configurations import rank_rows
 from analysis.statistics.methods import compute_method_properties, equal_budget
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
 _CAPTIONS = {
     "methods": (
-        f"Mean score with its {PERCENT} CI, the difference to the best row with a CI "
+        f"Mean score with its {PERCENT} CI, the difference to the best row with a {{of}} CI "
         "that is simultaneous for all pairs of rows, and whether that CI includes 0. "
-        f"CIs cover seeds{{}}. {COSTS}"
+        f"CIs cover seeds{{covered}}. {COSTS}"
     ),
     "method_properties": (
         "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
@@ -65,9 +65,12 @@ class Methods:
 
     @property
     def ranked(self) -> pd.DataFrame:
-        """The rows with their names in the column name, the highest mean first."""
+        """The rows with their names in the column name, the highest estimate first."""
         named = self.table.assign(name=self.names)
-        return named.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
+        # the best row has no difference to itself
+        best = named["difference"].isna() & named["may_be_best"]
+        of = best if best.any() else named["mean"]
+        return rank_rows(named, int(of.to_numpy().argmax()))
 
 
 def compute(context: StudyContext) -> Methods | None:
@@ -95,22 +98,7 @@ def describe_budget(info: Methods) -> str:
     return f"at an equal budget of {info.budget:,} sentences a trial{own}"
 
 
-def describe_lead(info: Methods) -> str:
-    """The method with the highest mean and its difference to the next method, as a sentence.
-
-    Empty where budgets differ or the difference is not tested.
-    """
-    best, *others = (row for _, row in info.ranked.drop_duplicates("method").iterrows())
-    if not info.budget or not np.isfinite(others[0]["difference_low"]):
-        return ""
-    start, size = describe_budget(info), describe_points(lead_over(others[0]), LEVEL)
-    return (
-        f"{start[:1].upper()}{start[1:]}, {best['name']} has the highest mean score: "
-        f"{size} above {others[0]['name']}, the next method."
-    )
-
-
-def _compare(others: pd.DataFrame) -> Iterator[str]:
+def _compare(others: pd.DataFrame, of: str) -> Iterator[str]:
     """A sentence on each method but the best, at its best configuration."""
     for _, row in others.sort_values("method").iterrows():
         text = f"{row['name']}: mean {row['mean']:.2f}"
@@ -119,7 +107,7 @@ def _compare(others: pd.DataFrame) -> Iterator[str]:
             continue
         result = "not significant" if row["may_be_best"] else "statistically significant"
         yield (
-            f"{text}; paired difference to the best {row['difference']:+.2f} ({PERCENT} CI "
+            f"{text}; paired difference to the best {row['difference']:+.2f} ({of} CI "
             f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
             f"{result}."
         )
@@ -131,7 +119,7 @@ def describe(info: Methods) -> tuple[str, ...]:
     best, budget = ranked.iloc[0], describe_budget(info)
     return (
         f"{best['name']} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
-        *_compare(ranked.iloc[1:]),
+        *_compare(ranked.iloc[1:], info.context.of_comparisons),
         f"Confidence intervals cover seeds{describe_covered(info.table)}.",
         *_describe_presets(info),
     )
@@ -174,7 +162,9 @@ def show(info: Methods) -> tuple[Table, ...]:
             frame.assign(method=[info.name(method) for method in frame.get("method", ())])
             .drop(columns=["items", "name", "number"], errors="ignore")
             .dropna(axis="columns", how="all"),
-            caption=_CAPTIONS[name].format(describe_covered(info.table)),
+            caption=_CAPTIONS[name].format(
+                covered=describe_covered(info.table), of=info.context.of_comparisons
+            ),
             csv=name,
             sortable=True,
             labels=info.context.labels,

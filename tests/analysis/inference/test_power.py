@@ -13,18 +13,20 @@ from analysis.inference.pairing import LevelScores
 from analysis.inference.power import (
     ANY_SEEDS,
     Needed,
+    compute_best_needs,
     compute_flatness,
     compute_needs,
     compute_precision,
     count_needed,
     design_levels,
     fewest_seeds,
+    find_best_power,
     find_power,
     need_for_verdict,
     peak_effects,
     slope_effects,
 )
-from analysis.inference.scatter import Interpolated, Scatter
+from analysis.inference.scatter import Interpolated, Scatter, assume_scatter
 from analysis.inference.shapes import design_tests
 from analysis.inference.verdict import judge_levels
 
@@ -225,3 +227,60 @@ def test_the_smallest_number_of_seeds_is_found_from_any_beginning(most: int) -> 
             assert found == (smallest if smallest <= most else None)
             assert 2 <= min(called) <= max(called) <= most
             assert len(called) == len(set(called))
+
+
+def unordered(count: int, deviation: float) -> Scatter:
+    return assume_scatter(np.arange(1.0, count + 1), deviation, ordered=False)
+
+
+def seeds_of_paired_t(effect: float) -> int:
+    """The fewest seeds with which a paired t test finds the effect in 80 %; effect in its sd."""
+    return next(
+        seeds
+        for seeds in range(2, 500)
+        if stats.nct.sf(stats.t.ppf(0.975, seeds - 1), seeds - 1, effect * seeds**0.5) > 0.8
+    )
+
+
+@pytest.mark.parametrize("effect", [1.0, 2.0])
+def test_a_best_of_two_takes_the_seeds_of_the_paired_t_test(effect: float) -> None:
+    need = compute_best_needs(2, effect=effect, scatter=unordered(2, 1.0), alpha=0.05, margin=1)
+    assert need.separated.seeds == pytest.approx(seeds_of_paired_t(effect / 2**0.5), rel=0.35)
+
+
+def test_equivalence_of_two_takes_the_seeds_of_two_one_sided_tests() -> None:
+    """Where nothing differs each test has 90 % power: 2 (z(0.95) + z(0.9))^2 sd^2 / margin^2."""
+    need = compute_best_needs(2, effect=2, scatter=unordered(2, 0.5), alpha=0.05, margin=0.5)
+    normal = 2 * (special.ndtri(0.95) + special.ndtri(0.9)) ** 2
+    # t statistics, and critical values at the upper end of their intervals, take more
+    assert normal < need.equivalent.seeds < 1.4 * normal
+
+
+def test_more_configurations_take_more_seeds_and_looks_have_less_power() -> None:
+    few, many = (
+        compute_best_needs(count, effect=2, scatter=unordered(count, 1), alpha=0.05, margin=1)
+        for count in (2, 5)
+    )
+    assert few.separated.seeds < many.separated.seeds
+    assert few.equivalent.seeds < many.equivalent.seeds
+    at_end, with_looks = (
+        find_best_power(
+            looks,
+            boundaries_at(looks, 0.05).nominal.tolist(),
+            count=3,
+            effect=1.5,
+            scatter=unordered(3, 1),
+        )
+        for looks in ((8,), (3, 4, 6, 8))
+    )
+    assert with_looks < at_end
+    assert find_best_power((1,), (0.05,), count=3, effect=9, scatter=unordered(3, 1)) == 0
+
+
+def test_where_items_limit_a_comparison_their_number_is_stated() -> None:
+    limited = assume_scatter(np.arange(1.0, 5), 1.0, 100, ordered=False)
+    need = compute_best_needs(4, effect=2, scatter=limited, alpha=0.05, margin=1)
+    assert need.separated.seeds is None
+    # with as many items the largest of all pairs has the stated power, whatever the seeds
+    assert need.separated.items is not None
+    assert need.separated.items > 100

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import LOOK_COLUMNS, Plan, StudyFrames
+from analysis.data.frames import LOOK_COLUMNS, Plan, RecordedSetting, StudyFrames
 from analysis.inference.verdict import format_p
 from analysis.report.context import StudyContext
 from analysis.report.findings import find_answer
+from analysis.report.summary import compute_deciding
 from analysis.report.topics import looks
 from tests.analysis.inference.test_looks import PEAK, trials_of
 
@@ -123,3 +124,31 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
 def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
     bare = replace(study, looks=study.looks.iloc[:0], plans=())
     assert looks.compute(StudyContext(bare)) is None
+
+
+def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames) -> None:
+    """Learning rates without an MTD, of which one is far above; a fourth seed ran afterwards."""
+    rates = study.trials["mtd"].rank(method="dense") / 10
+    trials = study.trials.assign(mtd=np.nan, learning_rate=rates)
+    names = {name: RecordedSetting(name) for name in ("learning_rate",)}
+    ended = look(1, verdict="separated", decision="decided", p_value=0.004, added=0)
+    table = pd.DataFrame([ended], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
+    compared = replace(study, trials=trials, looks=table, settings=names)
+    context = StudyContext(compared)
+    best = context.best
+    assert (best.seeds, best.level, best.confidence) == (3, pytest.approx(0.99), 0.95)
+    assert context.configurations["seeds"].tolist() == [3] * 5
+    answer = find_answer(context, compute_deciding(context))
+    assert answer.effect is not None
+    assert answer.effect.interval.endswith(", over all looks")
+    assert "It ended at look 1, because differences were large there" in answer.certainty
+    alone = context.configurations.iloc[1]
+    assert answer.effect.value == f"{-alone['difference']:+.2f}"
+    assert "separated (p = 0.004). The study ended there, because its verdict" in text_of(compared)
+    # the verdict on MTD, which is not the question, has no looks
+    assert StudyContext(compared).verdict.over_looks is None
+    equal = look(1, verdict="equivalent", decision="equivalent", p_value=0.4, added=0)
+    table = pd.DataFrame([equal], columns=list(LOOK_COLUMNS)).astype(dict(LOOK_COLUMNS))
+    assert "all configurations that may be the best lie within the margin of each other" in (
+        text_of(replace(compared, looks=table))
+    )

@@ -1,0 +1,48 @@
+"""What plan states of a study that compares configurations: power, and what a decision takes."""
+
+from pathlib import Path
+
+import pytest
+
+from mtdlab.api.plan import BestPower, plan
+from mtdlab.commands.plan import describe_design
+
+STUDY = """\
+study: rates
+trainer: {method: simcse}
+search: {learning_rate: [0.1, 0.2, 0.3]}
+until: {decided: true, max_seeds: 6}
+"""
+pytestmark = pytest.mark.usefixtures("few_simulated_studies")
+
+
+def test_the_power_of_a_comparison_is_stated_as_that_of_levels_is(tmp_path: Path) -> None:
+    path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
+    path.write_text(STUDY)
+    found = plan(path, storage=url, measure=False, effect=5.0, sd=1.0).design
+    power = found.power
+    assert isinstance(power, BestPower)
+    assert (power.compared, power.effect, power.seeds, power.power) == (3, 5.0, 6, 0.8)
+    assert power.precision.residual_sd == pytest.approx(1.0)
+    assert power.separated > 0.8
+    assert power.need.separated.seeds is not None
+    assert power.need.separated.seeds <= 6
+    lines = describe_design(found)
+    assert max(map(len, lines)) <= 100
+    text = " ".join(" ".join(lines).split())
+    assert "6 seeds, with looks at 3, 5, 6, separate a best of 3 configurations, 5 points" in text
+    assert f"to separate it takes {power.need.separated.seeds} seeds" in text
+    assert "configurations without a difference lie within 0.5 points of each other takes" in text
+    assert "residual standard deviation 1 points, as given; errors of configurations indep" in text
+    assert "standard error of a difference between two configurations:" in text
+
+
+def test_one_seed_and_one_configuration_have_no_power(tmp_path: Path) -> None:
+    path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
+    path.write_text(STUDY.replace("until: {decided: true, max_seeds: 6}", "seeds: [0]"))
+    design = plan(path, storage=url, measure=False).design
+    assert "one seed finds nothing: configurations are compared over at least" in " ".join(
+        describe_design(design)
+    )
+    path.write_text("study: one\nseeds: [0, 1]\n")
+    assert plan(path, storage=url, measure=False).design.power is None
