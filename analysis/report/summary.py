@@ -162,7 +162,7 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     compared = _info(methods.TOPIC, context, infos)
     settings = _info(configurations.TOPIC, context, infos)
     differences = methods.describe(compared) if compared is not None else ()
-    if context.compares_methods:
+    if context.compares_methods and context.verdict.levels < 2:
         texts = (*differences, completed)
     elif settings is not None:
         together = _info(effects.TOPIC, context, infos)
