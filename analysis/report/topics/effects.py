@@ -91,6 +91,7 @@ def show(effects: Effects) -> tuple[Table, ...]:
             f"other settings, with a {PERCENT} CI that is simultaneous for all values of all "
             f"settings and {covered}.",
             csv="effects",
+            labels={"difference": "best less worst"},
         ),
         make_table(
             interactions.rename(columns=named),
@@ -99,6 +100,7 @@ def show(effects: Effects) -> tuple[Table, ...]:
             f"with a {PERCENT} CI that is simultaneous for all such differences of all pairs and "
             f"{covered}. The CSV has all.",
             csv="interactions",
+            labels={"difference": "difference of differences"},
         ),
     )
 
