@@ -1,6 +1,6 @@
 """Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,26 +85,24 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
     ]
 
 
-def draw_interaction(cells: pd.DataFrame, ax: Axes, *, names: Sequence[tuple[str, str]]) -> None:
+def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) -> None:
     """The deviation of the score over the values of one setting, a line for each of another.
 
-    `cells` have first, second (values), mean, low, high; `names` are the names of the two settings
-    and their labels.
+    `cells` have first, second (values), mean, low, high; `first` and `second` name the settings.
     """
-    (first, label), (second, other) = names
     values = list(cells["first"].unique())
     groups = list(cells.groupby("second", sort=False))
     for place, (value, rows) in enumerate(groups):
         colour, marker = look_of(place)
         shift = _SHIFT * (place - (len(groups) - 1) / 2)
         at = np.array([values.index(value) for value in rows["first"]]) + shift
-        text = printable(f"{other} {format_value(second, value)}")
+        text = printable(f"{second} {format_value(second, value)}")
         ax.plot(at, rows["mean"], marker=marker, color=colour, label=text)
         ax.vlines(at, rows["low"], rows["high"], color=colour, linewidth=1.2)
     texts = [printable(format_value(first, value)) for value in values]
     ax.set_xticks(range(len(values)), texts, parse_math=False)
     ax.set_xlim(-0.5, len(values) - 0.5)
-    ax.set_xlabel(printable(label), parse_math=False)
+    ax.set_xlabel(printable(first), parse_math=False)
     ax.set_ylabel("deviation from the seed's mean (points)")
     add_legend(ax)
 

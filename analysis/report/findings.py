@@ -31,10 +31,11 @@ from analysis.report.cells import LEVEL, PERCENT, count
 from analysis.report.context import StudyContext
 from analysis.report.page import Effect
 from analysis.report.topics.configurations import Configurations, lead_over
-from analysis.report.topics.effects import SettingEffects, describe_effect, describe_interactions
+from analysis.report.topics.effects import describe_effect, describe_interactions
 from analysis.report.topics.history import History
 from analysis.report.topics.methods import Methods, describe_budget
 from analysis.report.topics.sufficiency import name_pair
+from analysis.statistics.configurations import Effects
 from analysis.statistics.robustness import Condition
 from analysis.statistics.sufficiency import Sufficiency
 
@@ -203,7 +204,7 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
     results = {name: info for name, info in infos.items() if info is not None}
     finding = _find_answer(context, results, runs)
     if "effects" in results:
-        together = describe_interactions(results["effects"].effects)
+        together = describe_interactions(results["effects"])
         finding = replace(finding, certainty=" ".join([finding.certainty, *together]))
     return finding
 
@@ -252,12 +253,12 @@ def _methods(info: Methods) -> Finding:
     return replace(finding, answer=f"At an equal budget, {finding.answer}", certainty=certainty)
 
 
-def _configurations(info: Configurations, effects: SettingEffects | None) -> Finding:
+def _configurations(info: Configurations, effects: Effects | None) -> Finding:
     best, verdict = int(info.table["number"].iloc[0]), info.context.best
     finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
     if effects is None:
         return finding
-    text = f"{finding.certainty} {describe_effect(effects.effects)}"
+    text = f"{finding.certainty} {describe_effect(effects)}"
     return replace(finding, certainty=text)
 
 

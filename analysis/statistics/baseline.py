@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.data.defaults import LEVEL, MOST_COMPARED
 from analysis.data.frames import StudyFrames
-from analysis.data.runs import completed_runs, varied_settings
+from analysis.data.runs import chosen_settings, completed_runs
 from analysis.inference.blocks import Fit, connected_table
 from analysis.inference.pairing import (
     Mean,
@@ -66,7 +66,7 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     if study.baseline is None or not len(own := completed_runs(study.baseline.trials)):
         return None
     runs = completed_runs(study.trials)
-    varied = varied_settings(runs, study.settings)
+    varied = chosen_settings(runs, study.settings)
     runs, ranked = rank_configurations(runs, varied)
     ranked = ranked.head(MOST_COMPARED)
     both = pd.concat([runs, own.assign(configuration=_OWN)])[

@@ -76,7 +76,7 @@ def name_rows(
         differs = values.groupby("method")[others].transform("nunique").gt(1)
         values[others] = values[others].where(differs & (values[others] != ""))
     kept = names
-    texts = named = _name_known(values)
+    texts = named = _name_known(values) if names else ["all configurations"] * len(table)
     for name in reversed(names):
         if max(map(len, texts)) <= most:
             break
@@ -303,7 +303,7 @@ def _evaluate(runs: pd.DataFrame, names: list[str]) -> dict[str, float]:
 MOST_CONFIGURATIONS = 64
 
 
-_INTERACTION = ["first", "value", "other", "second", "at", "less_at"]
+_INTERACTION = ["first", "upper", "lower", "second", "at", "less_at"]
 
 
 @dataclass(frozen=True)
@@ -315,10 +315,10 @@ class Effects:
             value less that with the worst, over all values of the other settings, in points; the
             interval is simultaneous over all pairs of values of all settings, so that it holds for
             the largest effect. The largest difference first.
-        interactions: first and second (settings), value and other (of the first), at and less_at
-            (of the second), difference, low, high: how many points more value is above other with
-            second at `at` than at `less_at`; every such difference of differences, the farthest
-            from 0 in standard errors first. The intervals are simultaneous over all rows.
+        interactions: first and second (settings), upper and lower (values of the first), at and
+            less_at (of the second), difference, low, high: how many points more upper is above
+            lower with second at `at` than at `less_at`; every such difference of differences, the
+            highest low first. The intervals are simultaneous over all rows.
         cells: the score less its seed's mean over all configurations, at each value of the two
             settings of the first interaction: first, second, n, seeds, mean, low, high, with
             intervals over seeds alone.
@@ -380,14 +380,13 @@ def _interactions(
     family, fit = compare_own(table.to_numpy(), np.vstack(rows), covariance)
     sizes, widths = family.intervals(fit, 1 - LEVEL)
     oriented = [
-        (first, *((other, value) if size < 0 else (value, other)), *rest)
-        for (first, value, other, *rest), size in zip(named, sizes, strict=True)
+        (first, *((lower, upper) if size < 0 else (upper, lower)), *rest)
+        for (first, upper, lower, *rest), size in zip(named, sizes, strict=True)
     ]
     size = np.abs(sizes)
     frame = pd.DataFrame(oriented, columns=_INTERACTION).astype("object")
     frame = frame.assign(difference=size, low=size - widths, high=size + widths)
-    order = np.argsort(-np.abs(family.compare(fit).scores()), kind="stable")
-    return frame.iloc[order].reset_index(drop=True)
+    return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
 
 def _main_effect(values: pd.Series, differences: Floats, widths: Floats) -> tuple[object, ...]:

@@ -4,7 +4,8 @@ A study is S seeds by the C configurations of a factorial design; score = effect
 setting + deviations of the seed + effects of the evaluation items + error of standard deviation 1.
 Seeds deviate in what each value of a setting does, in what two settings do together, or between the
 halves of the configurations. Where no setting has an effect, whatever is significant is false; in
-the other cells the first setting rises by 1, 2 or 4 points over its values. Letters: B simulated
+the other cells the first setting rises by 1, 2 or 4 points over its values, or does so at the last
+value of the second alone: then the two have an interaction of 2 or 4 points. Letters: B simulated
 studies, S seeds, C configurations, V settings.
 """
 
@@ -38,6 +39,7 @@ class Case:
         halves: of what the halves of the configurations do.
         items: of the evaluation items on a configuration, in all seeds alike.
         effect: the last value of the first setting less the first one, in points.
+        together: the same, at the last value of the second setting alone.
     """
 
     name: str
@@ -47,13 +49,15 @@ class Case:
     halves: float = 0.0
     items: float = 0.0
     effect: float = 0.0
+    together: float = 0.0
 
     def draw(self, rng: np.random.Generator, tables: int, seeds: int, design: Floats) -> Floats:
         """Scores (B, S, C) of configurations with these numbers of values, (C, V)."""
         count = len(design)
         scores = rng.standard_normal((tables, seeds, count))
         scores += self.items * rng.standard_normal((tables, 1, count))
-        scores += self.effect * design[:, 0] / design[:, 0].max()
+        rise = design[:, 0] / design[:, 0].max()
+        scores += (self.effect + self.together * (design[:, 1] == design[:, 1].max())) * rise
         scales = [*self.each, *[self.others] * design.shape[1]]
         pairs = np.unique(design[:, :2], axis=0, return_inverse=True)[1]
         halves = 2 * np.arange(count) // count
@@ -86,6 +90,7 @@ NULLS = (
 EFFECTS = (
     *(Case("independent", effect=effect) for effect in (1, 2, 4)),
     *(Case("each setting, 1", others=1, effect=effect) for effect in (1, 2, 4)),
+    *(Case("independent", together=size) for size in (2, 4)),
 )
 
 
@@ -93,8 +98,7 @@ def measure(values: tuple[int, ...], seeds: int, case: Case, datasets: int, seed
     """One cell: shares of studies in which something is significant.
 
     first: the effect of the first setting; effects: that of any setting; interaction: of any two
-    settings; pairs: any two configurations. No two settings have an interaction in any cell, also
-    where the first one has an effect.
+    settings; pairs: any two configurations. An effect of the first setting is no interaction.
     """
     design = np.array(list(product(*map(range, values))))
     rng = np.random.default_rng([seed, seeds, *values])
@@ -121,7 +125,7 @@ def measure(values: tuple[int, ...], seeds: int, case: Case, datasets: int, seed
     cell = " x ".join(map(str, values))
     named: Rates = {"design": cell, "seeds": seeds, "seeds deviate in": case.name}
     rates = {name: float(found.mean()) for name, found in shares.items()}
-    return {**named, "effect": case.effect, **rates, "n": datasets}
+    return {**named, "effect": case.effect, "together": case.together, **rates, "n": datasets}
 
 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
@@ -130,12 +134,14 @@ def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     table = pd.DataFrame(
         Parallel(n_jobs=-1)(delayed(measure)(*cell, datasets, seed) for cell in cells)
     )
-    null = table["effect"] == 0
-    level = 1 - 2 * 0.01 / int(null.sum())
+    no_interaction = table["together"] == 0
+    no_effect = no_interaction & (table["effect"] == 0)
+    level = 1 - 2 * 0.01 / int(no_effect.sum())
     for kind in ("effects", "interaction", "pairs"):
         table[f"{kind}_low99"] = [
             stats.binomtest(round(share * datasets), datasets).proportion_ci(level).low
             for share in table[kind]
         ]
+        null = no_interaction if kind == "interaction" else no_effect
         table.loc[~null, f"{kind}_low99"] = np.nan
     return table

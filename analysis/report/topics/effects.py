@@ -1,7 +1,5 @@
 """Topic: effects of settings, and whether the effect of one depends on another."""
 
-from dataclasses import dataclass
-
 import pandas as pd
 
 from analysis import figures
@@ -10,27 +8,17 @@ from analysis.inference.intervals import Estimate
 from analysis.inference.verdict import describe_points
 from analysis.measures.trace import PARTS
 from analysis.report.cells import LEVEL, PERCENT, clean, describe_items, make_table
-from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import Effects, compute_effects
 
 _MOST_LINES = 6
 
 
-@dataclass(frozen=True)
-class SettingEffects:
-    """The results of `compute_effects`."""
-
-    context: StudyContext
-    effects: Effects
-
-
-def compute(context: StudyContext) -> SettingEffects | None:
+def compute(context: StudyContext) -> Effects | None:
     """The effects; None without two settings in a grid, or where they only make up the MTD."""
     study = context.study
     effects = compute_effects(study.trials, study.compared, items=study.items)
-    if effects is None or set(effects.settings["setting"]) <= set(PARTS):
-        return None
-    return SettingEffects(context, effects)
+    return None if effects is None or set(effects.settings["setting"]) <= set(PARTS) else effects
 
 
 def describe_effect(effects: Effects) -> str:
@@ -60,11 +48,11 @@ def describe_interactions(effects: Effects) -> tuple[str, ...]:
 
 def _describe_interaction(row: pd.Series) -> str:
     first, second = str(row["first"]), str(row["second"])
-    value, other = (_write(first, row[name]) for name in ("value", "other"))
+    upper, lower = (_write(first, row[name]) for name in ("upper", "lower"))
     at, less_at = (_write(second, row[name]) for name in ("at", "less_at"))
     size = Estimate(row["difference"], row["low"], row["high"])
     return (
-        f"The effect of {clean(first)} depends on {clean(second)}: {value} less {other} is "
+        f"The effect of {clean(first)} depends on {clean(second)}: {upper} less {lower} is "
         f"{describe_points(size, LEVEL)} more with {clean(second)} {at} than with {less_at}."
     )
 
@@ -86,24 +74,24 @@ def _write(name: str, value: object) -> str:
     return clean(format_value(name, value))
 
 
-def describe(info: SettingEffects) -> tuple[str, ...]:
+def describe(effects: Effects) -> tuple[str, ...]:
     """Sentences on the largest effect and on the interactions."""
-    together = describe_interactions(info.effects)
-    none = "No effect depends significantly on the value of another setting."
-    return (describe_effect(info.effects), *(together or (none,)))
+    none = ("No effect depends significantly on the value of another setting.",)
+    return (describe_effect(effects), *(describe_interactions(effects) or none))
 
 
-def show(info: SettingEffects) -> tuple[Table, ...]:
-    covered = f"covers seeds{describe_items(info.effects.items)}"
-    interactions = info.effects.interactions.drop_duplicates(["first", "second"])
+def show(effects: Effects) -> tuple[Table, ...]:
+    covered = f"covers seeds{describe_items(effects.items)}"
+    interactions = effects.interactions.drop_duplicates(["first", "second"])
     named = {"first": "setting", "second": "with", "at": "at its value", "less_at": "less at"}
     return (
         make_table(
-            info.effects.settings,
+            effects.settings,
             caption="Effect of each setting: its best value less its worst, averaged over the "
             f"other settings, with a {PERCENT} CI that is simultaneous for all values of all "
             f"settings and {covered}.",
             csv="effects",
+            labels={"difference": "best less worst"},
         ),
         make_table(
             interactions.rename(columns=named),
@@ -112,30 +100,26 @@ def show(info: SettingEffects) -> tuple[Table, ...]:
             f"with a {PERCENT} CI that is simultaneous for all such differences of all pairs and "
             f"{covered}. The CSV has all.",
             csv="interactions",
+            labels={"difference": "difference of differences"},
         ),
     )
 
 
-def draw(info: SettingEffects) -> Drawing:
+def draw(effects: Effects) -> Drawing:
     """The means of the clearest interaction over one setting, a line for each value of another."""
-    context, cells = info.context, info.effects.cells
-    first, second = info.effects.interactions[["first", "second"]].iloc[0].astype("str")
+    cells = effects.cells
+    first, second = effects.interactions[["first", "second"]].iloc[0].astype("str")
     if cells["second"].nunique() > max(_MOST_LINES, cells["first"].nunique()):
         cells = cells.rename(columns={"first": "second", "second": "first"})
         first, second = second, first
-    names = {name: context.labels.get(name, name) for name in (first, second)}
-
-    def panel(ax: Axes) -> None:
-        figures.draw_interaction(cells, ax, names=tuple(names.items()))
-
     return Drawing(
-        f"Score by {clean(names[first], most=40)} and {clean(names[second], most=40)}",
-        [("", panel)],
+        f"Score by {clean(first, most=40)} and {clean(second, most=40)}",
+        [("", lambda ax: figures.draw_interaction(cells, ax, first=first, second=second))],
         height=3.8,
         caption="The score less its seed's mean over all configurations, averaged over seeds and "
         f"the other settings; bars are {PERCENT} CIs over seeds, for these items. Parallel lines: "
         "no interaction.",
-        alt=" ".join(describe(info)),
+        alt=" ".join(describe(effects)),
     )
 
 
@@ -144,8 +128,8 @@ TOPIC = Topic(
     title="Effects of settings",
     compute=compute,
     csv={
-        "effects": lambda info: info.effects.settings,
-        "interactions": lambda info: info.effects.interactions,
+        "effects": lambda effects: effects.settings,
+        "interactions": lambda effects: effects.interactions,
     },
     figures={"interactions": draw},
     text=describe,

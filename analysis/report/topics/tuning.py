@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis.data.frames import Tuning
-from analysis.data.runs import varied_settings
+from analysis.data.runs import chosen_settings
 from analysis.report.cells import clean, count, make_table
 from analysis.report.topics.base import StudyContext, Table, Topic
-from analysis.statistics.configurations import name_configuration
+from analysis.report.topics.configurations import name_table
 from analysis.statistics.tuning import compute_tuning
 
 
@@ -32,21 +32,18 @@ def compute(context: StudyContext) -> Choice | None:
     if (tuning := study.tuning) is None or not len(tuning.trials):
         return None
     table = compute_tuning(tuning)
-    names = _name_groups(tuning, [*study.settings])
+    names = _name_groups(context, tuning)
     table["group"] = [names[group] for group in table["group"]]
     return Choice(tuning, table, study.select_by)
 
 
-def _name_groups(tuning: Tuning, settings: list[str]) -> dict[str, str]:
+def _name_groups(context: StudyContext, tuning: Tuning) -> dict[str, str]:
     """The groups by what they differ in."""
-    trials = tuning.trials
-    varied = [name for name in varied_settings(trials, settings) if name not in tuning.names]
+    varied = chosen_settings(tuning.trials, context.study.compared)
     shown = [name for name in varied if not tuning.per or name in tuning.per]
-    first = trials.drop_duplicates("group").set_index("group")[shown]
-    return {
-        str(group): name_configuration(row.dropna()) or "all configurations"
-        for group, row in first.iterrows()
-    }
+    first = tuning.trials.drop_duplicates("group")
+    names = name_table(context, first[["number", *shown]])
+    return dict(zip(first["group"].astype("str"), names, strict=True))
 
 
 def describe(choice: Choice) -> tuple[str, ...]:

@@ -54,11 +54,11 @@ def test_an_interaction_is_the_difference_of_differences_of_means() -> None:
     assert len(found.interactions) == 3 * 3
     for each in found.interactions.to_dict("records"):
         above = [
-            means[each["value"], width] - means[each["other"], width]
+            means[each["upper"], width] - means[each["lower"], width]
             for width in (each["at"], each["less_at"])
         ]
         assert each["difference"] == pytest.approx(above[0] - above[1])
-    assert 1.0 in (row["value"], row["other"])
+    assert 1.0 in (row["upper"], row["lower"])
     assert 8 in (row["at"], row["less_at"])
     cells = found.cells.set_index(["first", "second"])["mean"]
     grand = trials["score"].mean()

@@ -1,0 +1,261 @@
+"""Pages of studies that compare methods and configurations: budget, names, one interval, costs."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.data.frames import RecordedSetting, StudyFrames, Tuning
+from analysis.data.runs import chosen_settings
+from analysis.report.context import StudyContext
+from analysis.report.findings import find_answer
+from analysis.report.headline import build_headline
+from analysis.report.summary import compute_deciding
+from analysis.report.topics import configurations, methods
+from analysis.report.topics import effects as effects_topic
+from analysis.statistics.configurations import compute_configurations, name_rows
+from analysis.statistics.methods import compute_methods, equal_budget
+from tests.analysis.conftest import build_study, make_trials, report_of
+
+pytestmark = pytest.mark.usefixtures("few_simulated_tables")
+SENTENCES = 2048
+SEEDS = range(4)
+# method, batch size, queue size, learning rate, MTD, points above the seed
+ROWS = (
+    ("simcse", 64, np.nan, 0.002, np.nan, 1.0),
+    ("simcse", 512, np.nan, 0.004, np.nan, 6.0),
+    ("mocose", 64, 64.0, 0.001, 7.667, 0.0),
+    ("mocose", 64, 448.0, 0.001, 13.667, 3.0),
+)
+
+
+def queue_or_batch(*, noise: float = 0.2, tuned: bool = True) -> StudyFrames:
+    """Four configurations of two methods at equal sentences, each with its learning rate."""
+    one = make_trials(seeds=SEEDS, decays=(0.85,), times=(8,), noise=0)
+    rng = np.random.default_rng(1)
+    rows = [
+        one.assign(
+            **{"method": method, "batch_size": batch, "queue_size": queue, "learning_rate": rate},
+            **{"mtd": mtd, "score": one["score"] + above + noise * rng.normal(size=len(one))},
+            **{"steps": SENTENCES // batch, "evaluate_every": SENTENCES // batch // 2},
+            **{"wall_seconds": 10.0 + batch / 64 + one["seed"], "peak_memory": 1e6 * batch},
+        )
+        for method, batch, queue, rate, mtd, above in ROWS
+    ]
+    trials = pd.concat(rows, ignore_index=True).assign(number=range(len(ROWS) * len(one)))
+    study = build_study(trials)
+    added = {name: RecordedSetting(name) for name in ("steps", "evaluate_every", "learning_rate")}
+    choice = Tuning(("learning_rate",), (), 0, {}, trials.iloc[:0])
+    settings = {**study.settings, **added}
+    return dataclasses.replace(study, settings=settings, tuning=choice if tuned else None)
+
+
+def headline_of(study: StudyFrames) -> object:
+    context = StudyContext(study)
+    return build_headline(context, find_answer(context, compute_deciding(context)))
+
+
+def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate() -> None:
+    shown = headline_of(queue_or_batch())
+    best, other = (
+        "SimCSE (batch_size 512, learning_rate 0.004)",
+        "MoCoSE (queue_size 448, learning_rate 0.001)",
+    )
+    assert shown.answer == f"At an equal budget, {best} is best"
+    assert shown.effect.text == f"{best} less {other}"
+    table = compute_configurations(
+        queue_or_batch().trials, ["method", "batch_size", "queue_size"]
+    ).set_index("mean")
+    row = table[table["queue_size"] == 448].iloc[0]
+    assert shown.effect.value == f"{-row['difference']:+.2f}"
+    assert f"{-row['difference_high']:.2f} to {-row['difference_low']:.2f}" in shown.effect.interval
+    assert shown.certainty.startswith(
+        "Methods compared at an equal budget of 2,048 sentences a trial, each with the "
+        "learning_rate chosen for it. Each method is at its best configuration. "
+    )
+    assert shown.recommendation.settings == {
+        "method": "simcse",
+        "batch_size": "512",
+        "learning_rate": "0.004",
+    }
+    assert "learning_rate" not in shown.question
+    assert not any("MTD" in caveat for caveat in shown.caveats)
+
+
+def test_budgets_that_differ_are_not_called_equal() -> None:
+    study = queue_or_batch()
+    assert equal_budget(study.trials) == SENTENCES
+    # 100 batches of 33 and 51 of 65 are equal to within a batch
+    whole = study.trials.iloc[:2].assign(steps=[100, 51], batch_size=[33, 65])
+    assert equal_budget(whole) == 3300
+    longer = study.trials.assign(steps=study.trials["steps"].where(study.trials.index > 0, 90))
+    assert equal_budget(longer) is None
+    assert equal_budget(study.trials.drop(columns="steps")) is None
+    assert equal_budget(study.trials.assign(steps=np.nan)) is None
+    shown = headline_of(dataclasses.replace(study, trials=longer))
+    assert "budget" not in shown.answer + shown.certainty
+
+
+def test_beside_a_curve_over_mtd_the_methods_at_an_equal_budget_are_a_sentence() -> None:
+    study = queue_or_batch()
+    curve = study.trials[(study.trials["batch_size"] == 64)]
+    shown = headline_of(dataclasses.replace(study, trials=curve))
+    assert shown.answer.startswith(("The score", "Inconclusive", "MTD"))
+    assert (
+        "At an equal budget of 2,048 sentences a trial, each with the learning_rate chosen for it, "
+        "MoCoSE (learning_rate 0.001) at MTD 13.7 has the highest mean score: "
+    ) in shown.certainty
+
+
+def test_steps_that_follow_from_the_batch_size_are_not_named() -> None:
+    trials = queue_or_batch().trials
+    names = ["method", "batch_size", "queue_size", "steps", "evaluate_every"]
+    assert set(chosen_settings(trials, names)) == {"method", "batch_size", "queue_size"}
+    longer = trials.assign(steps=trials["steps"] * (1 + trials["seed"] % 2))
+    assert "steps" in chosen_settings(longer, names)
+    # a rate that falls with the batch size is no number of steps
+    rates = trials.assign(learning_rate=0.1 / trials["batch_size"])
+    assert "learning_rate" in chosen_settings(rates, ["batch_size", "learning_rate"])
+
+
+def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones() -> None:
+    table = pd.DataFrame(
+        {
+            "number": [0, 5],
+            "learning_rate": [0.001, 0.002],
+            "a_setting_with_a_long_name": [0.1, 0.1],
+            "encoder": [
+                "/data/encoders/of/the/group/small-1",
+                "/data/encoders/of/the/group/small-2",
+            ],
+        }
+    )
+    names = ["learning_rate", "a_setting_with_a_long_name", "encoder"]
+    full = name_rows(table, names, beside=["learning_rate"], most=200)
+    assert full[0] == (
+        "a_setting_with_a_long_name 0.1, encoder …rs/of/the/group/small-1, learning_rate 0.001"
+    )
+    short = name_rows(table, names, beside=["learning_rate"], most=65)
+    assert short == [
+        "a_setting_with_a_long_name 0.1, encoder …rs/of/the/group/small-1",
+        "a_setting_with_a_long_name 0.1, encoder …rs/of/the/group/small-2",
+    ]
+    fewest = name_rows(table, names, beside=["learning_rate"], most=40)
+    assert fewest == ["encoder …rs/of/the/group/small-1", "encoder …rs/of/the/group/small-2"]
+    assert name_rows(table, names, beside=["learning_rate"], most=20)[1].startswith("trial 5: ")
+
+
+@pytest.mark.parametrize("noise", [0.2, 2.0, 6.0])
+def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
+    """In the tables, the sentences and the answer alike."""
+    study = queue_or_batch(noise=noise)
+    info = methods.compute(StudyContext(study))
+    table = info.ranked
+    assert table["may_be_best"].tolist() == (~(table["difference_high"] < 0)).tolist()
+    other = table.drop_duplicates("method").iloc[1]
+    sentence = methods.describe(info)[1]
+    assert sentence.endswith(" statistically significant.") == (not other["may_be_best"])
+    shown = headline_of(study)
+    assert shown.answer.endswith("is best") == (not other["may_be_best"])
+    assert ("−" in shown.effect.interval or "-" in shown.effect.interval) == other["may_be_best"]
+
+
+def test_worse_configurations_are_counted_by_their_intervals() -> None:
+    low = make_trials(decays=(0.85,), times=(8,), seeds=range(6)).assign(mtd=np.nan)
+    rows = [
+        low.assign(learning_rate=rate, score=low["score"] - at) for at, rate in enumerate((1, 2, 3))
+    ]
+    study = build_study(pd.concat(rows, ignore_index=True).assign(number=range(18)))
+    info = configurations.compute(StudyContext(study))
+    worse = int((info.table["difference_high"] < 0).sum())
+    assert configurations.describe(info)[1].startswith(f"{worse} of 2 other configurations ")
+    # a configuration of one seed is not compared, and not called worse
+    few = dataclasses.replace(study, trials=study.trials.iloc[:13])
+    info = configurations.compute(StudyContext(few))
+    alone = info.table[info.table["n"] == 1].iloc[0]
+    assert np.isnan(alone["difference_low"])
+    assert alone["may_be_best"]
+    assert " of 1 other configuration " in configurations.describe(info)[1]
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_seconds_and_memory_stand_beside_the_score(tmp_path: Path) -> None:
+    study = queue_or_batch()
+    written, page = report_of(study, tmp_path, methods.TOPIC)
+    table = pd.read_csv(tmp_path / "tables" / "methods.csv").set_index("number")
+    seeds = np.mean(list(SEEDS))
+    assert table.loc[4, ["seconds", "memory"]].tolist() == pytest.approx([18 + seeds, 512])
+    assert table.loc[8, ["seconds", "memory"]].tolist() == pytest.approx([11 + seeds, 64])
+    assert "seconds of a trial" in page
+    assert "peak memory, MB" in page
+    assert "1 SimCSE (batch_size 512)" in page
+    assert "method_costs.png" in [path.name for path in written.figures]
+    bare = dataclasses.replace(study, trials=study.trials.assign(wall_seconds=np.nan))
+    info = methods.compute(StudyContext(bare))
+    assert configurations.draw_costs(info.context, info.table, info.names) is None
+
+
+def test_a_row_of_a_method_with_several_batch_sizes_is_one_configuration() -> None:
+    study = queue_or_batch()
+    table = compute_methods(study.trials, study.compared)
+    assert len(table) == len(ROWS)
+    assert table.loc[table["method"] == "simcse", "batch_size"].tolist() == [64, 512]
+
+
+def grid(together: float) -> StudyFrames:
+    """Three queues by two temperatures of a method without an MTD; the score rises by 3 points."""
+    one = make_trials(seeds=range(6), decays=(0.85,), times=(8,), noise=0).assign(mtd=np.nan)
+    rng = np.random.default_rng(3)
+    rows = [
+        one.assign(
+            queue_size=size,
+            temperature=temperature,
+            score=one["score"]
+            + 3 * at * (1 if temperature == 0.05 else 1 - together)
+            + 0.2 * rng.normal(size=len(one)),
+        )
+        for at, size in enumerate((64, 256, 1024))
+        for temperature in (0.05, 0.1)
+    ]
+    trials = pd.concat(rows, ignore_index=True).assign(number=range(36))
+    study = build_study(trials)
+    settings = {**study.settings, "temperature": RecordedSetting("temperature")}
+    return dataclasses.replace(study, settings=settings)
+
+
+def test_an_interaction_is_on_the_first_screen_with_its_interval() -> None:
+    study = grid(2.0)
+    found = effects_topic.compute(StudyContext(study))
+    row = found.interactions.iloc[0]
+    text = (
+        f"The effect of queue_size depends on temperature: 1024 less 64 is {row['difference']:.2f} "
+        f"points (95 % CI {row['low']:.2f} to {row['high']:.2f}) more with temperature 0.05 than "
+        "with 0.1. Highest means by temperature: queue_size 1024 at 0.05, 64 at 0.1."
+    )
+    assert text in headline_of(study).certainty
+    assert text in effects_topic.describe(found)
+
+
+def test_without_an_interaction_the_first_screen_is_silent() -> None:
+    study = grid(0.0)
+    assert "depends on" not in headline_of(study).certainty
+    found = effects_topic.compute(StudyContext(study))
+    none = "No effect depends significantly on the value of another setting."
+    assert effects_topic.describe(found)[-1] == none
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_interactions_stand_beside_a_curve_over_mtd(tmp_path: Path) -> None:
+    study = grid(2.0)
+    distance = study.trials["queue_size"] / 64 + 6.667
+    curve = dataclasses.replace(study, trials=study.trials.assign(mtd=distance))
+    report_of(curve, tmp_path, effects_topic.TOPIC)
+    table = pd.read_csv(tmp_path / "tables" / "interactions.csv")
+    assert len(table) == 3
+    assert (table["first"] == "queue_size").all()
+    assert "depends on temperature" in headline_of(curve).certainty
+    # the parts of MTD alone are what the section on MTD is about
+    of_mtd = build_study(make_trials(decays=(0.75, 0.85), times=(1, 8)))
+    assert effects_topic.compute(StudyContext(of_mtd)) is None
