@@ -28,7 +28,9 @@ def test_the_installed_command_and_the_module_print_the_version(tmp_path: Path) 
     ("words", "code", "out", "err"),
     [
         ("--version >&-", 0, "", ""),
-        ("methods >&- 2>&- <&-", 0, "", ""),
+        ("--help >&- 2>&- <&-", 0, "", ""),
+        # imports torch
+        pytest.param("methods >&- 2>&- <&-", 0, "", "", marks=pytest.mark.slow),
         ("studies --storage gone.db 2>&-", 4, "", ""),
         ("delete own <&-", 1, r"\s*", r"Delete study own from .*Aborted\.\s*"),
     ],

@@ -92,7 +92,7 @@ def cut(tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path) -> Cut:
 
     def settings(document: Path) -> Sequence[str]:
         if document == TUTORIAL:
-            return (*CUT, *PAIRS_ONLY, "trainer.encoder=builtin")
+            return (*CUT, *PAIRS_ONLY, evaluation, "trainer.encoder=builtin")
         texts = [evaluation]
         if document not in OWN_TEXT:
             texts.append(f"trainer.corpus={tiny_corpus}")

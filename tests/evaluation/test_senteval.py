@@ -90,6 +90,8 @@ def lay_out(data: Path, task: str, graded: Graded = ()) -> Path:
 
 
 ON_DISK = (*STS, *TRANSFER)
+ALIKE = {"STS13", "STS14", "STS15", "STS16", "CR", "SUBJ", "MPQA"}
+"""Tasks with the layout of another one."""
 
 
 @pytest.mark.parametrize("task", ON_DISK)
@@ -211,7 +213,10 @@ def is_read(task: str, folder: Path) -> bool:
     return bool(parts)
 
 
-@pytest.mark.parametrize("task", ON_DISK)
+@pytest.mark.parametrize(
+    "task",
+    [pytest.param(task, marks=[pytest.mark.slow] if task in ALIKE else []) for task in ON_DISK],
+)
 def test_whatever_a_file_holds_it_is_read_or_refused(task: str, tmp_path: Path) -> None:
     folder = lay_out(tmp_path, task)
     files = files_of(task)

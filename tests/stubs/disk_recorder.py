@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 Node = bytes | Mapping[str, int]
 """The contents of a file, or the inodes of a folder's entries by their names."""
 Nodes = Mapping[int, Node]
 Before = Callable[[str, tuple[Any, ...]], None]
 
 KILLED = "killed"
-LOSSES = ("all", "contents", "part 1", "part 2", "part 3")
+MORE_PARTS = [pytest.param(part, marks=pytest.mark.slow) for part in ("part 2", "part 3")]
+LOSSES = ("all", "contents", "part 1", *MORE_PARTS)
 """All that was not synced is lost; contents are lost, but names are not; a part is, by chance."""
 OPERATIONS = ("mkdir", "rename", "replace", "fsync", "unlink", "remove", "rmdir")
 

@@ -147,6 +147,8 @@ def _serve(requests: IO[str]) -> None:
     """In the server: start commands, and tell how they have ended."""
     for name in IMPORTED:
         import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        _record_a_trial(f"sqlite:///{folder}/a.db")
     gc.freeze()
     for line in requests:
         request = json.loads(line)
@@ -160,6 +162,21 @@ def _serve(requests: IO[str]) -> None:
             os.setpgid(answer, answer)
         requests.write(json.dumps(answer) + "\n")
         requests.flush()
+
+
+def _record_a_trial(url: str) -> None:
+    """In the server: compile the statements that the commands share."""
+    from stub_store import end_trial, new_store
+
+    from mtdlab.config import PlannedTrial
+    from mtdlab.store import Result, list_studies, load_frames
+    from mtdlab.store.database import create_tables
+
+    store = new_store(url, PlannedTrial("x", 0, {"rate": 1.0}))
+    create_tables(url)
+    end_trial(store, Result("COMPLETE", values={"score": 1.0}, scores={"sts_test": 1.0}))
+    for study in list_studies(url):
+        load_frames(study.name, url)
 
 
 @contextmanager

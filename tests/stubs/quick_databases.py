@@ -1,5 +1,6 @@
-"""Databases of tests do not wait for the disk; what each would compile or import is made once."""
+"""Tests do not wait for the disk; what each of their databases would compile is made once."""
 
+import os
 import sqlite3
 from contextlib import nullcontext, suppress
 from typing import Any
@@ -13,6 +14,8 @@ from sqlalchemy.util import LRUCache
 
 def install() -> None:
     """For this process and its forks. Call it before an engine is created."""
+    # nothing syncs, since no test cuts the power of the machine; a wrong descriptor is still one
+    os.fsync = os.fstat
     event.listen(Engine, "connect", _relax)
     read, found = _VersionManager._create_alembic_script, list[Any]()
 
@@ -68,7 +71,7 @@ def _has_one(connection: Connection, tables: MetaData) -> bool:
 
 
 def _relax(connection: Any, _record: object) -> None:
-    """SQLite does not sync: no test cuts the power of the machine."""
+    """SQLite does not sync either."""
     # the first statement is also the first to find that a file is no database
     with suppress(sqlite3.DatabaseError):
         if isinstance(connection, sqlite3.Connection):
