@@ -77,9 +77,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtestloop() -> Generator[None, object, object]:
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
     """Fork the server of commands before the first test, if tests that use it were collected."""
-    if "forked_commands" not in sys.modules:
+    if "forked_commands" not in sys.modules or session.config.option.collectonly:
         return (yield)
     from forked_commands import serving
 

@@ -99,8 +99,8 @@ TOO_LARGE = {
 }
 
 
-LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "skipped values"}
-"""Cases of many mistakes and of many skipped points that are like another one."""
+LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "points", "skipped values"}
+"""Cases of many mistakes, points and skipped points that are like another one."""
 
 
 def cases(of: dict[str, Any]) -> list[Any]:

@@ -496,9 +496,13 @@ CLASSES: dict[str, type[Any]] = {
     "consert": ConSERTProgram,
     "contriever": ContrieverProgram,
 }
-PROGRAMS = [(method, "published-code") for method in CLASSES] + [
+OTHERS = [
     *((method, "intended") for method in ("simcse", "sncse", "contriever")),
     *((method, "paper") for method in ("esimcse", "consert")),
+]
+PROGRAMS = [
+    *((method, "published-code") for method in CLASSES),
+    *(pytest.param(*preset, marks=pytest.mark.slow) for preset in OTHERS),
 ]
 
 

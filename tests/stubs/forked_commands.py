@@ -37,7 +37,8 @@ class ForkedCommand:
 
     It has the part of `subprocess.Popen`'s interface that the tests use. With `merged`, what it
     prints on standard error is in its standard output. `constants` replaces values of modules, such
-    as an interval, by their full names; the command's workers have them too.
+    as an interval, by their full names; the command's workers have them too. With `code`, that is
+    executed in place of the command, whose words it has in `sys.argv`.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class ForkedCommand:
         *,
         merged: bool = False,
         constants: Mapping[str, float] = MappingProxyType({}),
+        code: str = "",
     ) -> None:
         self.args = ["mtdlab", *words]
         self.returncode: int | None = None
@@ -55,7 +57,7 @@ class ForkedCommand:
         self._output = [_empty_file()] if merged else [_empty_file(), _empty_file()]
         files = [str(self._output[0]), str(self._output[-1])]
         request: dict[str, Any] = {"words": self.args, "folder": str(folder), "files": files}
-        request["constants"] = dict(constants)
+        request |= {"constants": dict(constants), "code": code}
         self.pid: int = _ask(request | {"environment": {**os.environ, **environment}})
 
     def poll(self) -> int | None:
@@ -219,7 +221,10 @@ def _run(request: Mapping[str, Any]) -> None:
             module, _, constant = name.rpartition(".")
             setattr(import_module(module), constant, value)
         _prepare_interpreter()
-        main()
+        if request["code"]:
+            exec(request["code"], {})
+        else:
+            main()
 
 
 def _prepare_interpreter() -> None:

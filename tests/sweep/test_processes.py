@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +11,7 @@ from typing import Any
 
 import pytest
 import stub_calls
+from forked_commands import ForkedCommand
 from stub_sweep import children, wait_for_group
 
 from mtdlab.errors import TrialError
@@ -224,12 +223,11 @@ sys.exit(stop.exit_code)
 def test_workers_end_with_their_sweep(
     tmp_path: Path, end: Callable[[int], None], code: int
 ) -> None:
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
-    path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, process_group=0, env=path) as sweep:
-        wait_until(lambda: len(begun(tmp_path)) == 2)
-        end(sweep.pid)
-        assert sweep.wait(30) == code
+    sweep = ForkedCommand([str(tmp_path)], tmp_path, {}, code=SCRIPT)
+    wait_until(lambda: len(begun(tmp_path)) == 2)
+    end(sweep.pid)
+    sweep.communicate(timeout=30)
+    assert sweep.returncode == code
     assert wait_for_group(sweep.pid, 5) == []
     assert len(list(tmp_path.glob("stopped-*"))) == 2
 
