@@ -100,7 +100,7 @@ REFUSED = {
     "sampler: tpe": "sampler: tpe needs trials",
     "tracking: tensorboard": "tracking: only mtdlab's own trainer writes these files",
     "select_by: 'a b'": "select_by: 'a b': a score's name has letters",
-    "until: {decided: true, max_seeds: 8}": "until: needs two levels of MTD or more",
+    "until: {decided: true, max_seeds: 8}": "until: needs two configurations or more",
 }
 
 
