@@ -1,6 +1,6 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,7 +60,8 @@ class StudyContext:
         verdict: the verdict on the shape of the score over MTD, at the error rate and the margin
             that the study specifies.
         sufficiency: of MTD; None where fewer than two levels of MTD have a score.
-        methods: `compute_methods`; no rows where the runs are of one method.
+        configurations, methods: `compute_configurations`, `compute_methods`; no rows of methods
+            where the runs are of one.
         mixed_methods: whether these rows differ in more than the method and the MTD.
         compares_methods: whether the study's answer is on its methods, not on its levels of MTD.
         against_baseline: `compare_with_baseline`; None without a score of a baseline.
@@ -162,9 +163,12 @@ class StudyContext:
 
     @cached_property
     def configurations(self) -> pd.DataFrame:
-        """`compute_configurations` at the level of the study's verdict on the best."""
+        return self._compare(compute_configurations)
+
+    def _compare(self, compute: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+        """A table of what is compared, at the level of the study's verdict on the best."""
         study, (trials, alpha) = self.study, self._judged_trials
-        return compute_configurations(
+        return compute(
             trials, study.compared, items=study.items, beside=study.nuisance, level=1 - alpha
         )
 
@@ -229,10 +233,7 @@ class StudyContext:
 
     @cached_property
     def methods(self) -> pd.DataFrame:
-        study, (trials, alpha) = self.study, self._judged_trials
-        return compute_methods(
-            trials, study.compared, items=study.items, beside=study.nuisance, level=1 - alpha
-        )
+        return self._compare(compute_methods)
 
     @property
     def compares_methods(self) -> bool:
