@@ -14,6 +14,7 @@ from analysis.inference.intervals import Estimate
 from analysis.report.cells import PERCENT, clean, count, make_table
 from analysis.report.topics.base import Draw, Drawing, Table, Topic
 from analysis.statistics.multi_study import (
+    HALF_LIVES,
     UNITS,
     Agreement,
     compute_agreements,
@@ -23,6 +24,7 @@ from analysis.statistics.multi_study import (
 
 AGREEMENT, CANDIDATES = "transfer", "transfer_candidates"
 """Names of the tables: how studies agree, and which configurations are worth running."""
+_COLUMNS = 2
 _LABELS = {
     "tau_low": "tau, low",
     "tau_high": "tau, high",
@@ -93,7 +95,7 @@ def describe(info: Transfer) -> tuple[str, ...]:
     if not info.agreements:
         return ("There are no two studies with two levels of MTD and two seeds each.",)
     texts = tuple(map(describe_agreement, info.agreements))
-    if any(agreement.unit != UNITS[0] for agreement in info.agreements):
+    if any(agreement.unit == HALF_LIVES for agreement in info.agreements):
         return texts
     names = ", ".join(clean(study.name) for study in info.studies if study.probes.empty)
     of = f" of {names}" if names else ""
@@ -167,8 +169,8 @@ def draw(info: Transfer) -> Drawing | None:
     return Drawing(
         "Deviation from each study's mean, by study",
         [(f"MTD in {unit}", _panel(chosen, unit)) for unit in units],
-        height=4.0,
-        columns=len(units),
+        height=4.0 * -(-len(units) // _COLUMNS),
+        columns=min(len(units), _COLUMNS),
         caption=(
             "Score at each level less the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."

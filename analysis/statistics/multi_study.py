@@ -2,8 +2,8 @@
 
 An answer holds in another study by the order of levels and the best one. The first study is the
 small one: a small encoder, few steps or little text. Both are compared at their levels of MTD, in
-steps or in half-lives of each study's own keys (`analysis.statistics.history`). Each study
-contributes confidence statements at 97.5 %, so that those on both hold at 95 % (Bonferroni; the
+steps, in sentences (MTD times N), in shares of the run (MTD over its steps) or in half-lives of
+each study's own keys (`analysis.statistics.history`). Each study contributes confidence statements at 97.5 %, so that those on both hold at 95 % (Bonferroni; the
 studies need not be independent). Half-lives count as known: their sampling error is not in the
 intervals.
 
@@ -31,7 +31,10 @@ from analysis.statistics.configurations import name_configurations, rank_configu
 from analysis.statistics.curves import compute_mtd_curve, effective_rank
 from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
 
-UNITS = ("steps", "half-lives")
+STEPS, HALF_LIVES = "steps", "half-lives"
+_SCALED_BY = {"sentences": "batch_size", "shares of the run": "steps"}
+"""The setting from which a unit follows; where it is the same in both studies, so is the unit."""
+UNITS = (STEPS, *_SCALED_BY, HALF_LIVES)
 MIN_LEVELS = 3
 """The fewest common levels from which an order is estimated."""
 _ALPHA = (1 - LEVEL) / 2
@@ -106,6 +109,8 @@ def compute_agreements(first: StudyFrames, other: StudyFrames) -> tuple[Agreemen
     """
     agreements = []
     for unit in UNITS:
+        if unit in _SCALED_BY and _scale(first, unit) == _scale(other, unit):
+            continue
         both = _levels(first, unit), _levels(other, unit)
         if all(levels.of.comparable and np.isfinite(levels.place).any() for levels in both):
             agreements.append(compare_levels(unit, *both))
@@ -120,8 +125,10 @@ def _levels(study: StudyFrames, unit: str) -> Levels:
 def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
     """MTDs in a unit of `UNITS`; half-lives are medians of a level's trials, NaN if not known."""
     place = mtd.to_numpy(dtype=np.float64)
-    if unit == "steps":
+    if unit == STEPS:
         return place
+    if unit in _SCALED_BY:
+        return place * _scale(study, unit)
     half_lives = pd.Series(dtype="float64")
     if len(study.probes):
         measured = compute_half_lives(compute_retained(study.probes))
@@ -130,6 +137,15 @@ def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
     place = place / half_lives.reindex(place).to_numpy(dtype=np.float64)
     # a half-life beyond the longest lag is not known
     return np.where(place > 0, place, np.nan)
+
+
+def _scale(study: StudyFrames, unit: str) -> float:
+    """What an MTD in steps is multiplied by; NaN where the study varies or lacks the setting."""
+    runs = traced_runs(study.trials)
+    values = runs[_SCALED_BY[unit]].dropna().unique() if _SCALED_BY[unit] in runs else ()
+    if len(values) != 1:
+        return float("nan")
+    return float(values[0]) if unit == "sentences" else 1 / float(values[0])
 
 
 def compare_levels(unit: str, first: Levels, other: Levels) -> Agreement:
@@ -187,7 +203,7 @@ def _signs(study: Levels, rows: Floats, pairs: Sequence[tuple[int, int]]) -> Flo
 
 def compute_unit_curve(study: StudyFrames, unit: str) -> pd.DataFrame:
     """The paired curve with MTD in a unit of `UNITS`, without levels whose place is not known."""
-    curve = compute_paired_curve(_levels(study, "steps").of)
+    curve = compute_paired_curve(_levels(study, STEPS).of)
     curve["mtd"] = _convert(study, curve["mtd"], unit)
     return curve[curve["mtd"] > 0].sort_values("mtd", ignore_index=True)
 
@@ -202,7 +218,7 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     """
     columns = ["configuration", "mtd", "status", "other_n", "other_mean"]
     columns += ["n", "seeds", "mean", "low", "high"]
-    own, others = _levels(first, "steps"), _levels(other, "steps")
+    own, others = _levels(first, STEPS), _levels(other, STEPS)
     if not own.of.comparable:
         return pd.DataFrame(columns=columns)
     runs = traced_runs(first.trials)

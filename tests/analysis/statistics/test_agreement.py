@@ -112,6 +112,31 @@ def test_half_lives_can_agree_where_steps_do_not() -> None:
     assert [each.mean for each in halves.best] == [pytest.approx(2.5)] * 2
 
 
+def test_sentences_can_agree_where_steps_do_not() -> None:
+    """The other study's batches are smaller by as much as its best history in steps is longer."""
+    first = study("large batch", (1, 4, 3, 2))
+    size = float(first.trials["batch_size"].iloc[0])
+    small = study("small batch", (1, 2, 3, 4), draw=1)
+    other = dataclasses.replace(
+        small, trials=small.trials.assign(batch_size=size * 5 / 17, steps=300.0)
+    )
+    first = dataclasses.replace(first, trials=first.trials.assign(steps=100.0))
+    steps, sentences, shares = compute_agreements(first, other)
+    assert [each.unit for each in (sentences, shares)] == ["sentences", "shares of the run"]
+    assert not steps.same_best
+    assert sentences.ratio.mean == pytest.approx(1)
+    assert sentences.best[0].mean == pytest.approx(5 * size)
+    assert shares.best[1].mean == pytest.approx(17 / 300)
+    assert shares.ratio.mean == pytest.approx(17 / 5 / 3)
+    # a study that varies the batch size has no place in sentences
+    varied = other.trials["batch_size"].where(other.trials["seed"] > 0, 2.0)
+    mixed = dataclasses.replace(other, trials=other.trials.assign(batch_size=varied))
+    assert [each.unit for each in compute_agreements(first, mixed)] == [
+        "steps",
+        "shares of the run",
+    ]
+
+
 def test_levels_whose_half_life_is_not_known_are_left_out() -> None:
     known = dict.fromkeys(LEVELS, 2.0)
     first = with_half_lives(study("small", (1, 2, 3, 4)), known)
