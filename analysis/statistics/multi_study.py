@@ -3,9 +3,9 @@
 An answer holds in another study by the order of levels and the best one. The first study is the
 small one: a small encoder, few steps or little text. Both are compared at their levels of MTD, in
 steps, in sentences (MTD times N), in shares of the run (MTD over its steps) or in half-lives of
-each study's own keys (`analysis.statistics.history`). Each study contributes confidence statements at 97.5 %, so that those on both hold at 95 % (Bonferroni; the
-studies need not be independent). Half-lives count as known: their sampling error is not in the
-intervals.
+each study's own keys (`analysis.statistics.history`). Each study contributes confidence statements
+at 97.5 %, so that those on both hold at 95 % (Bonferroni; the studies need not be independent).
+Half-lives count as known: their sampling error is not in the intervals.
 
 Letters: S seeds, L levels of MTD of a study, M levels of the first study that lie within the range
 of the other one, P = M (M - 1) / 2 pairs of them, D dimension of the sentence embedding.
