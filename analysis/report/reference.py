@@ -26,7 +26,6 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "alpha": "nominal significance level of the look",
     "at_end": "whether the chosen value is the lowest or highest that was tried",
     "base": "null model of the score",
-    "best": "value with the highest mean score",
     "best_step": "step of the checkpoint that was kept",
     "best_high": "upper end of the optimal range, in steps",
     "best_low": "lower end of the optimal range, in steps",
@@ -62,8 +61,8 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "half_life": "half-life of a trial's keys, in steps",
     "high": "upper end of the 95 % confidence interval",
     "less_at": "the value of the second setting at which the difference is subtracted",
-    "lower": "the value of the first setting that is subtracted",
-    "upper": "the value of the first setting of which the other is subtracted",
+    "lower": "value that is subtracted; of an interaction, of its first setting",
+    "upper": "value from which the other is subtracted; of an interaction, of its first setting",
     "at": "the value of the second setting at which the difference is taken",
     "l1": "L1 distance of (alignment, uniformity) from the reference point",
     "l2": "L2 distance of (alignment, uniformity) from the reference point",
@@ -129,7 +128,6 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "wall_seconds": "duration of the trial, in seconds",
     "within_high": "upper end of the 95 % confidence interval within seeds, about the mean",
     "within_low": "its lower end",
-    "worst": "value with the lowest mean score",
 }
 
 

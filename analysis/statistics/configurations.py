@@ -301,8 +301,6 @@ def _evaluate(runs: pd.DataFrame, names: list[str]) -> dict[str, float]:
 
 
 MOST_CONFIGURATIONS = 64
-
-
 _INTERACTION = ["first", "upper", "lower", "second", "at", "less_at"]
 
 
@@ -311,10 +309,10 @@ class Effects:
     """Main effects and interactions.
 
     Attributes:
-        settings: setting, best, worst (values), difference, low, high: the mean score with the best
-            value less that with the worst, over all values of the other settings, in points; the
-            interval is simultaneous over all pairs of values of all settings, so that it holds for
-            the largest effect. The largest difference first.
+        settings: setting, upper, lower (values), difference, low, high: the mean score with the
+            upper value less that with the lower, over all values of the other settings, in points;
+            a row for each pair of values of each setting, the largest difference first. The
+            intervals are simultaneous over all rows.
         interactions: first and second (settings), upper and lower (values of the first), at and
             less_at (of the second), difference, low, high: how many points more upper is above
             lower with second at `at` than at `less_at`; every such difference of differences, the
@@ -354,17 +352,13 @@ def compute_effects(
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
-    ends = np.cumsum([len(rows) for rows in contrasts])[:-1]
-    parts = [np.split(column, ends) for column in family.intervals(fit, 1 - LEVEL)]
-    effects = pd.DataFrame(
-        [_main_effect(values[name], *size) for name, *size in zip(names, *parts, strict=True)],
-        columns=["setting", "best", "worst", "difference", "low", "high"],
-    )
+    pairs = [(name, *pair) for name in names for pair in combinations(values[name].unique(), 2)]
+    effects = _orient(pairs, ["setting", "upper", "lower"], *family.intervals(fit, 1 - LEVEL))
+    effects = effects.sort_values("difference", ascending=False, ignore_index=True)
     interactions = _interactions(values, table, covariance)
     pair = interactions[["first", "second"]].iloc[0].tolist()
     cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
     cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
-    effects = effects.sort_values("difference", ascending=False, ignore_index=True)
     return Effects(effects, interactions, cells, count_items(items, covariance))
 
 
@@ -372,31 +366,31 @@ def _interactions(
     values: pd.DataFrame, table: pd.DataFrame, covariance: Floats | None
 ) -> pd.DataFrame:
     """The interactions of the settings `values` (C, V), from scores (S, C): see `Effects`."""
-    named, rows = [], []
+    named: list[tuple[object, ...]] = []
+    rows = []
     for first, second in combinations(values, 2):
         rows.append(interaction_contrasts(values[first], values[second]))
         ones, twos = (combinations(values[name].unique(), 2) for name in (first, second))
         named += [(first, *one, second, *two) for one, two in product(ones, twos)]
     family, fit = compare_own(table.to_numpy(), np.vstack(rows), covariance)
-    sizes, widths = family.intervals(fit, 1 - LEVEL)
-    oriented = [
-        (first, *((lower, upper) if size < 0 else (upper, lower)), *rest)
-        for (first, upper, lower, *rest), size in zip(named, sizes, strict=True)
-    ]
-    size = np.abs(sizes)
-    frame = pd.DataFrame(oriented, columns=_INTERACTION).astype("object")
-    frame = frame.assign(difference=size, low=size - widths, high=size + widths)
+    frame = _orient(named, _INTERACTION, *family.intervals(fit, 1 - LEVEL))
     return frame.sort_values("low", ascending=False, kind="stable", ignore_index=True)
 
 
-def _main_effect(values: pd.Series, differences: Floats, widths: Floats) -> tuple[object, ...]:
-    """The best value of a setting less the worst, from its `effect_contrasts`."""
-    at = int(np.abs(differences).argmax())
-    best, worst = list(combinations(values.unique(), 2))[at]
-    if differences[at] <= 0:
-        best, worst = worst, best
-    size, width = abs(float(differences[at])), float(widths[at])
-    return values.name, best, worst, size, size - width, size + width
+def _orient(
+    rows: Sequence[tuple[object, ...]], columns: Sequence[str], sizes: Floats, widths: Floats
+) -> pd.DataFrame:
+    """Differences with their intervals, each of its upper value less its lower one.
+
+    A row has a setting, its two values and what else the columns name.
+    """
+    oriented = [
+        (name, *((lower, upper) if size < 0 else (upper, lower)), *rest)
+        for (name, upper, lower, *rest), size in zip(rows, sizes, strict=True)
+    ]
+    size = np.abs(sizes)
+    frame = pd.DataFrame(oriented, columns=pd.Index(columns)).astype("object")
+    return frame.assign(difference=size, low=size - widths, high=size + widths)
 
 
 def effect_contrasts(values: pd.Series) -> Floats:

@@ -141,11 +141,11 @@ def _convert(study: StudyFrames, mtd: pd.Series, unit: str) -> Floats:
 
 def _scale(study: StudyFrames, unit: str) -> float:
     """What an MTD in steps is multiplied by; NaN where the study varies or lacks the setting."""
-    runs = traced_runs(study.trials)
-    values = runs[_SCALED_BY[unit]].dropna().unique() if _SCALED_BY[unit] in runs else ()
-    if len(values) != 1:
+    runs, setting = traced_runs(study.trials), _SCALED_BY[unit]
+    if setting not in runs or runs[setting].nunique() != 1:
         return float("nan")
-    return float(values[0]) if unit == "sentences" else 1 / float(values[0])
+    value = float(runs[setting].iloc[0])
+    return value if unit == "sentences" else 1 / value
 
 
 def compare_levels(unit: str, first: Levels, other: Levels) -> Agreement:

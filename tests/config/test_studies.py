@@ -25,7 +25,10 @@ SIZES = {
     "staleness": (4, 5),
     "history": (12, 4),
     "queue-or-batch": (10, 6),
-    "wiki-minilm": (9, 2),
+    "ema-rule": (7, 5),
+    "age-or-number": (20, 6),
+    # at most; it runs until it is decided
+    "wiki-minilm": (5, 10),
 }
 
 

@@ -12,6 +12,7 @@ from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
 from analysis.statistics.configurations import Effects, compute_effects
 
 _MOST_LINES = 6
+_MOST_PAIRS = 12
 
 
 def compute(context: StudyContext) -> Effects | None:
@@ -26,7 +27,7 @@ def describe_effect(effects: Effects) -> str:
     row = effects.settings.iloc[0]
     size = Estimate(row["difference"], row["low"], row["high"])
     name = str(row["setting"])
-    values = " instead of ".join(_write(name, row[end]) for end in ("best", "worst"))
+    values = " instead of ".join(_write(name, row[end]) for end in ("upper", "lower"))
     doubt = "" if size.low > 0 else ", not significant"
     return (
         f"The largest effect is that of {clean(name)}: {describe_points(size, LEVEL)} with "
@@ -82,16 +83,21 @@ def describe(effects: Effects) -> tuple[str, ...]:
 
 def show(effects: Effects) -> tuple[Table, ...]:
     covered = f"covers seeds{describe_items(effects.items)}"
+    rest = (
+        f" The {_MOST_PAIRS} largest; the CSV has all."
+        if len(effects.settings) > _MOST_PAIRS
+        else ""
+    )
     interactions = effects.interactions.drop_duplicates(["first", "second"])
     named = {"first": "setting", "second": "with", "at": "at its value", "less_at": "less at"}
     return (
         make_table(
-            effects.settings,
-            caption="Effect of each setting: its best value less its worst, averaged over the "
-            f"other settings, with a {PERCENT} CI that is simultaneous for all values of all "
-            f"settings and {covered}.",
+            effects.settings.head(_MOST_PAIRS),
+            caption="Effects of the settings: the mean score with one value less that with "
+            "another, over all values of the other settings, with a "
+            f"{PERCENT} CI that is simultaneous for all pairs of values of all settings and "
+            f"{covered}.{rest}",
             csv="effects",
-            labels={"difference": "best less worst"},
         ),
         make_table(
             interactions.rename(columns=named),

@@ -36,12 +36,17 @@ def test_a_main_effect_is_the_difference_of_means_over_the_others() -> None:
     trials = factorial(0.0)
     found = compute_effects(trials, ["rate", "width"])
     row = found.settings.iloc[0]
-    assert (row["setting"], row["best"], row["worst"]) == ("rate", 1.0, 0.1)
+    assert (row["setting"], row["upper"], row["lower"]) == ("rate", 1.0, 0.1)
     means = trials.groupby("rate")["score"].mean()
     assert row["difference"] == pytest.approx(means[1.0] - means[0.1])
     assert 4 < row["low"] < row["difference"] < row["high"] < 8
-    other = found.settings.iloc[1]
-    assert (other["setting"], other["low"] < 0) == ("width", True)
+    # a row for each pair of values, oriented so that the difference is not negative
+    rates = found.settings[found.settings["setting"] == "rate"]
+    for pair in rates.to_dict("records"):
+        assert pair["difference"] == pytest.approx(means[pair["upper"]] - means[pair["lower"]])
+    assert len(rates) == 3
+    widths = found.settings[found.settings["setting"] == "width"]
+    assert (len(widths), (widths["low"] < 0).all(), (widths["difference"] >= 0).all()) == (3, 1, 1)
     assert (found.interactions["low"] < 0).all()
 
 
