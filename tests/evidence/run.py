@@ -26,6 +26,7 @@ NAMES = (
     "sufficiency",
     "sequential",
     "default_study",
+    "history_studies",
     "power",
 )
 SEED = 0
