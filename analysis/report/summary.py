@@ -219,12 +219,18 @@ def find_summary(study: StudyFrames) -> str:
 
 
 def draw_study(study: StudyFrames) -> "Figure":
-    """The main figure of the page: score against MTD, or the methods where there are several."""
+    """The main figure of the page: score against MTD, or the methods where there are several.
+
+    Of runs without an MTD it is the comparison of configurations. Raises ValueError without a
+    score.
+    """
     context = StudyContext(study)
     drawing = None
     if (compared := methods.compute(context)) is not None:
         drawing = methods.draw(compared)
     drawing = drawing or score.draw(context)
+    if drawing is None and (ranked := configurations.compute(context)) is not None:
+        drawing = configurations.draw(ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     return figures.draw_panels(study.name, drawing.panels, drawing.height)

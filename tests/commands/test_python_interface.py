@@ -8,6 +8,7 @@ import typing
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mtdlab
@@ -48,7 +49,7 @@ def _types() -> dict[str, typing.Any]:
     from analysis.notebook import Study
     from mtdlab.sweep.run import SweepResult
 
-    kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult)
+    kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult, pd.DataFrame)
     return {each.__name__: each for each in kinds}
 
 

@@ -132,6 +132,11 @@ def describe(info: Configurations) -> tuple[str, ...]:
     return (f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}.", rest)
 
 
+def draw(info: Configurations) -> Drawing:
+    title, alt = "Score by configuration", " ".join(describe(info))
+    return draw_ranked(info.context, info.table, info.names, title=title, alt=alt)
+
+
 def show(info: Configurations) -> tuple[Table, ...]:
     table = make_table(
         info.table.drop(columns="items")
@@ -161,13 +166,7 @@ TOPIC = Topic(
     compute=compute,
     csv={"configurations": lambda info: info.table},
     figures={
-        "configurations": lambda info: draw_ranked(
-            info.context,
-            info.table,
-            info.names,
-            title="Score by configuration",
-            alt=" ".join(describe(info)),
-        ),
+        "configurations": draw,
         "configuration_costs": lambda info: draw_costs(info.context, info.table, info.names),
     },
     text=describe,

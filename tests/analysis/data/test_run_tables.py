@@ -11,6 +11,8 @@ import pytest
 from analysis import compute_verdict, read_run_table
 from analysis.data import cells
 from analysis.data.cells import TableError
+from analysis.data.reading import Reading
+from analysis.inference.best import BestVerdict
 from analysis.inference.level_means import LevelMeans
 from analysis.notebook import open_table
 from analysis.report.context import StudyContext
@@ -115,7 +117,7 @@ def test_an_export_of_wandb_is_read_by_its_own_names(tmp_path: Path) -> None:
     assert trials["lr"].tolist() == [1e-5, 1e-5, 3e-5]
     assert study.scores["task"].tolist() == ["STSB"] * 3
     assert study.scores["score"].tolist()[::2] == pytest.approx([80, 70])
-    assert study.metric == "summary.sts/test"
+    assert study.metric == "sts/test"
     assert "summary.loss" in study.facts["columns not read"]
     assert "multiplied by 100: all of them lie between -1 and 1" in study.description
     # two runs of 14.667 failed and completed on different devices
@@ -130,7 +132,74 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
         small, score="dev/sts", columns={"ema_decay": "moco_m", "seed": "Random Seed"}
     )
     assert study.trials["mtd"].round(3).tolist() == [12, 14.667] * 2
-    assert study.facts["score"].startswith("column dev/sts.")
+    assert study.facts["score"].startswith("column dev/sts, higher is better.")
+
+
+def make_frame() -> pd.DataFrame:
+    """24 runs with a learning rate, a momentum, a seed and an accuracy, without an MTD."""
+    grid = product((0.01, 0.1, 0.3), (0.0, 0.9), range(4))
+    rows = [
+        (lr, momentum, seed, 0.8 + (lr == 0.1) / 20 + momentum / 50 + seed / 250 + lr * seed / 999)
+        for lr, momentum, seed in grid
+    ]
+    return pd.DataFrame(rows, columns=["lr", "momentum", "seed", "accuracy"])
+
+
+def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
+    """The best is lr 0.1 with momentum 0.9, whose first run is the thirteenth."""
+    study = read_run_table(make_frame(), score="accuracy")
+    assert (study.name, study.metric, study.command) == ("runs", "accuracy", "")
+    assert list(study.settings) == ["lr", "momentum"]
+    assert study.trials["score"][12] == pytest.approx(86.8)
+    verdict = study.verdict()
+    assert isinstance(verdict, BestVerdict)
+    assert (verdict.kind, verdict.ranked[0], verdict.may_be_best) == ("separated", 12, (12,))
+    names = [label.get_text() for label in study.plot().axes[0].get_yticklabels()]
+    assert "lr 0.1, momentum 0.9" in names
+    assert study.facts["table"] == "DataFrame, 24 rows"
+    assert "MTD" not in study.facts
+
+
+def test_a_frame_is_the_same_as_its_file(tmp_path: Path) -> None:
+    make_frame().to_csv(tmp_path / "runs.csv", index=False)
+    of_frame, of_file = (
+        read_run_table(table, score="accuracy") for table in (make_frame(), tmp_path / "runs.csv")
+    )
+    pd.testing.assert_frame_equal(of_frame.trials, of_file.trials)
+
+
+def test_what_the_index_of_a_frame_tells_is_a_column() -> None:
+    frame = make_frame()
+    by_lr_and_seed = read_run_table(frame.set_index(["lr", "seed"]), score="accuracy")
+    assert by_lr_and_seed.trials["lr"].tolist() == frame["lr"].tolist()
+    assert by_lr_and_seed.trials["seed"].tolist() == frame["seed"].tolist()
+    frame.index = pd.Index([f"läuft-{row}" for row in range(24)])
+    named = read_run_table(frame, score="accuracy").trials
+    assert named["run"][3] == "läuft-3"
+    # what is left of the numbers of the rows tells nothing
+    part = read_run_table(make_frame().query("lr > 0.05"), score="accuracy")
+    assert list(part.settings) == ["lr", "momentum"]
+    assert "run" not in part.trials
+
+
+def test_parts_of_an_mtd_alone_are_settings(tmp_path: Path) -> None:
+    rows = [f"{30 + seed},{seed},{size}" for seed, size in product((0, 1), (32, 64))]
+    study = read_run_table(write(tmp_path / "t.csv", "score,seed,batch_size", *rows))
+    assert list(study.settings) == ["batch_size"]
+    assert not study.trials["mtd"].notna().any()
+    missing = read_run_table(write(tmp_path / "t.csv", "score,seed,ema_decay", "31,0,.5"))
+    assert missing.facts["MTD"] == (
+        "none: no column mtd, and no queue_size, batch_size to compute it from"
+    )
+
+
+def test_what_is_wrong_with_a_frame_names_the_parameter() -> None:
+    with pytest.raises(TableError, match=r"^the DataFrame: no column score.* with score=COLUMN$"):
+        read_run_table(make_frame())
+    with pytest.raises(TableError, match=r'with columns=\{"seed": COLUMN\}, or add one'):
+        read_run_table(make_frame().drop(columns="seed"), score="accuracy")
+    with pytest.raises(TableError, match="the DataFrame: empty"):
+        read_run_table(pd.DataFrame())
 
 
 def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> None:
@@ -227,7 +296,6 @@ REFUSED = [
     (["score,seed,mtd,state", "31,0,12,done"], r"column state: 'done'; a state must be one of com"),
     (["sts,seed,mtd", "31,0,12"], r"no column score among sts, seed, mtd; name .* with --score"),
     (["score,mtd", "31,12"], r"no column seed among score, mtd; every run needs its seed"),
-    (["score,seed,ema_decay", "31,0,.5"], r"no column mtd, and no queue_size, batch_size to comp"),
     (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
     (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
@@ -258,7 +326,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_its_place(
 ) -> None:
     path = write(tmp_path / "t.csv", *lines)
     with pytest.raises(TableError, match=message) as error:
-        open_table(path)
+        open_table(path, Reading())
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
 
@@ -334,7 +402,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 def test_a_table_of_means_is_recognised_by_its_columns(tmp_path: Path) -> None:
     rows = ("8,0.3,0.29,0.31", "5,0.2,0.19,0.21", "9,.1,0,.2")
     path = write(tmp_path / "means.csv", "mtd,mean,low,high", *rows)
-    means = open_table(path)
+    means = open_table(path, Reading())
     assert isinstance(means, LevelMeans)
     assert means.frame["mtd"].tolist() == [5, 8, 9]
     assert means.frame["mean"].tolist() == pytest.approx([20, 30, 10])
