@@ -40,7 +40,7 @@ class Study(StudyFrames):
         from analysis.report.context import StudyContext
 
         context = StudyContext(self)
-        return context.best if context.untraced_alone else context.verdict
+        return context.best if context.has_no_mtd else context.verdict
 
     def summary(self) -> str:
         """What the study shows, in the sentence that its page begins with."""

@@ -1,7 +1,7 @@
 """Tables of runs made with other programs as `StudyFrames`."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from analysis.data.defaults import BEYOND_RUN
 from analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from analysis.data.invocation import NO_INVOCATION, Invocation
 from analysis.data.reading import Reading, Scale
+from analysis.data.runs import completed_runs
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
 
@@ -29,7 +30,7 @@ Columns = Mapping[str, pd.Series]
 TASK_COLUMNS = (*TASKS, "sts_dev")
 _SIZE = Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True)
 _BOUNDS: Mapping[str, Bounds] = {
-    "seed": Bounds("a seed must be a whole number", -(2**53), 2**53, whole=True),
+    "seed": Bounds("a seed must be a whole number up to 2^53", -(2**53), 2**53, whole=True),
     "ema_decay": Bounds("it must be at least 0 and below 1", 0, np.nextafter(1, 0)),
     "queue_size": _SIZE,
     "batch_size": Bounds("it must be a whole number of at least 1", 1, 2**53, whole=True),
@@ -59,7 +60,7 @@ _STATES = {
 def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
     cells, named = table.cells, table.named
-    columns = {"number": pd.Series(range(len(cells)), dtype="int64"), **table.numbers(_BOUNDS)}
+    columns = {"number": _number_runs(cells), **table.numbers(_BOUNDS)}
     bounds = _FRACTION if scale == "fraction" else _SCORE
     scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
     factor, rule = choose_scale(scores["score"], scale)
@@ -67,10 +68,19 @@ def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str
     columns["mtd"] = _read_distance(table, columns)
     columns |= {name: cells[named[name]] for name in _TEXTS if name in named}
     columns["state"] = _read_states(table, columns["score"])
-    columns |= {name: _read_setting(cells[column]) for name, column in table.settings.items()}
+    # a setting that a method does not have is missing, any other without a value has the value none
+    none = "" if "method" in table.settings else "none"
+    columns |= {name: _read_setting(cells[column], none) for name, column in table.settings.items()}
     frame = pd.DataFrame(columns, index=cells.index)
     _check_seeds(frame, table)
     return _complete(frame), rule
+
+
+def _number_runs(cells: pd.DataFrame) -> pd.Series:
+    """The numbers in a column number, as Optuna and mtdlab write them, or those of the rows."""
+    given = pd.to_numeric(cells.get("number", pd.Series(dtype="object")), errors="coerce")
+    is_number = given.is_unique and (given.between(0, 2**53) & (given % 1 == 0)).all()
+    return given.astype("int64") if len(given) and is_number else pd.Series(range(len(cells)))
 
 
 def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
@@ -89,33 +99,32 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
 
 
 def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
-    """The state of each run; without a column of it, COMPLETE with a score and FAIL without.
+    """The state of each run: a run without a score is not COMPLETE but FAIL, whatever is stated.
 
-    Raises TableError for a value that is no state, and for columns that contradict each other.
+    Without a column of states, a run with a score is COMPLETE. Raises TableError for a value that
+    is no state, and for columns that contradict each other.
     """
-    if not table.states:
-        return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=scores.index)
+    recorded = [pd.Series("COMPLETE", index=scores.index)] if not table.states else []
     known = (
         f"a state must be one of {', '.join(_STATES)}; correct it, rename the column if it says "
         "something else, or name the one with the state with --column state=COLUMN"
     )
     agreed = "these are different states of one run; name the right one with --column state=COLUMN"
-    recorded = []
     for name in table.states:
         states = table.cells[name].str.strip().str.lower().map(_STATES)
         refuse_first(states.isna(), table.cells, [name], known)
         recorded.append(states)
         refuse_first(states != recorded[0], table.cells, table.states, agreed)
-    return recorded[0]
+    return recorded[0].mask((recorded[0] == "COMPLETE") & scores.isna(), "FAIL")
 
 
-def _read_setting(cells: pd.Series) -> pd.Series:
-    """Numbers if all values are numbers, else text; missing values are NaN or empty text."""
+def _read_setting(cells: pd.Series, none: str) -> pd.Series:
+    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`."""
     missing = is_missing_cell(cells)
     numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
     if (numbers.notna() | missing).all():
         return numbers
-    return cells.str.strip().mask(missing, "").astype("str")
+    return cells.str.strip().mask(missing, none).astype("str")
 
 
 def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
@@ -183,8 +192,8 @@ def build_study(
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        table=_describe(table, source, rule),
-        environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
+        table=_describe(table, source, rule, trials, names),
+        environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: _SETTINGS.get(name, RecordedSetting(name)) for name in names},
         invocation=_invocation(path, reading) if path else NO_INVOCATION,
         beyond_run=reading.beyond_run,
@@ -206,8 +215,27 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
     return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
-def _describe(table: RunTable, source: Path | pd.DataFrame, rule: str) -> dict[str, str]:
-    """The table, and which column was read as what."""
+def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
+    """A sentence on runs that have the settings and the seed of another; empty without any."""
+    runs = completed_runs(trials)
+    amount = int(runs.duplicated([*names, "mtd", "seed"]).sum())
+    if not amount:
+        return ""
+    return (
+        f"{amount:,} of {len(runs):,} complete runs have the settings and the seed of an earlier "
+        "one: runs of one seed count once, by their mean. Delete copies; where runs differ in a "
+        "setting that was not read, name all settings with --setting COLUMN."
+    )
+
+
+def _describe(
+    table: RunTable,
+    source: Path | pd.DataFrame,
+    rule: str,
+    trials: pd.DataFrame,
+    names: Sequence[str],
+) -> dict[str, str]:
+    """The table, which column was read as what, and which runs repeat others."""
     name, digest = "DataFrame", ""
     if isinstance(source, Path):
         name, digest = source.name, hashlib.sha256(source.read_bytes()).hexdigest()
@@ -217,7 +245,8 @@ def _describe(table: RunTable, source: Path | pd.DataFrame, rule: str) -> dict[s
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     facts = {
-        "table": f"{name}, {len(table.cells):,} rows",
+        "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
+        "trial": "" if "number" in table.cells else "numbers are those of the rows, from 0",
         "SHA-256": digest,
         "score": f"column {table.named['score']}, higher is better. {rule}",
         "seed": f"column {table.named['seed']}",
@@ -226,5 +255,6 @@ def _describe(table: RunTable, source: Path | pd.DataFrame, rule: str) -> dict[s
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(table.settings.values()),
         "columns not read": ", ".join(table.others),
+        "repeated": _describe_repeated(trials, names),
     }
     return {name: value for name, value in facts.items() if value}

@@ -89,9 +89,9 @@ class StudyContext:
         return untraced_runs(self.trials)
 
     @property
-    def untraced_alone(self) -> bool:
+    def has_no_mtd(self) -> bool:
         """Whether there are completed runs, and none of them has an MTD."""
-        return len(self.untraced) > 0 and not traced_runs(self.trials)["mtd"].size
+        return len(self.untraced) > 0 and not len(traced_runs(self.trials))
 
     @cached_property
     def curve(self) -> pd.DataFrame:

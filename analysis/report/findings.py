@@ -287,7 +287,10 @@ def _contest(
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
-        return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
+        why = "One seed: run at least 3."
+        if ranked["seeds"].max() > 1:
+            why = "No two of them ran with two seeds in common, so nothing can be paired by seed."
+        return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())

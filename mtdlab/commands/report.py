@@ -35,6 +35,8 @@ PAUSE = 5.0
 _SHARE = 10
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _MOST_NAMED = 5
+_MAPPING = ("score", "seed", "state", "MTD", "settings", "columns not read", "repeated")
+"""What is said of a table: which column was read as what."""
 
 
 def report(
@@ -289,8 +291,10 @@ def _write_studies(
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
         beside = [own.baseline.sentence] if own.baseline else []
-        lines = [own.summary[0], *beside, *_describe_failed(frames)]
-        return own.page, _page_fields(own) | _ranking(frames), lines
+        read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
+        lines = [own.summary[0], *beside, *_describe_failed(frames), *read]
+        fields = _page_fields(own) | _ranking(frames)
+        return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
     pages = {
         frames.name: _page_fields(own) | _ranking(frames)

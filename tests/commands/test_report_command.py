@@ -37,7 +37,8 @@ def run(command: Command, folder: Path) -> Command:
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
-    assert set(written) == FIELDS | {"page", "figures", "tables"} | ranking
+    assert set(written) == FIELDS | {"page", "figures", "tables", "table"} | ranking
+    assert written["table"]["seed"] == "column seed"
     # a table names no score that ranked its runs
     assert written["select_by"] == written["metric"]
     assert written["best"]["score"] == written["best"]["select_by_score"]

@@ -138,14 +138,14 @@ def draw(info: Configurations) -> Drawing:
 
 
 def show(info: Configurations) -> tuple[Table, ...]:
+    shown = info.table.drop(columns="items").dropna(axis="columns", how="all")
     table = make_table(
-        info.table.drop(columns="items")
-        .rename(columns={"number": "first trial"})
-        .dropna(axis="columns", how="all"),
+        shown.rename(columns={"number": "first trial"}),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
         f"best with a {info.context.of_comparisons} CI that is simultaneous for all pairs of "
         "configurations, and whether that CI includes 0. "
-        f"CIs cover seeds{describe_covered(info.table)}. {COSTS}",
+        f"CIs cover seeds{describe_covered(info.table)}."
+        + (f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""),
         csv="configurations",
         sortable=True,
         labels=info.context.labels,

@@ -193,6 +193,8 @@ def _describe_best(info: BestTrial) -> str:
     ranked = f"Trials are ranked by {by} (select_by)."
     if not info.study.select_by:
         ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
+    if info.study.table:
+        ranked = f"Trials are ranked by {by}."
     scores = f"{metric} is {best.score:.2f}"
     if best.chosen_by != info.study.metric:
         scores = f"{by} is {best.value:.2f} and whose {scores}"
