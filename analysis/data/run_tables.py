@@ -60,6 +60,9 @@ _STATES = {
 def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
     cells, named = table.cells, table.named
+    if "run_id" in cells:
+        again = cells["run_id"].duplicated() & ~is_missing_cell(cells["run_id"])
+        refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
     columns = {"number": _number_runs(cells), **table.numbers(_BOUNDS)}
     bounds = _FRACTION if scale == "fraction" else _SCORE
     scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)

@@ -289,7 +289,7 @@ def _contest(
         text = f"{first} has the highest mean score; no difference is tested"
         why = "One seed: run at least 3."
         if ranked["seeds"].max() > 1:
-            why = "No two of them ran with two seeds in common, so nothing can be paired by seed."
+            why = "It shares fewer than two seeds with each other one: nothing is paired by seed."
         return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
@@ -299,8 +299,10 @@ def _contest(
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
     effect = make_effect(difference, level, f"{first} less {second}{role}", over)
-    named = {f"the lowest, {names[-1]}": len(others)} if several else {}
-    if default and default not in (at + 1, len(others)):
+    # of many rows the lowest are not compared
+    lowest = int(np.flatnonzero(np.isfinite(others["difference"].to_numpy()))[-1]) + 1
+    named = {f"the lowest, {names[lowest]}": lowest} if several else {}
+    if default and default not in (at + 1, lowest):
         named[f"the default, {names[default]}"] = default
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
     notes = [

@@ -77,6 +77,7 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
 
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
+_MOST_RUN_AGAIN = 20
 _MOST_COMMAND = 2_000
 _OVER = ("complete", "failed")
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
@@ -312,6 +313,8 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
             f"Run the {count(configurations, 'configuration')} with the same seeds, at least 3: "
             "differences are paired by seed"
         )
+    if context.study.table and configurations > _MOST_RUN_AGAIN and not (need and need.seeds):
+        return _step("Run the few best configurations again, with at least 3 new seeds each")
     wanted = max(need.seeds, used + 1) if need and need.seeds else max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if need:

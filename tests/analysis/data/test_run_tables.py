@@ -1,5 +1,6 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
+import re
 import sys
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,7 @@ from analysis.inference.best import BestVerdict
 from analysis.inference.level_means import LevelMeans
 from analysis.notebook import open_table
 from analysis.report.context import StudyContext
+from analysis.report.study_facts import list_varied
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -200,6 +202,83 @@ def test_what_is_wrong_with_a_frame_names_the_parameter() -> None:
         read_run_table(make_frame().drop(columns="seed"), score="accuracy")
     with pytest.raises(TableError, match="the DataFrame: empty"):
         read_run_table(pd.DataFrame())
+
+
+def test_a_run_without_a_score_is_a_failure_whatever_its_state(tmp_path: Path) -> None:
+    rows = ["31,0,FINISHED", ",1,FINISHED", "30,2,FAILED", "29,3,RUNNING"]
+    trials = read_run_table(write(tmp_path / "t.csv", "score,seed,status", *rows)).trials
+    assert trials["state"].tolist() == ["COMPLETE", "FAIL", "FAIL", "RUNNING"]
+    assert trials["reason"].tolist() == ["", "no score in the table", "", ""]
+
+
+def test_a_setting_without_a_value_has_the_value_none() -> None:
+    frame = make_frame().assign(schedule=lambda rows: rows["lr"].map({0.1: "cosine"}))
+    frame["decay"] = frame["lr"].map({0.1: 0.5})
+    frame["nesterov"] = frame["momentum"] > 0
+    study = read_run_table(frame, score="accuracy")
+    assert study.trials["schedule"].unique().tolist() == ["none", "cosine"]
+    assert study.trials["nesterov"].unique().tolist() == ["False", "True"]
+    varied = list_varied(study)
+    assert varied["schedule"] == "cosine, none"
+    assert varied["decay"] == "0.5, none"
+
+
+def test_runs_that_repeat_a_seed_count_once_and_are_named() -> None:
+    once, twice = make_frame(), pd.concat([make_frame(), make_frame()])
+    repeated = read_run_table(twice, score="accuracy")
+    assert (
+        "24 of 48 complete runs have the settings and the seed of an"
+        in (repeated.facts["repeated"])
+    )
+    assert repeated.facts["repeated"] in list_warnings(StudyContext(repeated))
+    assert "repeated" not in read_run_table(once, score="accuracy").facts
+    assert repeated.verdict() == read_run_table(once, score="accuracy").verdict()
+    with pytest.raises(TableError, match="row 25, column run_id: 'r0'; a run has one row"):
+        read_run_table(twice.assign(run_id=[f"r{row}" for row in range(24)] * 2), score="accuracy")
+
+
+def test_the_settings_can_be_named() -> None:
+    frame = make_frame().assign(best_epoch=lambda rows: rows["seed"] % 2)
+    assert list(read_run_table(frame, score="accuracy").settings) == [
+        "lr",
+        "momentum",
+        "best_epoch",
+    ]
+    named = read_run_table(frame, score="accuracy", settings=["lr", "momentum"])
+    assert list(named.settings) == ["lr", "momentum"]
+    with pytest.raises(TableError, match="no column 'mometum'; did you mean 'momentum'"):
+        read_run_table(frame, score="accuracy", settings=["mometum"])
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_the_page_of_a_table_without_an_mtd_says_nothing_of_one(tmp_path: Path) -> None:
+    _, page = report_of(read_run_table(make_frame(), score="accuracy"), tmp_path)
+    text = page.partition("<footer")[0]
+    assert "MTD" not in text
+    assert "study file" not in text.lower()
+    assert "Run again" not in page
+    assert "lr 0.1, momentum 0.9 is best" in text
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_configurations_without_a_seed_in_common_are_told_so(tmp_path: Path) -> None:
+    frame = make_frame().assign(seed=range(24))
+    _, page = report_of(read_run_table(frame, score="accuracy"), tmp_path)
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "It shares fewer than two seeds with each other one: nothing is paired" in text
+    assert "Run the 6 configurations with the same seeds, at least 3" in text
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_more_runs_are_counted_in_configurations(tmp_path: Path) -> None:
+    """Runs that repeat a seed are not run again with the next one."""
+    frame = make_frame().assign(accuracy=lambda rows: rows["accuracy"] * 0 + 0.8)
+    frame["accuracy"] += np.random.default_rng(0).normal(0, 0.03, len(frame))
+    twice = pd.concat([frame, frame[frame["seed"] == 0]])
+    _, page = report_of(read_run_table(twice, score="accuracy"), tmp_path)
+    told = re.search(r"Run (\d+) seeds in all, (\d+) more, .*?\((\d+) trials of 6 config", page)
+    assert told is not None
+    assert int(told[3]) == 6 * int(told[2]) == 6 * (int(told[1]) - 4)
 
 
 def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> None:
