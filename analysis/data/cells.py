@@ -148,9 +148,11 @@ def _expand(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _read_mapping(text: str) -> dict[str, Any] | None:
     """A cell of JSON, or of Python as W&B's recipe writes it, as a mapping; None for other text."""
-    for read in (json.loads, ast.literal_eval):
+    # a number that is none has no literal in Python
+    python = re.sub(r"(?<=: )-?(nan|inf)(?=[,}])", "None", text)
+    for read, written in ((json.loads, text), (ast.literal_eval, python)):
         try:
-            value = read(text or "{}")
+            value = read(written or "{}")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         return value if isinstance(value, dict) else None
