@@ -247,13 +247,14 @@ def _describe(
         distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
+    states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
     facts = {
         "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
         "trial": "" if "number" in table.cells else "numbers are those of the rows, from 0",
         "SHA-256": digest,
         "score": f"column {table.named['score']}, higher is better. {rule}",
         "seed": f"column {table.named['seed']}",
-        "state": f"column {table.named['state']}" if table.states else "",
+        "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(table.settings.values()),

@@ -217,7 +217,8 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     time = describe_time(study, 2 * CONFIRMATION_SEEDS)
     if status.kind not in _OVER:
         return _continue(context, status)
-    if status.failures:
+    # the failed runs of a table may have been run again already
+    if status.failures and not (study.table and finding.topic):
         failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(CONFIRMATION_SUFFIX) and command == "confirm":
@@ -267,7 +268,11 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
     study, text = context.study, "Run it"
     if study.table:
         going = int((~context.trials["state"].isin(_ENDED)).sum())
-        why = f"when all runs have ended ({going:,} have not)" if going else "when it has runs"
+        why = (
+            f"when all runs have ended ({count(going, 'run')} left)"
+            if going
+            else "when it has runs"
+        )
         return _step(f"Export the table again {why}", study.command)
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"

@@ -140,6 +140,10 @@ def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> No
             "report --table runs.csv --score dev",
             "runs.csv: no column 'dev'; choose from score, seed",
         ),
+        (
+            "report --table runs.csv --setting lr",
+            "runs.csv: no column 'lr'; choose from",
+        ),
         ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),
         ("report --published figure2 --name ../x", "--name '../x': not a name that a folder can"),

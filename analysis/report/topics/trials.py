@@ -70,7 +70,9 @@ def show(info: Trials) -> tuple[Table, ...]:
     trials, study = info.table, info.context.study
     measured = ["mtd", *info.scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [name for name in measured if name in trials and trials[name].notna().any()]
-    known += [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
+    known += [
+        name for name in ("run", "reason", "note") if name in trials and (trials[name] != "").any()
+    ]
     varied = varied_settings(trials, study.settings)
     chosen, caption = _choose(trials, info.ranking)
     shown = chosen[["number", "score", "state", "seed", *varied, *known]]
