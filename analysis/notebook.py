@@ -4,19 +4,22 @@ What computes these is imported when one of them is asked for: statistics take a
 which commands that only read a study do without.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.data.cells import Scale, naming, read_cells
+from analysis.data.cells import naming, read_cells
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
 from analysis.data.frames import StudyFrames
+from analysis.data.reading import Reading, Scale
 from analysis.data.run_tables import build_study
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
+    from analysis.inference.best import BestVerdict
     from analysis.inference.level_means import LevelMeans
     from analysis.inference.verdict import Verdict
 
@@ -29,11 +32,15 @@ class Study(StudyFrames):
         """The study of frames that were read."""
         return cls(**{field.name: getattr(frames, field.name) for field in fields(frames)})
 
-    def verdict(self) -> "Verdict":
-        """The verdict on the score against MTD, as on the study's page."""
+    def verdict(self) -> "Verdict | BestVerdict":
+        """The verdict on the score against MTD, as on the study's page.
+
+        Of runs that have no MTD it is that on which configuration is best.
+        """
         from analysis.report.context import StudyContext
 
-        return StudyContext(self).verdict
+        context = StudyContext(self)
+        return context.best if context.has_no_mtd else context.verdict
 
     def summary(self) -> str:
         """What the study shows, in the sentence that its page begins with."""
@@ -42,7 +49,7 @@ class Study(StudyFrames):
         return find_summary(self)
 
     def plot(self) -> "Figure":
-        """The main figure of the study's page: by default its score against MTD.
+        """The main figure of the study's page: its score against MTD, or what it compares else.
 
         Raises ValueError where no trial has completed with a score.
         """
@@ -62,49 +69,49 @@ class Study(StudyFrames):
 
 
 def read_run_table(
-    path: Path | str,
+    table: "Path | str | pd.DataFrame",
     *,
-    score: str = "score",
+    score: str = "",
     columns: Mapping[str, str] | None = None,
+    settings: Sequence[str] = (),
     scale: Scale | None = None,
     beyond_run: BeyondRun = BEYOND_RUN,
+    name: str = "",
 ) -> Study:
-    """The runs of a CSV or Parquet file as a study, a row per run.
+    """The runs of a DataFrame, or of a CSV, Parquet or JSON file, as a study, a row per run.
 
-    Columns: score, seed, and mtd or (ema_decay, queue_size, batch_size); optional are state,
+    A run needs a score and a seed; optional are state, mtd or (ema_decay, queue_size, batch_size),
     reason, alignment, uniformity, mean_cosine, wall_seconds, peak_memory, and a column for each
-    task. Others are settings if their values repeat over seeds. Raises TableError, which is a
-    ValueError, with the file, row, column and value.
+    task. Others are settings if their values repeat over seeds. Exports of MLflow, Optuna, Weights
+    & Biases and trackio are recognised by their names. Raises TableError, which is a ValueError,
+    with the table, row, column and value.
 
     Args:
-        score: the column with the metric, higher is better.
-        columns: mtdlab's name of a column -> the file's, such as ema_decay -> moco_m, if different.
+        score: the column with the metric, higher is better, with or without a tracker's prefix; by
+            default the column score, Optuna's value, or the only metric of a tracker's table.
+        columns: mtdlab's name of a column -> the table's, if different: ema_decay -> moco_m.
+        settings: the columns that are settings, if other than those found.
         scale: "fraction" for scores from -1 to 1, which are multiplied by 100; "percent" for scores
             x 100. By default they are fractions if all of them lie between -1 and 1.
         beyond_run: "keep" for a verdict that compares levels of MTD beyond the run too: of which
             more than 10 % of the initial weights remain, or whose K/N exceeds half of the steps. A
             table that has no column steps tells of none.
+        name: of the study; by default the file's, and "runs" for a DataFrame.
     """
-    with naming(path := Path(path)):
-        cells = read_cells(path)
-        return Study.of(build_study(cells, path, score, columns or {}, scale, beyond_run))
+    source = Path(table) if isinstance(table, str) else table
+    with naming(source):
+        reading = Reading(score, columns or {}, settings, scale, beyond_run)
+        return Study.of(build_study(read_cells(source), source, reading, name))
 
 
-def open_table(
-    path: Path,
-    *,
-    score: str = "score",
-    columns: Mapping[str, str] | None = None,
-    scale: Scale | None = None,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> "Study | LevelMeans":
+def open_table(path: Path, reading: Reading) -> "Study | LevelMeans":
     """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
 
-    Arguments and errors as for `read_run_table`.
+    Errors as for `read_run_table`.
     """
     from analysis.inference.level_means import is_level_means, read_level_means
 
     with naming(path):
         if is_level_means(cells := read_cells(path)):
-            return read_level_means(cells, path, scale)
-        return Study.of(build_study(cells, path, score, columns or {}, scale, beyond_run))
+            return read_level_means(cells, path, reading.scale)
+        return Study.of(build_study(cells, path, reading))

@@ -1,27 +1,37 @@
-"""CSV and Parquet files as frames of text; conversion of text to checked numbers.
+"""CSV, Parquet and JSON files and DataFrames as frames of text; text as checked numbers.
 
 Error messages name the file (`naming`), and the row, column and value where there is one. Rows are
 counted from 1 below the header.
 """
 
+import ast
 import csv
+import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pandas as pd
 
-Scale = Literal["fraction", "percent"]
+from analysis.data.reading import Scale
 
 MAX_ROWS = 20_000
 MAX_COLUMNS = 500
 _MISSING = frozenset({"", "nan", "none", "null", "na", "n/a", "<na>"})
 _INFINITE = frozenset({"inf", "-inf", "infinity", "-infinity"})
 _MAX_SHOWN = 60
+_NESTED = frozenset({"config", "summary", "metrics"})
+"""Columns of which trackers write all values of a run into one cell."""
+_OPTIONS = {
+    r"--(score|scale) (\w+)": r"\1=\2",
+    r"--column (\w+)=COLUMN": r'columns={"\1": COLUMN}',
+    r"--setting COLUMN": "settings=[COLUMN, ...]",
+}
+"""What a message says of options, and the parameters of Python that are the same."""
 
 
 class TableError(ValueError):
@@ -29,12 +39,17 @@ class TableError(ValueError):
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Put the file before the message of a TableError."""
+def naming(table: Path | pd.DataFrame) -> Iterator[None]:
+    """Put the file, or that it is a DataFrame, before the message of a TableError."""
     try:
         yield
     except TableError as error:
-        raise TableError(f"{path}: {error}") from None
+        text = str(error)
+        if isinstance(table, Path):
+            raise TableError(f"{table}: {text}") from None
+        for option, parameter in _OPTIONS.items():
+            text = re.sub(option, parameter, text)
+        raise TableError(f"the DataFrame: {text}") from None
 
 
 @dataclass(frozen=True)
@@ -50,26 +65,112 @@ class Bounds:
 FINITE = Bounds("it must be a finite number", -1e300, 1e300)
 
 
-def read_cells(path: Path) -> pd.DataFrame:
-    """The cells of a CSV or Parquet file as text; empty text for missing values.
+def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
+    """The cells of a file or a DataFrame as text; empty text for missing values.
 
-    A file that ends in .parquet or .pq is Parquet, any other is CSV in UTF-8 with commas and a
-    header. Raises TableError for a file that is missing or damaged, repeats a column's name, has
-    rows of different lengths, more than 20,000 rows or more than 500 columns.
+    A file that ends in .parquet or .pq is Parquet, one in .json an array of objects, also as
+    trackio writes it; any other is CSV in UTF-8 with commas and a header. A DataFrame's index is a
+    column if it has a name, and the column run if it holds text. A cell that holds all settings or
+    scores of a run is a column for each.
+
+    Raises TableError for a file that is missing or damaged, repeats a column's name, has rows of
+    different lengths, more than 20,000 rows or more than 500 columns.
     """
-    if not path.is_file():
+    if isinstance(table, pd.DataFrame):
+        frame = _as_text(_with_index(table))
+    elif not table.is_file():
         raise TableError("no such file")
-    try:
-        parquet = path.suffix.lower() in (".parquet", ".pq")
-        frame = _read_parquet(path) if parquet else _read_csv(path)
-    except OSError as error:
-        raise TableError(f"cannot be read ({error.strerror or error})") from None
+    else:
+        try:
+            frame = _READERS.get(table.suffix.lower(), _read_csv)(table)
+        except OSError as error:
+            raise TableError(f"cannot be read ({error.strerror or error})") from None
+    if len(frame) > MAX_ROWS:
+        raise TableError(f"more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
+    frame = _expand(frame)
+    _check_header([*frame.columns])
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(f"column {repeated[0]!r} occurs twice; each name must be unique")
-    if len(frame) > MAX_ROWS:
-        raise TableError(f"more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
     return frame
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with what its index tells as columns; levels of column names are joined by _."""
+    if frame.columns.nlevels > 1:
+        joined = ["_".join(str(part) for part in name if part != "") for name in frame.columns]
+        frame = frame.set_axis(joined, axis="columns")
+    index = frame.index
+    if index.nlevels == 1 and index.name is None:
+        if pd.api.types.is_numeric_dtype(index):
+            return frame
+        index = index.rename("run")
+    told = {
+        str(name): index.get_level_values(level).to_numpy()
+        for level, name in enumerate(index.names)
+        if name is not None and name not in frame.columns
+    }
+    return pd.concat([pd.DataFrame(told, index=frame.index), frame], axis="columns")
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    """Each cell as text, mappings and lists as JSON where they can be."""
+    columns = [
+        pd.Series([_write_cell(value) for value in column], dtype="object")
+        for _, column in frame.items()
+    ]
+    names = pd.Index([str(name) for name in frame.columns], dtype="object")
+    if not columns:
+        return pd.DataFrame(columns=names, dtype="object")
+    return pd.concat(columns, axis="columns").set_axis(names, axis="columns")
+
+
+def _write_cell(value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        return json.dumps(value, default=str)
+    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
+
+
+def _expand(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with a column config.lr for each key of a column config of mappings."""
+    parts: list[pd.Series | pd.DataFrame] = []
+    for name, column in cells.items():
+        nested = str(name).lower() in _NESTED and len(column) > 0
+        read = [_read_mapping(text) for text in column] if nested else []
+        mappings = [mapping for mapping in read if mapping is not None]
+        if not nested or len(mappings) < len(read):
+            parts.append(column)
+            continue
+        flat = _as_text(pd.json_normalize(mappings))
+        parts.append(flat.set_axis([f"{name}.{key}" for key in flat], axis="columns"))
+    return pd.concat(parts, axis="columns") if parts else cells
+
+
+def _read_mapping(text: str) -> dict[str, Any] | None:
+    """A cell of JSON, or of Python as W&B's recipe writes it, as a mapping; None for other text."""
+    # a number that is none has no literal in Python
+    python = re.sub(r"(?<=: )-?(nan|inf)(?=[,}])", "None", text)
+    for read, written in ((json.loads, text), (ast.literal_eval, python)):
+        try:
+            value = read(written or "{}")
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def _read_json(path: Path) -> pd.DataFrame:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"not a JSON file ({error})") from None
+    rows = read.get("rows") if isinstance(read, dict) else read
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise TableError(
+            "no table of runs; it must be an array of objects, one for each run, or have one "
+            "under the key rows, as trackio query --json writes it"
+        )
+    return _as_text(pd.DataFrame(rows))
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -115,15 +216,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         ) from None
     except ValueError as error:
         raise TableError(f"not a Parquet file ({str(error).splitlines()[0]})") from None
-    _check_header([str(name) for name in frame.columns])
-    missing = (None, pd.NA, pd.NaT)
-    text = {
-        str(name): [
-            "" if any(value is null for null in missing) else str(value) for value in column
-        ]
-        for name, column in frame.items()
-    }
-    return pd.DataFrame(text, dtype="object")
+    return _as_text(_with_index(frame))
+
+
+_READERS = {".parquet": _read_parquet, ".pq": _read_parquet, ".json": _read_json}
 
 
 def is_missing_cell(cells: pd.Series) -> pd.Series:

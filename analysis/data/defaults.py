@@ -44,4 +44,6 @@ def find_state(counts: Mapping[str, int], begun: int) -> State:
         return "running"
     if counts.get("WAITING"):
         return "paused" if begun else "planned"
+    if not begun:
+        return "planned"
     return "complete" if counts.get("COMPLETE") else "failed"

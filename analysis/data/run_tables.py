@@ -1,13 +1,7 @@
-"""Tables of runs made with other programs as `StudyFrames`: CSV, Parquet, exports of W&B.
+"""Tables of runs made with other programs as `StudyFrames`."""
 
-Columns are recognised by mtdlab's names, by those of a W&B export, or as given.
-"""
-
-import difflib
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +10,6 @@ import pandas as pd
 from analysis.data.cells import (
     FINITE,
     Bounds,
-    Scale,
     TableError,
     choose_scale,
     folder_name,
@@ -24,182 +17,20 @@ from analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS, RecordedSetting, StudyFrames
-from analysis.data.invocation import Invocation
+from analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
+from analysis.data.defaults import BEYOND_RUN
+from analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
+from analysis.data.invocation import NO_INVOCATION, Invocation
+from analysis.data.reading import Reading, Scale
+from analysis.data.runs import completed_runs
 from analysis.data.tasks import TASKS
 from analysis.measures.trace import PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
-STATE_NAMES = ("state", "status")
-"""Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
-SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
-_READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note")
-_ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
-_CONFIG = ("config.", "config/", "config:")
-_SUMMARY = ("summary.", "summary/", "summary:")
-# Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
-# mtdlab uses, and those ignored.
-_WANDB_READ = {"name": "run", "runtime": "wall_seconds", "gpu type": "device"}
-_WANDB_ONLY = frozenset(
-    (
-        *("id", "notes", "user", "tags", "created", "created_at", "updated", "start time"),
-        *("end time", "sweep", "group", "job type", "hostname", "commit", "github", "project"),
-        *("path", "url", "gpu count", "cpu count"),
-    )
-)
-
-
-@dataclass(frozen=True)
-class RunTable:
-    """The cells of a table of runs, and the meaning of its columns.
-
-    Attributes:
-        named: mtdlab's name -> the file's column, for the columns that mtdlab has a name for.
-        states: the file's columns that say what became of a run.
-        settings: name of a setting -> the file's column, for every other hyperparameter.
-        others: the file's columns that are not read.
-    """
-
-    cells: pd.DataFrame
-    named: Mapping[str, str]
-    states: tuple[str, ...]
-    settings: Mapping[str, str]
-    others: tuple[str, ...]
-
-    def text(self, name: str) -> pd.Series:
-        """The cells of the column that mtdlab calls `name`, stripped."""
-        return self.cells[self.named[name]].str.strip()
-
-    def numbers(self, bounds: Mapping[str, Bounds], *, infinite: bool = False) -> Columns:
-        """The columns with these bounds that the table has."""
-        return {
-            name: read_numbers(self.cells, self.named[name], limits, infinite=infinite)
-            for name, limits in bounds.items()
-            if name in self.named
-        }
-
-
-def find_columns(cells: pd.DataFrame, stated: Mapping[str, str]) -> RunTable:
-    """The table with the meaning of its columns.
-
-    `stated` are columns with other names: mtdlab's name -> the file's. Raises TableError for a
-    stated column that does not exist, for two columns with the same meaning, and for a missing
-    score, seed or MTD. Whether several columns of states agree is left to `_read_states`.
-    """
-    header = [str(name) for name in cells]
-    lower = {name.lower() for name in header}
-    wandb = "state" in lower and bool(lower & {"name", "id", "created", "runtime"})
-    known = {name.lower(): name for name in (*_READ, *_ENVIRONMENT) if name != "state"}
-    known |= _WANDB_READ if wandb else {}
-    _check_stated(header, stated)
-    named = dict(stated)
-    for name in header:
-        ours = known.get(_bare(name).lower())
-        if ours is None or name in named.values() or ours in stated:
-            continue
-        if ours in named and named[ours] != ours and name != ours:
-            raise TableError(
-                f"columns {named[ours]!r} and {name!r} both mean {ours}; choose one "
-                f"with --column {ours}=COLUMN"
-            )
-        if named.get(ours) != ours:
-            named[ours] = name
-    _check_required(named, header)
-    states = tuple(name for name in header if _bare(name).lower() in STATE_NAMES)
-    if "state" in stated:
-        states = (stated["state"],)
-    if states:
-        named["state"] = states[0]
-    rest = [name for name in header if name not in (*named.values(), *states)]
-    settings = {
-        _bare(name): name
-        for name in _find_settings(rest, cells, named, wandb)
-        if _bare(name) not in (*named, *TRIAL_COLUMNS, *STATE_NAMES)
-    }
-    left = tuple(name for name in rest if name not in settings.values())
-    return RunTable(cells, named, states, settings, left)
-
-
-def _check_stated(header: Sequence[str], stated: Mapping[str, str]) -> None:
-    known = (*_READ, *_ENVIRONMENT, "run")
-    for ours, name in stated.items():
-        if ours not in known:
-            raise TableError(
-                f"--column {ours}={name}: unknown name {ours!r}; {_nearest(ours, known)}"
-            )
-        if name not in header:
-            raise TableError(f"no column {name!r}; {_nearest(name, header)}")
-
-
-def _nearest(word: str, options: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
-    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(options[:40])}"
-
-
-def _bare(name: str) -> str:
-    """A column's name without the prefix and the suffix of W&B."""
-    return re.sub(r"^(config|summary)[./:]", "", name).removesuffix(".value")
-
-
-def _check_required(named: Mapping[str, str], header: Sequence[str]) -> None:
-    if "config" in header and not {"seed", "score"} <= set(named):
-        raise TableError(
-            "column 'config' has all settings of a run in one cell; write one column per "
-            "setting, as pandas.json_normalize does"
-        )
-    names = ", ".join(header[:40])
-    if "score" not in named:
-        raise TableError(
-            f"no column score among {names}; name the metric's column with --score COLUMN"
-        )
-    if "seed" not in named:
-        raise TableError(
-            f"no column seed among {names}; every run needs its seed, since the seed is "
-            "the unit of replication; name the column with --column seed=COLUMN"
-        )
-    missing = [name for name in PARTS if name not in named]
-    if "mtd" not in named and missing:
-        raise TableError(
-            f"no column mtd, and no {', '.join(missing)} to compute it from, among "
-            f"{names}; name a column with --column ema_decay=COLUMN"
-        )
-
-
-def _find_settings(
-    rest: Sequence[str], cells: pd.DataFrame, named: Mapping[str, str], wandb: bool
-) -> list[str]:
-    """The columns that are hyperparameters.
-
-    If any column has a prefix such as `config.`, they are the columns with one. Else they are the
-    columns whose values repeat over seeds, as those of hyperparameters do; measurements differ
-    between runs.
-    """
-    if any(str(name).startswith(_CONFIG) for name in cells):
-        return [name for name in rest if name.startswith(_CONFIG)]
-    seeds = cells[named["seed"]]
-    return [
-        name
-        for name in rest
-        if not name.startswith(("_", *_SUMMARY))
-        and not (wandb and name.lower() in _WANDB_ONLY)
-        and _repeats(cells[name], seeds)
-    ]
-
-
-def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
-    """Whether most values of a column occur with several seeds; True with one seed."""
-    known = ~is_missing_cell(values)
-    if seeds[known].nunique() < 2:
-        return bool(known.any())
-    seeds_of = seeds[known].groupby(values[known]).nunique()
-    return bool((seeds_of > 1).mean() > 0.5)
-
-
 TASK_COLUMNS = (*TASKS, "sts_dev")
 _SIZE = Bounds("it must be a whole number of at least 0", 0, 2**53, whole=True)
 _BOUNDS: Mapping[str, Bounds] = {
-    "seed": Bounds("a seed must be a whole number", -(2**53), 2**53, whole=True),
+    "seed": Bounds("a seed must be a whole number up to 2^53", -(2**53), 2**53, whole=True),
     "ema_decay": Bounds("it must be at least 0 and below 1", 0, np.nextafter(1, 0)),
     "queue_size": _SIZE,
     "batch_size": Bounds("it must be a whole number of at least 1", 1, 2**53, whole=True),
@@ -229,7 +60,10 @@ _STATES = {
 def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str]:
     """The frame of trials (`TRIAL_COLUMNS` first), and how scores were scaled, as a sentence."""
     cells, named = table.cells, table.named
-    columns = {"number": pd.Series(range(len(cells)), dtype="int64"), **table.numbers(_BOUNDS)}
+    if "run_id" in cells:
+        again = cells["run_id"].duplicated() & ~is_missing_cell(cells["run_id"])
+        refuse_first(again, cells, ["run_id"], "a run has one row; keep its last one")
+    columns = {"number": _number_runs(cells), **table.numbers(_BOUNDS)}
     bounds = _FRACTION if scale == "fraction" else _SCORE
     scores = table.numbers(dict.fromkeys(_SCORES, bounds), infinite=True)
     factor, rule = choose_scale(scores["score"], scale)
@@ -237,10 +71,19 @@ def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str
     columns["mtd"] = _read_distance(table, columns)
     columns |= {name: cells[named[name]] for name in _TEXTS if name in named}
     columns["state"] = _read_states(table, columns["score"])
-    columns |= {name: _read_setting(cells[column]) for name, column in table.settings.items()}
+    # a setting that a method does not have is missing, any other without a value has the value none
+    none = "" if "method" in table.settings else "none"
+    columns |= {name: _read_setting(cells[column], none) for name, column in table.settings.items()}
     frame = pd.DataFrame(columns, index=cells.index)
     _check_seeds(frame, table)
     return _complete(frame), rule
+
+
+def _number_runs(cells: pd.DataFrame) -> pd.Series:
+    """The numbers in a column number, as Optuna and mtdlab write them, or those of the rows."""
+    given = pd.to_numeric(cells.get("number", pd.Series(dtype="object")), errors="coerce")
+    is_number = given.is_unique and (given.between(0, 2**53) & (given % 1 == 0)).all()
+    return given.astype("int64") if len(given) and is_number else pd.Series(range(len(cells)))
 
 
 def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
@@ -249,41 +92,42 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
         # 0 is accepted for a method without an MTD
         given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
         return read_numbers(given, name, _DISTANCE)
+    distance = pd.Series(np.nan, index=table.cells.index)
+    if table.lacks_for_mtd:
+        return distance
     parts = pd.DataFrame({name: columns[name] for name in PARTS})
     known = parts.notna().all(axis=1)
-    distance = pd.Series(np.nan, index=parts.index)
     distance[known] = d_trace(*(parts.loc[known, name] for name in PARTS))
     return distance
 
 
 def _read_states(table: RunTable, scores: pd.Series) -> pd.Series:
-    """The state of each run; without a column of it, COMPLETE with a score and FAIL without.
+    """The state of each run: a run without a score is not COMPLETE but FAIL, whatever is stated.
 
-    Raises TableError for a value that is no state, and for columns that contradict each other.
+    Without a column of states, a run with a score is COMPLETE. Raises TableError for a value that
+    is no state, and for columns that contradict each other.
     """
-    if not table.states:
-        return pd.Series(np.where(scores.notna(), "COMPLETE", "FAIL"), index=scores.index)
+    recorded = [pd.Series("COMPLETE", index=scores.index)] if not table.states else []
     known = (
         f"a state must be one of {', '.join(_STATES)}; correct it, rename the column if it says "
         "something else, or name the one with the state with --column state=COLUMN"
     )
     agreed = "these are different states of one run; name the right one with --column state=COLUMN"
-    recorded = []
     for name in table.states:
         states = table.cells[name].str.strip().str.lower().map(_STATES)
         refuse_first(states.isna(), table.cells, [name], known)
         recorded.append(states)
         refuse_first(states != recorded[0], table.cells, table.states, agreed)
-    return recorded[0]
+    return recorded[0].mask((recorded[0] == "COMPLETE") & scores.isna(), "FAIL")
 
 
-def _read_setting(cells: pd.Series) -> pd.Series:
-    """Numbers if all values are numbers, else text; missing values are NaN or empty text."""
+def _read_setting(cells: pd.Series, none: str) -> pd.Series:
+    """Numbers if all values are numbers, else text; missing values are NaN, or the text `none`."""
     missing = is_missing_cell(cells)
     numbers = pd.to_numeric(cells.str.strip().mask(missing), errors="coerce").astype("float64")
     if (numbers.notna() | missing).all():
         return numbers
-    return cells.str.strip().mask(missing, "").astype("str")
+    return cells.str.strip().mask(missing, none).astype("str")
 
 
 def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
@@ -334,68 +178,87 @@ _SETTINGS = {
 
 
 def build_study(
-    cells: pd.DataFrame,
-    path: Path,
-    score: str,
-    stated: Mapping[str, str],
-    scale: Scale | None,
-    beyond_run: BeyondRun,
+    cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading, name: str = ""
 ) -> StudyFrames:
     """The study of a table of runs; see `analysis.read_run_table`."""
-    named = dict(stated) if score == "score" else {**stated, "score": score}
-    table = find_columns(cells, named)
-    trials, rule = read_trials(table, scale)
+    table = find_columns(cells, reading)
+    trials, rule = read_trials(table, reading.scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
     tasks = [name for name in TASK_COLUMNS if name in trials]
     scores = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
-    environment = {name: table.text(name) for name in _ENVIRONMENT if name in table.named}
+    environment = {name: table.text(name) for name in ENVIRONMENT if name in table.named}
+    path = source if isinstance(source, Path) else None
     return StudyFrames(
-        name=folder_name(path),
-        metric=table.named["score"],
+        name=name or (folder_name(path) if path else "runs"),
+        metric=table.metric,
         planned=len(trials),
         trials=trials.drop(columns=tasks),
         scores=scores.astype({"task": "str", "score": "float64"}),
         sampler="not recorded",
-        table=_describe(table, path, rule),
-        environment=pd.DataFrame({"number": np.arange(len(cells)), **environment}),
+        table=_describe(table, source, rule, trials, names),
+        environment=pd.DataFrame({"number": trials["number"], **environment}),
         settings={name: _SETTINGS.get(name, RecordedSetting(name)) for name in names},
-        invocation=_invocation(path, score, stated, scale, beyond_run),
-        beyond_run=beyond_run,
-        description=f"Runs read from {path.name}, not made by mtdlab. {rule}",
+        invocation=_invocation(path, reading) if path else NO_INVOCATION,
+        beyond_run=reading.beyond_run,
+        description=f"Runs read from {path.name if path else 'a DataFrame'}, not made by "
+        f"mtdlab. {rule}",
     )
 
 
-def _invocation(
-    path: Path,
-    score: str,
-    stated: Mapping[str, str],
-    scale: Scale | None,
-    beyond_run: BeyondRun,
-) -> Invocation:
+def _invocation(path: Path, reading: Reading) -> Invocation:
     """The command that reads the table."""
     options = {
         "table": (str(path),),
-        "score": () if score == "score" else (score,),
-        "column": tuple("=".join(pair) for pair in stated.items()),
-        "scale": (scale,) if scale else (),
-        "beyond-run": () if beyond_run == BEYOND_RUN else (beyond_run,),
+        "score": (reading.score,) if reading.score else (),
+        "column": tuple("=".join(pair) for pair in reading.columns.items()),
+        "setting": tuple(reading.settings),
+        "scale": (reading.scale,) if reading.scale else (),
+        "beyond-run": () if reading.beyond_run == BEYOND_RUN else (reading.beyond_run,),
     }
     return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
-def _describe(table: RunTable, path: Path, rule: str) -> dict[str, str]:
-    """The file, and which column was read as what."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
-    if "mtd" in table.named:
-        distance = f"column {table.named['mtd']}"
+def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
+    """A sentence on runs that have the settings and the seed of another; empty without any."""
+    runs = completed_runs(trials)
+    amount = int(runs.duplicated([*names, "mtd", "seed"]).sum())
+    if not amount:
+        return ""
+    return (
+        f"{amount:,} of {len(runs):,} complete runs have the settings and the seed of an earlier "
+        "one: runs of one seed count once, by their mean. Delete copies; where runs differ in a "
+        "setting that was not read, name all settings with --setting COLUMN."
+    )
+
+
+def _describe(
+    table: RunTable,
+    source: Path | pd.DataFrame,
+    rule: str,
+    trials: pd.DataFrame,
+    names: Sequence[str],
+) -> dict[str, str]:
+    """The table, which column was read as what, and which runs repeat others."""
+    name, digest = "DataFrame", ""
+    if isinstance(source, Path):
+        name, digest = source.name, hashlib.sha256(source.read_bytes()).hexdigest()
+    distance = f"column {table.named['mtd']}" if "mtd" in table.named else ""
+    if {"ema_decay", "queue_size"} & set(table.named) and not distance:
+        distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
+        if missing := table.lacks_for_mtd:
+            distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
+    states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
     facts = {
-        "table": f"{path.name}, {len(table.cells):,} rows",
+        "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
+        "trial": "" if "number" in table.cells else "numbers are those of the rows, from 0",
         "SHA-256": digest,
-        "score": f"column {table.named['score']}. {rule}",
+        "score": f"column {table.named['score']}, higher is better. {rule}",
+        "seed": f"column {table.named['seed']}",
+        "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(table.settings.values()),
         "columns not read": ", ".join(table.others),
+        "repeated": _describe_repeated(trials, names),
     }
     return {name: value for name, value in facts.items() if value}

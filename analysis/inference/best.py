@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.data.defaults import LEVEL, MARGIN
+from analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED
 from analysis.data.frames import Settings
 from analysis.data.items import ItemScores
 from analysis.data.runs import (
@@ -82,6 +82,8 @@ def best_scores(
 ) -> LevelScores:
     """The scores by seed of what a study compares, where it asks for the best.
 
+    Of more than `MOST_COMPARED` those with the highest means are compared.
+
     The sampling error of `items` is counted where every run of the table has them.
     """
     runs = completed_runs(with_methods(trials, settings))
@@ -91,6 +93,9 @@ def best_scores(
     groups = runs["number"].groupby(number_configurations(runs, keys))
     runs = runs.assign(first=groups.transform("min"))
     table = runs.pivot_table(index="seed", columns="first", values="score")
+    if len(table.columns) > MOST_COMPARED:
+        # the same as in the table of configurations
+        table = table[table.mean().nlargest(MOST_COMPARED).index.sort_values()]
     table = table.loc[*connected_table(table.to_numpy(dtype=np.float64))]
     covariance = cell_covariance(runs, table, "first", items)
     counted = count_items(items, covariance)

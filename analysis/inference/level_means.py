@@ -16,7 +16,6 @@ from scipy import special
 from analysis.data.cells import (
     FINITE,
     Bounds,
-    Scale,
     TableError,
     choose_scale,
     folder_name,
@@ -25,6 +24,7 @@ from analysis.data.cells import (
 )
 from analysis.data.defaults import LEVEL
 from analysis.data.published import load_curve
+from analysis.data.reading import Scale
 from analysis.inference.blocks import Fit, KnownErrors
 from analysis.inference.shapes import LEAST_FLAT, ShapeTests
 from analysis.inference.simultaneous import Null

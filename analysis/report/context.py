@@ -88,6 +88,11 @@ class StudyContext:
     def untraced(self) -> pd.DataFrame:
         return untraced_runs(self.trials)
 
+    @property
+    def has_no_mtd(self) -> bool:
+        """Whether there are completed runs, and none of them has an MTD."""
+        return len(self.untraced) > 0 and not len(traced_runs(self.trials))
+
     @cached_property
     def curve(self) -> pd.DataFrame:
         return summarise_scores(self.traced, by=["mtd"], items=self.study.items)

@@ -287,7 +287,10 @@ def _contest(
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
-        return Finding(text, "One seed: run at least 3.", "inconclusive", topic, best)
+        why = "One seed: run at least 3."
+        if ranked["seeds"].max() > 1:
+            why = "It shares fewer than two seeds with each other one: nothing is paired by seed."
+        return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
     at = int(tested.argmax())
@@ -296,8 +299,10 @@ def _contest(
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
     effect = make_effect(difference, level, f"{first} less {second}{role}", over)
-    named = {f"the lowest, {names[-1]}": len(others)} if several else {}
-    if default and default not in (at + 1, len(others)):
+    # of many rows the lowest are not compared
+    lowest = int(np.flatnonzero(np.isfinite(others["difference"].to_numpy()))[-1]) + 1
+    named = {f"the lowest, {names[lowest]}": lowest} if several else {}
+    if default and default not in (at + 1, lowest):
         named[f"the default, {names[default]}"] = default
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
     notes = [

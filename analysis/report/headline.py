@@ -13,6 +13,7 @@ from analysis.data.runs import (
     varied_settings,
 )
 from analysis.data.settings import format_value
+from analysis.inference.best import number_configurations
 from analysis.inference.pairing import select_configuration
 from analysis.inference.power import MOST_SEEDS
 from analysis.inference.verdict import join_words
@@ -76,8 +77,10 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
 
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
+_MOST_RUN_AGAIN = 20
 _MOST_COMMAND = 2_000
 _OVER = ("complete", "failed")
+_ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _OF_BEST = ("methods", "configurations")
 """The topics of findings on the best configuration."""
 
@@ -116,6 +119,8 @@ def ask(context: StudyContext) -> str:
     asked = re.match(r"[^?]+\?(?=\s|$)", study.description.strip())
     if asked and len(asked[0]) <= _MOST_QUESTION:
         return clean(asked[0], most=_MOST_QUESTION)
+    if study.table and not len(context.trials):
+        return "The table has no runs."
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
     names = chosen_settings(context.trials, study.compared)
@@ -212,7 +217,8 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     time = describe_time(study, 2 * CONFIRMATION_SEEDS)
     if status.kind not in _OVER:
         return _continue(context, status)
-    if status.failures:
+    # the failed runs of a table may have been run again already
+    if status.failures and not (study.table and finding.topic):
         failed = int((trial_states(study)["state"] == "FAIL").sum())
         return _step(f"Run the failed trials again ({describe_time(study, failed)})", status.retry)
     if study.name.endswith(CONFIRMATION_SUFFIX) and command == "confirm":
@@ -260,6 +266,14 @@ def _step(text: str, command: str = "") -> NextStep:
 def _continue(context: StudyContext, status: Status) -> NextStep:
     """How a study that is not over goes on; failed trials are run again with the others."""
     study, text = context.study, "Run it"
+    if study.table:
+        going = int((~context.trials["state"].isin(_ENDED)).sum())
+        why = (
+            f"when all runs have ended ({count(going, 'run')} left)"
+            if going
+            else "when it has runs"
+        )
+        return _step(f"Export the table again {why}", study.command)
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"
     elif len(context.trials):
@@ -282,8 +296,9 @@ def _widen(context: StudyContext) -> str:
 
 
 def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
-    runs_of_seed = completed_runs(context.trials).groupby("seed").size()
-    used, of_mtd = len(runs_of_seed), finding.topic == "score"
+    runs, of_mtd = completed_runs(context.trials), finding.topic == "score"
+    used, names = runs["seed"].nunique(), varied_settings(runs, context.study.compared)
+    configurations = max(number_configurations(runs, names).nunique(), 1)
     need = context.need_for_verdict if of_mtd or finding.topic in _OF_BEST else None
     if need and not need.seeds:
         items = context.verdict.items if of_mtd else context.best_scores.items
@@ -298,11 +313,20 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
             "decide here"
         )
     # as estimated, the seeds so far may have been enough
+    if used > 1 and not need and finding.topic in _OF_BEST and not context.best_scores.comparable:
+        return _step(
+            f"Run the {count(configurations, 'configuration')} with the same seeds, at least 3: "
+            "differences are paired by seed"
+        )
+    if context.study.table and configurations > _MOST_RUN_AGAIN and not (need and need.seeds):
+        return _step("Run the few best configurations again, with at least 3 new seeds each")
     wanted = max(need.seeds, used + 1) if need and need.seeds else max(2 * used, 3)
     text = f"More seeds narrow the confidence intervals; {wanted} in all"
     if need:
         text = f"Run {wanted} seeds in all, {wanted - used} more, for a verdict with 80 % power"
-    time = describe_time(context.study, max(wanted - used, 0) * max(runs_of_seed, default=1))
+    time = describe_time(context.study, max(wanted - used, 0) * configurations)
+    if context.study.table:
+        time += f" of {count(configurations, 'configuration')}"
     if len(context.study.looks):
         # its seeds are fixed with its looks
         return _step(f"{text} ({time}), in a new study, since the looks of this one are over")

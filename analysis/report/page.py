@@ -234,6 +234,7 @@ class Page(BasePage):
     Attributes:
         fixed: the settings that did not vary.
         cost: the time that the trials took, in a sentence.
+        is_table: whether the runs are those of a table, made elsewhere, without a study file.
     """
 
     description: str
@@ -242,6 +243,7 @@ class Page(BasePage):
     glossary: Mapping[str, str]
     study_file: str
     facts: Mapping[str, str]
+    is_table: bool = False
     template: str = "page.html"
 
 

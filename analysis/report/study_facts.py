@@ -122,7 +122,14 @@ def list_varied(study: StudyFrames) -> Mapping[str, str]:
     Settings that follow from the method are left out.
     """
     names = [*chosen_settings(study.trials, study.settings), "seed"]
-    return {_label(study, name): _list_values(study.trials[name], name) for name in names}
+    return {_label(study, name): _list_varied_values(study, name) for name in names}
+
+
+def _list_varied_values(study: StudyFrames, name: str) -> str:
+    """The values of a varied setting; a table's runs without one have a value too: none."""
+    values, missing = _list_values(study.trials[name], name), is_missing(study.trials[name])
+    is_value = study.table and missing.any() and "method" not in study.settings
+    return f"{values}, none" if is_value else values
 
 
 def list_fixed(study: StudyFrames) -> Mapping[str, str]:
@@ -144,6 +151,8 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
         "margin": f"{study.margin:g} points",
         "alpha": f"{study.alpha:g}",
     }
+    if study.table:
+        del general["select_by"], general["sampler"]
     fixed = [
         name
         for name in map(str, trials)
@@ -257,7 +266,7 @@ def describe_encoder(context: StudyContext) -> str:
     """The encoder with its number of weights, and whether the text is synthetic."""
     study = context.study
     if study.table:
-        return "encoder and text as in the table"
+        return "data and models as in the table"
     if study.program:
         return f"program {clean(study.program, most=_MOST_LETTERS)}"
     encoder, corpus = study.ran_with.encoder, study.ran_with.corpus
@@ -280,7 +289,7 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         return {}
     names = chosen_settings(study.trials, study.settings)
     varied = [
-        f"{_label(study, name)}: {_list_values(study.trials[name], name)}"
+        f"{_label(study, name)}: {_list_varied_values(study, name)}"
         + (", chosen for each" if name in study.nuisance else "")
         for name in names
     ]
@@ -309,6 +318,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     if kept is None:
         folder = model_folder(study)
         none = "Models are the program's own." if study.program else "No model is recorded."
+        none = none if not study.table else ""
         return (f"The best trial's model is in {clean(folder)}." if folder else none, "")
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:

@@ -13,13 +13,13 @@ import pandas as pd
 
 from analysis import figures
 from analysis.data.frames import StudyFrames
-from analysis.data.runs import completed_runs, format_mtd, varied_settings
+from analysis.data.runs import completed_runs, format_mtd, traced_runs, varied_settings
 from analysis.inference.verdict import Verdict, over_all_looks
 from analysis.measures.trace import PARTS
 from analysis.report.cells import clean, count
 from analysis.report.context import StudyContext, describe_splits
 from analysis.report.findings import Finding, Infos, find_answer, find_best_level
-from analysis.report.headline import find_no_gain
+from analysis.report.headline import ask, find_no_gain
 from analysis.report.study_facts import describe_status, list_varied
 from analysis.report.topics import conditions, configurations, effects, history, methods, score
 from analysis.report.topics.base import Info, Topic
@@ -38,6 +38,10 @@ _GIVEN_ITEMS = (
     "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
     "evaluation data."
 )
+_MTD = (
+    "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, of the "
+    "weights that encoded the oldest keys of the queue."
+)
 _PUBLISHED = (
     "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
     "them, not levels."
@@ -55,7 +59,8 @@ def describe_methods(context: StudyContext, finding: Finding) -> tuple[str, ...]
         texts.append(_PAIRED)
     if context.verdict.levels > 1:
         texts += _describe_verdict(context.verdict)
-    return tuple(texts) if context.study.program else (*texts, _PUBLISHED)
+    is_own = context.study.program or context.has_no_mtd
+    return tuple(texts) if is_own else (*texts, _PUBLISHED)
 
 
 def _describe_verdict(verdict: Verdict) -> tuple[str, ...]:
@@ -93,12 +98,7 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
     Settings are described as they are declared; one without a description is left out.
     """
     varied = varied_settings(study.trials, study.settings)
-    terms = {
-        "MTD": (
-            "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, "
-            "of the weights that encoded the oldest keys of the queue."
-        )
-    }
+    terms = {} if study.table and not len(traced_runs(study.trials)) else {"MTD": _MTD}
     for name in dict.fromkeys([*PARTS, "initial_queue_size", *varied]):
         if name in study.settings and study.settings[name].description:
             text = clean(study.settings[name].description.replace("`", ""))
@@ -123,10 +123,12 @@ def _describe_runs(context: StudyContext) -> str:
         return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
     if not len(untraced):
         return "No trial has completed with a score yet."
+    names = ", ".join(context.untraced_by_method)
+    mean = f"completed, with a mean score of {untraced['score'].mean():.2f}."
+    if not names:
+        return f"{count(len(untraced), 'trial')} {mean}"
     return (
-        f"{count(len(untraced), 'trial')} of {', '.join(context.untraced_by_method)} completed, "
-        f"with a mean score of {untraced['score'].mean():.2f}. They have no MTD, so there is no "
-        "curve."
+        f"{count(len(untraced), 'trial')} of {names} {mean} They have no MTD, so there is no curve."
     )
 
 
@@ -219,12 +221,18 @@ def find_summary(study: StudyFrames) -> str:
 
 
 def draw_study(study: StudyFrames) -> "Figure":
-    """The main figure of the page: score against MTD, or the methods where there are several."""
+    """The main figure of the page: score against MTD, or the methods where there are several.
+
+    Of runs without an MTD it is the comparison of configurations. Raises ValueError without a
+    score.
+    """
     context = StudyContext(study)
     drawing = None
     if (compared := methods.compute(context)) is not None:
         drawing = methods.draw(compared)
     drawing = drawing or score.draw(context)
+    if drawing is None and (ranked := configurations.compute(context)) is not None:
+        drawing = configurations.draw(ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     return figures.draw_panels(study.name, drawing.panels, drawing.height)
@@ -234,7 +242,7 @@ def write_html(study: StudyFrames) -> str:
     """The study's name, status, question, finding and varied settings as a small table."""
     status, beside = describe_status(study), find_baseline(study)
     rows = {
-        "question": study.description,
+        "question": ask(StudyContext(study)) if study.table else study.description,
         "status": f"{status.kind}: {status.text}",
         "finding": find_summary(study),
         "baseline": beside.sentence if beside else "",

@@ -90,6 +90,8 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "were high, so a correlation or a mean over its points is biased; run a grid to assess "
             "the shape."
         )
+    if repeated := study.table.get("repeated"):
+        yield repeated
     if pruned := int((study.trials["state"] == "PRUNED").sum()):
         yield (
             f"A pruner stopped {count(pruned, 'trial')} because of low intermediate scores. A mean "

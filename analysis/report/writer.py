@@ -314,6 +314,7 @@ def write_report(
         cost=describe_cost(study),
         glossary=list_terms(study),
         study_file=clean(study.study_file, most=_MOST_FILE),
+        is_table=bool(study.table),
         facts={clean(name): clean(value, most=_MOST_FACT) for name, value in study.facts.items()},
     )
     data = to_parquet(study, generated=generated)

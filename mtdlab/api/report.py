@@ -1,7 +1,7 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -37,12 +37,14 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
 
 @overload
 def report(
-    study: "str | StudyFrames",
+    study: "str | StudyFrames | DataFrame",
     *,
     storage: str | None = None,
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
+    score: str = "",
+    columns: Mapping[str, str] | None = None,
 ) -> "Report": ...
 
 
@@ -59,30 +61,44 @@ def report(
 
 
 def report(
-    study: "str | StudyFrames | list[str | StudyFrames]",
+    study: "str | StudyFrames | DataFrame | list[str | StudyFrames]",
     *,
     storage: str | None = None,
     out: str | Path = "reports",
     name: str | None = None,
     generated: str | None = None,
     transfer: bool = False,
+    score: str = "",
+    columns: Mapping[str, str] | None = None,
 ) -> "Report | MultiStudyReport":
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
     Args:
-        study: names in the database, or what `load_study` or `analysis.read_run_table` returned.
+        study: names in the database, what `load_study` or `analysis.read_run_table` returned, or a
+            DataFrame with a row per run made elsewhere.
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
+        score, columns: of a DataFrame, as for `analysis.read_run_table`.
 
     Raises:
         NothingToReport: for a study that is missing.
-        MtdlabError: for a name that a folder cannot have.
+        MtdlabError: for a name that a folder cannot have, and for score or columns without a
+            DataFrame.
+        TableError: a ValueError, for a DataFrame that cannot be read.
         OSError: where `out` cannot be written.
     """
+    from pandas import DataFrame
+
+    from analysis.notebook import read_run_table
     from analysis.report import write_multi_study, write_report
 
+    if isinstance(study, DataFrame):
+        check_name(name)
+        study = read_run_table(study, score=score, columns=columns, name=name or "")
+    elif score or columns:
+        raise MtdlabError("score and columns describe a DataFrame of runs; give them with one")
     several = study if isinstance(study, list) else [study]
     frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
     made = generated or now()

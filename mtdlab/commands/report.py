@@ -5,13 +5,14 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from analysis.data.defaults import BEYOND_RUN, BeyondRun
+from analysis.data.reading import Reading, Scale
 from mtdlab import __version__
 from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
@@ -29,12 +30,13 @@ if TYPE_CHECKING:
     from analysis.report.topics.baseline import Beside
     from analysis.statistics.multi_study import Agreement
 
-Scale = Literal["fraction", "percent"]
 PAUSE = 5.0
 """The least number of seconds between two readings with --watch."""
 _SHARE = 10
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _MOST_NAMED = 5
+_MAPPING = ("score", "seed", "state", "MTD", "settings", "columns not read", "repeated")
+"""What is said of a table: which column was read as what."""
 
 
 def report(
@@ -48,7 +50,8 @@ def report(
     table: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="CSV or Parquet file of runs made elsewhere, or of level means."
+            metavar="FILE",
+            help="CSV, Parquet or JSON file of runs made elsewhere, or CSV of level means.",
         ),
     ] = None,
     from_: Annotated[
@@ -64,13 +67,25 @@ def report(
         str | None, typer.Option(metavar="NAME", help="Published means: figure2.")
     ] = None,
     score: Annotated[
-        str, typer.Option(metavar="COLUMN", help="With --table: the column with the score.")
-    ] = "score",
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --table: the column with the score, higher is better. Default: score, "
+            "Optuna's value, or the only metric of a tracker's table.",
+        ),
+    ] = "",
     column: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=COLUMN",
             help="With --table: the column that holds NAME, such as ema_decay=moco_m.",
+        ),
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --table: a column that is a setting; the others are none. Can be repeated.",
         ),
     ] = None,
     scale: Annotated[
@@ -118,7 +133,9 @@ def report(
     means (--published).
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
-    described = Table(table, score, tuple(column or []), scale, beyond_run)
+    chosen = tuple(setting or [])
+    reading = Reading(score, _parse_columns(column or []), chosen, scale, beyond_run)
+    described = Table(table, reading)
     source = Source(studies, storage, described, from_ or [], published)
     source.check()
     if watch and not studies:
@@ -146,15 +163,23 @@ def report(
         ) from None
 
 
+def _parse_columns(texts: Sequence[str]) -> dict[str, str]:
+    """The columns of --column, mtdlab's name -> the table's."""
+    parsed = {}
+    for text in texts:
+        ours, equals, theirs = text.partition("=")
+        if not (ours and equals and theirs):
+            raise MtdlabError(f"--column {text!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
+        parsed[ours] = theirs
+    return parsed
+
+
 @dataclass(frozen=True)
 class Table:
-    """A file of runs made elsewhere, or of level means, and what its columns are."""
+    """A file of runs made elsewhere, or of level means, and how it is read."""
 
     path: Path | None
-    score: str = "score"
-    columns: tuple[str, ...] = ()
-    scale: Scale | None = None
-    beyond_run: BeyondRun = BEYOND_RUN
+    reading: Reading = field(default_factory=Reading)
 
     def read(self, name: str | None) -> "list[StudyFrames] | LevelMeans":
         """Runs made elsewhere as a study called `name`, or level means."""
@@ -163,20 +188,8 @@ class Table:
         from analysis.notebook import open_table
 
         assert self.path is not None, "a table was named"
-        parsed = {}
-        for text in self.columns:
-            ours, equals, theirs = text.partition("=")
-            if not (ours and equals and theirs):
-                raise MtdlabError(f"--column {text!r}: must be NAME=COLUMN, as in ema_decay=moco_m")
-            parsed[ours] = theirs
         try:
-            runs = open_table(
-                self.path,
-                score=self.score,
-                columns=parsed,
-                scale=self.scale,
-                beyond_run=self.beyond_run,
-            )
+            runs = open_table(self.path, self.reading)
         except TableError as error:
             raise MtdlabError(str(error)) from None
         check_name(name)
@@ -205,8 +218,8 @@ class Source:
             )
         if self.table.path is None and self.table != Table(None):
             raise MtdlabError(
-                "--score, --column, --scale and --beyond-run describe a table; use them with "
-                "--table"
+                "--score, --column, --setting, --scale and --beyond-run describe a table; use them "
+                "with --table"
             )
 
     def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
@@ -278,8 +291,10 @@ def _write_studies(
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
         beside = [own.baseline.sentence] if own.baseline else []
-        lines = [own.summary[0], *beside, *_describe_failed(frames)]
-        return own.page, _page_fields(own) | _ranking(frames), lines
+        read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
+        lines = [own.summary[0], *beside, *_describe_failed(frames), *read]
+        fields = _page_fields(own) | _ranking(frames)
+        return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
     pages = {
         frames.name: _page_fields(own) | _ranking(frames)

@@ -8,6 +8,7 @@ import typing
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mtdlab
@@ -48,8 +49,23 @@ def _types() -> dict[str, typing.Any]:
     from analysis.notebook import Study
     from mtdlab.sweep.run import SweepResult
 
-    kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult)
+    kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult, pd.DataFrame)
     return {each.__name__: each for each in kinds}
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
+    rows = [(lr, seed, 0.8 + lr + seed / 100) for lr in (0.01, 0.1) for seed in range(3)]
+    frame = pd.DataFrame(rows, columns=["lr", "random_seed", "accuracy"])
+    written = mtdlab.report(frame, score="accuracy", out=tmp_path, name="mine")
+    assert written.page == tmp_path / "mine" / "index.html"
+    assert written.summary[0] == "The mean score is highest with lr 0.1: 91.00."
+    named = mtdlab.report(frame, columns={"score": "accuracy"}, out=tmp_path)
+    assert named.page == tmp_path / "runs" / "index.html"
+    with pytest.raises(ValueError, match="the DataFrame: no column 'acuracy'; did you mean"):
+        mtdlab.report(frame, score="acuracy", out=tmp_path)
+    with pytest.raises(MtdlabError, match="describe a DataFrame of runs; give them with one"):
+        mtdlab.report("a", score="accuracy")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -37,7 +37,8 @@ def run(command: Command, folder: Path) -> Command:
 def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Path) -> None:
     written = json.loads(run("report --table runs.csv --json")[0])
     ranking = {"metric", "select_by", "best"}
-    assert set(written) == FIELDS | {"page", "figures", "tables"} | ranking
+    assert set(written) == FIELDS | {"page", "figures", "tables", "table"} | ranking
+    assert written["table"]["seed"] == "column seed"
     # a table names no score that ranked its runs
     assert written["select_by"] == written["metric"]
     assert written["best"]["score"] == written["best"]["select_by_score"]
@@ -138,6 +139,10 @@ def test_a_table_of_means_takes_the_same_way(run: Command, tmp_path: Path) -> No
         (
             "report --table runs.csv --score dev",
             "runs.csv: no column 'dev'; choose from score, seed",
+        ),
+        (
+            "report --table runs.csv --setting lr",
+            "runs.csv: no column 'lr'; choose from",
         ),
         ("report --table runs.csv --column seed", "--column 'seed': must be NAME=COLUMN"),
         ("report --table runs.csv --name a/b", "--name 'a/b': not a name that a folder can have"),

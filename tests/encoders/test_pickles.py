@@ -16,6 +16,7 @@ import torch
 import analysis
 import mtdlab
 from analysis.data.cells import TableError
+from analysis.data.reading import Reading
 from analysis.data.stored_frames import StoredFramesError, from_parquet
 from analysis.notebook import open_table
 from mtdlab.config import read_study
@@ -150,7 +151,7 @@ def test_a_pickle_in_place_of_other_files_is_not_executed(
     with pytest.raises(StorageError, match="is not a SQLite database"):
         list_studies(f"sqlite:///{path}")
     with pytest.raises(TableError, match="planted"):
-        open_table(path, score="score", columns={}, scale=None)
+        open_table(path, Reading())
     with pytest.raises(StoredFramesError, match="planted"):
         from_parquet(path)
     with pytest.raises(MtdlabError, match="planted"):

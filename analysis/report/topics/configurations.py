@@ -132,15 +132,20 @@ def describe(info: Configurations) -> tuple[str, ...]:
     return (f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}.", rest)
 
 
+def draw(info: Configurations) -> Drawing:
+    title, alt = "Score by configuration", " ".join(describe(info))
+    return draw_ranked(info.context, info.table, info.names, title=title, alt=alt)
+
+
 def show(info: Configurations) -> tuple[Table, ...]:
+    shown = info.table.drop(columns="items").dropna(axis="columns", how="all")
     table = make_table(
-        info.table.drop(columns="items")
-        .rename(columns={"number": "first trial"})
-        .dropna(axis="columns", how="all"),
+        shown.rename(columns={"number": "first trial"}),
         caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
         f"best with a {info.context.of_comparisons} CI that is simultaneous for all pairs of "
         "configurations, and whether that CI includes 0. "
-        f"CIs cover seeds{describe_covered(info.table)}. {COSTS}",
+        f"CIs cover seeds{describe_covered(info.table)}."
+        + (f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""),
         csv="configurations",
         sortable=True,
         labels=info.context.labels,
@@ -161,13 +166,7 @@ TOPIC = Topic(
     compute=compute,
     csv={"configurations": lambda info: info.table},
     figures={
-        "configurations": lambda info: draw_ranked(
-            info.context,
-            info.table,
-            info.names,
-            title="Score by configuration",
-            alt=" ".join(describe(info)),
-        ),
+        "configurations": draw,
         "configuration_costs": lambda info: draw_costs(info.context, info.table, info.names),
     },
     text=describe,

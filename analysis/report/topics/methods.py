@@ -173,6 +173,12 @@ def show(info: Methods) -> tuple[Table, ...]:
     )
 
 
+def _find_comparable(context: StudyContext) -> StudyContext | None:
+    """The study; None without several methods, and for a table without scores by task."""
+    is_other = context.study.table and not len(context.study.scores)
+    return context if len(context.methods) and not is_other else None
+
+
 def show_published(_: StudyContext) -> tuple[Table, ...]:
     """The table of the published rows, for reference."""
     papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
@@ -232,7 +238,7 @@ TOPIC = Topic(
 PUBLISHED = Topic[StudyContext, StudyContext](
     name="published-methods",
     title="Published values of the methods",
-    compute=lambda context: context if len(context.methods) else None,
+    compute=_find_comparable,
     csv={},
     tables=show_published,
     folded=lambda _: True,

@@ -34,6 +34,12 @@ _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
 
 
+def compute(context: StudyContext) -> StudyContext | None:
+    """The study; None where there is no curve to miss: one level, or a table without an MTD."""
+    is_other = bool(context.study.table) and context.has_no_mtd
+    return None if context.is_one_point or is_other else context
+
+
 def tabulate(context: StudyContext) -> pd.DataFrame:
     """The curve and the paired curve in one table."""
     curve, paired = context.curve, context.paired.rename(columns=lambda name: f"paired_{name}")
@@ -237,7 +243,7 @@ def _describe_seeds(context: StudyContext) -> str:
 TOPIC = Topic[StudyContext, StudyContext](
     name="score",
     title=_TITLE,
-    compute=lambda context: None if context.is_one_point else context,
+    compute=compute,
     csv={"mtd_curve": tabulate},
     figures={"mtd_curve": draw},
     text=describe,

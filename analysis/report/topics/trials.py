@@ -70,7 +70,9 @@ def show(info: Trials) -> tuple[Table, ...]:
     trials, study = info.table, info.context.study
     measured = ["mtd", *info.scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [name for name in measured if name in trials and trials[name].notna().any()]
-    known += [name for name in ("reason", "note") if name in trials and (trials[name] != "").any()]
+    known += [
+        name for name in ("run", "reason", "note") if name in trials and (trials[name] != "").any()
+    ]
     varied = varied_settings(trials, study.settings)
     chosen, caption = _choose(trials, info.ranking)
     shown = chosen[["number", "score", "state", "seed", *varied, *known]]
@@ -193,6 +195,8 @@ def _describe_best(info: BestTrial) -> str:
     ranked = f"Trials are ranked by {by} (select_by)."
     if not info.study.select_by:
         ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
+    if info.study.table:
+        ranked = f"Trials are ranked by {by}."
     scores = f"{metric} is {best.score:.2f}"
     if best.chosen_by != info.study.metric:
         scores = f"{by} is {best.value:.2f} and whose {scores}"

@@ -1,5 +1,6 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
+import re
 import sys
 from itertools import product
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 from analysis import compute_verdict, read_run_table
 from analysis.data import cells
 from analysis.data.cells import TableError
+from analysis.data.reading import Reading
+from analysis.inference.best import BestVerdict
 from analysis.inference.level_means import LevelMeans
 from analysis.notebook import open_table
 from analysis.report.context import StudyContext
+from analysis.report.study_facts import list_varied
 from analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
 
@@ -115,7 +119,7 @@ def test_an_export_of_wandb_is_read_by_its_own_names(tmp_path: Path) -> None:
     assert trials["lr"].tolist() == [1e-5, 1e-5, 3e-5]
     assert study.scores["task"].tolist() == ["STSB"] * 3
     assert study.scores["score"].tolist()[::2] == pytest.approx([80, 70])
-    assert study.metric == "summary.sts/test"
+    assert study.metric == "sts/test"
     assert "summary.loss" in study.facts["columns not read"]
     assert "multiplied by 100: all of them lie between -1 and 1" in study.description
     # two runs of 14.667 failed and completed on different devices
@@ -130,7 +134,151 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
         small, score="dev/sts", columns={"ema_decay": "moco_m", "seed": "Random Seed"}
     )
     assert study.trials["mtd"].round(3).tolist() == [12, 14.667] * 2
-    assert study.facts["score"].startswith("column dev/sts.")
+    assert study.facts["score"].startswith("column dev/sts, higher is better.")
+
+
+def make_frame() -> pd.DataFrame:
+    """24 runs with a learning rate, a momentum, a seed and an accuracy, without an MTD."""
+    grid = product((0.01, 0.1, 0.3), (0.0, 0.9), range(4))
+    rows = [
+        (lr, momentum, seed, 0.8 + (lr == 0.1) / 20 + momentum / 50 + seed / 250 + lr * seed / 999)
+        for lr, momentum, seed in grid
+    ]
+    return pd.DataFrame(rows, columns=["lr", "momentum", "seed", "accuracy"])
+
+
+def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
+    """The best is lr 0.1 with momentum 0.9, whose first run is the thirteenth."""
+    study = read_run_table(make_frame(), score="accuracy")
+    assert (study.name, study.metric, study.command) == ("runs", "accuracy", "")
+    assert list(study.settings) == ["lr", "momentum"]
+    assert study.trials["score"][12] == pytest.approx(86.8)
+    verdict = study.verdict()
+    assert isinstance(verdict, BestVerdict)
+    assert (verdict.kind, verdict.ranked[0], verdict.may_be_best) == ("separated", 12, (12,))
+    names = [label.get_text() for label in study.plot().axes[0].get_yticklabels()]
+    assert "lr 0.1, momentum 0.9" in names
+    assert study.facts["table"] == "DataFrame, 24 rows"
+    assert "MTD" not in study.facts
+
+
+def test_a_frame_is_the_same_as_its_file(tmp_path: Path) -> None:
+    make_frame().to_csv(tmp_path / "runs.csv", index=False)
+    of_frame, of_file = (
+        read_run_table(table, score="accuracy") for table in (make_frame(), tmp_path / "runs.csv")
+    )
+    pd.testing.assert_frame_equal(of_frame.trials, of_file.trials)
+
+
+def test_what_the_index_of_a_frame_tells_is_a_column() -> None:
+    frame = make_frame()
+    by_lr_and_seed = read_run_table(frame.set_index(["lr", "seed"]), score="accuracy")
+    assert by_lr_and_seed.trials["lr"].tolist() == frame["lr"].tolist()
+    assert by_lr_and_seed.trials["seed"].tolist() == frame["seed"].tolist()
+    frame.index = pd.Index([f"läuft-{row}" for row in range(24)])
+    named = read_run_table(frame, score="accuracy").trials
+    assert named["run"][3] == "läuft-3"
+    # what is left of the numbers of the rows tells nothing
+    part = read_run_table(make_frame().query("lr > 0.05"), score="accuracy")
+    assert list(part.settings) == ["lr", "momentum"]
+    assert "run" not in part.trials
+
+
+def test_parts_of_an_mtd_alone_are_settings(tmp_path: Path) -> None:
+    rows = [f"{30 + seed},{seed},{size}" for seed, size in product((0, 1), (32, 64))]
+    study = read_run_table(write(tmp_path / "t.csv", "score,seed,batch_size", *rows))
+    assert list(study.settings) == ["batch_size"]
+    assert not study.trials["mtd"].notna().any()
+    missing = read_run_table(write(tmp_path / "t.csv", "score,seed,ema_decay", "31,0,.5"))
+    assert missing.facts["MTD"] == (
+        "none: no column mtd, and no queue_size, batch_size to compute it from"
+    )
+
+
+def test_what_is_wrong_with_a_frame_names_the_parameter() -> None:
+    with pytest.raises(TableError, match=r"^the DataFrame: no column score.* with score=COLUMN$"):
+        read_run_table(make_frame())
+    with pytest.raises(TableError, match=r'with columns=\{"seed": COLUMN\}, or add one'):
+        read_run_table(make_frame().drop(columns="seed"), score="accuracy")
+    with pytest.raises(TableError, match="the DataFrame: empty"):
+        read_run_table(pd.DataFrame())
+
+
+def test_a_run_without_a_score_is_a_failure_whatever_its_state(tmp_path: Path) -> None:
+    rows = ["31,0,FINISHED", ",1,FINISHED", "30,2,FAILED", "29,3,RUNNING"]
+    trials = read_run_table(write(tmp_path / "t.csv", "score,seed,status", *rows)).trials
+    assert trials["state"].tolist() == ["COMPLETE", "FAIL", "FAIL", "RUNNING"]
+    assert trials["reason"].tolist() == ["", "no score in the table", "", ""]
+
+
+def test_a_setting_without_a_value_has_the_value_none() -> None:
+    frame = make_frame().assign(schedule=lambda rows: rows["lr"].map({0.1: "cosine"}))
+    frame["decay"] = frame["lr"].map({0.1: 0.5})
+    frame["nesterov"] = frame["momentum"] > 0
+    study = read_run_table(frame, score="accuracy")
+    assert study.trials["schedule"].unique().tolist() == ["none", "cosine"]
+    assert study.trials["nesterov"].unique().tolist() == ["False", "True"]
+    varied = list_varied(study)
+    assert varied["schedule"] == "cosine, none"
+    assert varied["decay"] == "0.5, none"
+
+
+def test_runs_that_repeat_a_seed_count_once_and_are_named() -> None:
+    once, twice = make_frame(), pd.concat([make_frame(), make_frame()])
+    repeated = read_run_table(twice, score="accuracy")
+    assert (
+        "24 of 48 complete runs have the settings and the seed of an"
+        in (repeated.facts["repeated"])
+    )
+    assert repeated.facts["repeated"] in list_warnings(StudyContext(repeated))
+    assert "repeated" not in read_run_table(once, score="accuracy").facts
+    assert repeated.verdict() == read_run_table(once, score="accuracy").verdict()
+    with pytest.raises(TableError, match="row 25, column run_id: 'r0'; a run has one row"):
+        read_run_table(twice.assign(run_id=[f"r{row}" for row in range(24)] * 2), score="accuracy")
+
+
+def test_the_settings_can_be_named() -> None:
+    frame = make_frame().assign(best_epoch=lambda rows: rows["seed"] % 2)
+    assert list(read_run_table(frame, score="accuracy").settings) == [
+        "lr",
+        "momentum",
+        "best_epoch",
+    ]
+    named = read_run_table(frame, score="accuracy", settings=["lr", "momentum"])
+    assert list(named.settings) == ["lr", "momentum"]
+    with pytest.raises(TableError, match="no column 'mometum'; did you mean 'momentum'"):
+        read_run_table(frame, score="accuracy", settings=["mometum"])
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_the_page_of_a_table_without_an_mtd_says_nothing_of_one(tmp_path: Path) -> None:
+    _, page = report_of(read_run_table(make_frame(), score="accuracy"), tmp_path)
+    text = page.partition("<footer")[0]
+    assert "MTD" not in text
+    assert "study file" not in text.lower()
+    assert "Run again" not in page
+    assert "lr 0.1, momentum 0.9 is best" in text
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_configurations_without_a_seed_in_common_are_told_so(tmp_path: Path) -> None:
+    frame = make_frame().assign(seed=range(24))
+    _, page = report_of(read_run_table(frame, score="accuracy"), tmp_path)
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "It shares fewer than two seeds with each other one: nothing is paired" in text
+    assert "Run the 6 configurations with the same seeds, at least 3" in text
+
+
+@pytest.mark.usefixtures("figures_not_drawn")
+def test_more_runs_are_counted_in_configurations(tmp_path: Path) -> None:
+    """Runs that repeat a seed are not run again with the next one."""
+    frame = make_frame().assign(accuracy=lambda rows: rows["accuracy"] * 0 + 0.8)
+    frame["accuracy"] += np.random.default_rng(0).normal(0, 0.03, len(frame))
+    twice = pd.concat([frame, frame[frame["seed"] == 0]])
+    _, page = report_of(read_run_table(twice, score="accuracy"), tmp_path)
+    told = re.search(r"Run (\d+) seeds in all, (\d+) more, .*?\((\d+) trials of 6 config", page)
+    assert told is not None
+    assert int(told[3]) == 6 * int(told[2]) == 6 * (int(told[1]) - 4)
 
 
 def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> None:
@@ -227,7 +375,6 @@ REFUSED = [
     (["score,seed,mtd,state", "31,0,12,done"], r"column state: 'done'; a state must be one of com"),
     (["sts,seed,mtd", "31,0,12"], r"no column score among sts, seed, mtd; name .* with --score"),
     (["score,mtd", "31,12"], r"no column seed among score, mtd; every run needs its seed"),
-    (["score,seed,ema_decay", "31,0,.5"], r"no column mtd, and no queue_size, batch_size to comp"),
     (["score,seed,seed,mtd", "31,0,0,12"], r"column 'seed' occurs twice; each name must be uniq"),
     (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
@@ -258,7 +405,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_its_place(
 ) -> None:
     path = write(tmp_path / "t.csv", *lines)
     with pytest.raises(TableError, match=message) as error:
-        open_table(path)
+        open_table(path, Reading())
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
 
@@ -334,7 +481,7 @@ def test_parquet_without_pyarrow_says_what_to_install(
 def test_a_table_of_means_is_recognised_by_its_columns(tmp_path: Path) -> None:
     rows = ("8,0.3,0.29,0.31", "5,0.2,0.19,0.21", "9,.1,0,.2")
     path = write(tmp_path / "means.csv", "mtd,mean,low,high", *rows)
-    means = open_table(path)
+    means = open_table(path, Reading())
     assert isinstance(means, LevelMeans)
     assert means.frame["mtd"].tolist() == [5, 8, 9]
     assert means.frame["mean"].tolist() == pytest.approx([20, 30, 10])

@@ -1,0 +1,312 @@
+"""What the columns of a table of runs hold: score, seed, state, settings.
+
+They are recognised by mtdlab's names, by those of the exports of MLflow, Optuna, Weights & Biases
+and trackio, or as stated.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
+from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
+from analysis.data.reading import Reading
+from analysis.data.tasks import TASKS
+from analysis.measures.trace import PARTS
+
+STATE_NAMES = ("state", "status")
+"""Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
+SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
+ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
+_READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note", "run")
+_SEEDS = ("seed", "random_seed", "random_state", "rng_seed", "manual_seed")
+_MOST_LISTED = 40
+_RUN_NAMES = {"run_name": "run", "mlflow.runname": "run"}
+# Columns of the runs table of Weights & Biases that describe a run: those read, with the name that
+# mtdlab uses, and those ignored.
+_WANDB_READ = {"name": "run", "runtime": "wall_seconds", "gpu type": "device"}
+_WANDB_ONLY = frozenset(
+    (
+        *("id", "notes", "user", "tags", "created", "created_at", "updated", "start time"),
+        *("end time", "sweep", "group", "job type", "hostname", "commit", "github", "project"),
+        *("path", "url", "gpu count", "cpu count"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the beginning of a column's name says that it holds.
+
+    Attributes:
+        settings, metrics, others: beginnings of hyperparameters, of scores and of all else.
+        read: names in lower case -> mtdlab's.
+        ignored: names in lower case that are never settings.
+    """
+
+    settings: tuple[str, ...] = ("params.", "config.", "config/", "config:")
+    metrics: tuple[str, ...] = ("metrics.", "summary.", "summary/", "summary:")
+    others: tuple[str, ...] = ("tags.",)
+    read: Mapping[str, str] = field(default_factory=dict)
+    ignored: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, header: Sequence[str]) -> "Names":
+        """The names of a header: of Optuna and W&B more columns have a meaning."""
+        lower = {name.lower() for name in header}
+        read = {name.lower(): name for name in (*_READ, *ENVIRONMENT) if name != "state"}
+        read |= _RUN_NAMES
+        if "state" in lower and lower & {"name", "id", "created", "runtime"}:
+            return cls(read=read | _WANDB_READ, ignored=_WANDB_ONLY)
+        if any(name.startswith("params_") for name in lower) and "state" in lower:
+            if "value" in lower and "score" not in lower:
+                read["value"] = "score"
+            others = ("user_attrs_", "system_attrs_", "datetime_")
+            return cls(("params_",), ("values_",), others, read, frozenset({"duration"}))
+        return cls(read=read)
+
+    def bare(self, name: str) -> str:
+        """A column's name without the tracker's prefix, and without W&B's suffix."""
+        for prefix in (*self.settings, *self.metrics, *self.others):
+            rest = name.removeprefix(prefix).removesuffix(".value")
+            # Optuna's values_0 has no other name
+            if name.startswith(prefix) and rest and not rest.isdigit():
+                return rest
+        return name.removesuffix(".value")
+
+    def meaning(self, name: str) -> str | None:
+        """mtdlab's name of a column; None for one that it has no name for.
+
+        A hyperparameter is no result of a run, and a result no hyperparameter.
+        """
+        ours = self.read.get(self.bare(name).lower())
+        is_setting = ours in ("seed", "mtd", *SETTING_NAMES, *ENVIRONMENT)
+        refused = self.metrics if is_setting else self.settings
+        return None if name.startswith(refused) else ours
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """The cells of a table of runs, and the meaning of its columns.
+
+    Attributes:
+        metric: the score's column as it is written for people.
+        named: mtdlab's name -> the table's column, for the columns that mtdlab has a name for.
+        states: the table's columns that say what became of a run.
+        settings: name of a setting -> the table's column, for every other hyperparameter.
+        others: the table's columns that are not read.
+    """
+
+    cells: pd.DataFrame
+    metric: str
+    named: Mapping[str, str]
+    states: tuple[str, ...]
+    settings: Mapping[str, str]
+    others: tuple[str, ...]
+
+    def text(self, name: str) -> pd.Series:
+        """The cells of the column that mtdlab calls `name`, stripped."""
+        return self.cells[self.named[name]].str.strip()
+
+    def numbers(
+        self, bounds: Mapping[str, Bounds], *, infinite: bool = False
+    ) -> Mapping[str, pd.Series]:
+        """The columns with these bounds that the table has."""
+        return {
+            name: read_numbers(self.cells, self.named[name], limits, infinite=infinite)
+            for name, limits in bounds.items()
+            if name in self.named
+        }
+
+    @property
+    def lacks_for_mtd(self) -> list[str]:
+        """The columns without which no MTD is known; empty where it is."""
+        return [] if "mtd" in self.named else [name for name in PARTS if name not in self.named]
+
+
+def find_columns(cells: pd.DataFrame, reading: Reading) -> RunTable:
+    """The table with the meaning of its columns.
+
+    Raises TableError for a stated column that does not exist, for two columns with the same
+    meaning, and for a missing score or seed. Whether several columns of states agree is left to
+    whoever reads them.
+    """
+    header = [str(name) for name in cells]
+    names = Names.of(header)
+    named = _name_columns(header, names, _find_stated(header, names, reading))
+    states = tuple(
+        name
+        for name in header
+        if names.bare(name).lower() in STATE_NAMES
+        and not name.startswith((*names.settings, *names.metrics))
+    )
+    if "state" in reading.columns:
+        states = (named["state"],)
+    if states:
+        named["state"] = states[0]
+    rest = [name for name in header if name not in (*named.values(), *states)]
+    chosen = [_find(name, header, names) for name in reading.settings]
+    settings = {
+        names.bare(name): name
+        for name in chosen or _find_settings(rest, cells, names, named["seed"])
+        if name in rest and names.bare(name) not in (*named, *TRIAL_COLUMNS, *STATE_NAMES)
+    }
+    left = tuple(name for name in rest if name not in settings.values())
+    return RunTable(cells, names.bare(named["score"]), named, states, settings, left)
+
+
+def _find_stated(header: Sequence[str], names: Names, reading: Reading) -> dict[str, str]:
+    """The stated columns, mtdlab's name -> the table's."""
+    for ours, name in reading.columns.items():
+        if ours not in _READ and ours not in ENVIRONMENT:
+            raise TableError(
+                f"--column {ours}={name}: unknown name {ours!r}; "
+                f"{_nearest(ours, (*_READ, *ENVIRONMENT))}"
+            )
+    stated = {ours: _find(name, header, names) for ours, name in reading.columns.items()}
+    if reading.score:
+        stated["score"] = _find(reading.score, header, names)
+    return stated
+
+
+def _find(stated: str, header: Sequence[str], names: Names) -> str:
+    """The column of a name that was stated, with or without a tracker's prefix."""
+    if stated in header:
+        return stated
+    same = [name for name in header if names.bare(name) == stated]
+    if len(same) > 1:
+        raise TableError(f"columns {_quote(same)} are all called {stated!r}; state the whole name")
+    if not same:
+        known = [*header, *map(names.bare, header)]
+        raise TableError(f"no column {stated!r}; {_nearest(stated, list(dict.fromkeys(known)))}")
+    return same[0]
+
+
+def _nearest(word: str, options: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
+    return f"did you mean {near[0]!r}?" if near else f"choose from {_list(options)}"
+
+
+def _list(words: Sequence[str]) -> str:
+    more = len(words) - _MOST_LISTED
+    return ", ".join(words[:_MOST_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _quote(columns: Iterable[str]) -> str:
+    return " and ".join(map(repr, columns))
+
+
+def _name_columns(header: Sequence[str], names: Names, stated: Mapping[str, str]) -> dict[str, str]:
+    """The columns that mtdlab has a name for, with a score and a seed."""
+    named = dict(stated)
+    for name in header:
+        ours = names.meaning(name)
+        if ours is None or name in named.values() or ours in stated:
+            continue
+        if ours in named and named[ours] != ours and name != ours:
+            raise TableError(
+                f"columns {_quote((named[ours], name))} both mean {ours}; choose one with "
+                + ("--score COLUMN" if ours == "score" else f"--column {ours}=COLUMN")
+            )
+        if named.get(ours) != ours:
+            named[ours] = name
+    if "score" not in named:
+        named["score"] = _find_score(header, names)
+    if "seed" not in named:
+        named["seed"] = _find_seed(header, names)
+    return named
+
+
+def _find_score(header: Sequence[str], names: Names) -> str:
+    """The only metric of a tracker's table."""
+    metrics = [name for name in header if name.startswith(names.metrics)]
+    metrics = [name for name in metrics if not names.bare(name).startswith("_")]
+    if len(metrics) == 1:
+        return metrics[0]
+    if metrics:
+        raise TableError(
+            f"{len(metrics)} metrics, {_list(metrics)}; choose the score with --score COLUMN"
+        )
+    _refuse_cell_of_settings(header)
+    raise TableError(
+        f"no column score among {_list(header)}; name the metric's column with --score COLUMN"
+    )
+
+
+def _find_seed(header: Sequence[str], names: Names) -> str:
+    """The only column called seed in a part of its name, or as another library calls it."""
+    seeds = [
+        name
+        for name in header
+        if not name.startswith(names.metrics)
+        and re.split(r"[./:]", names.bare(name))[-1].lower() in _SEEDS
+    ]
+    if len(seeds) == 1:
+        return seeds[0]
+    if seeds:
+        raise TableError(
+            f"columns {_quote(seeds)} may be the seed; choose one with --column seed=COLUMN"
+        )
+    _refuse_cell_of_settings(header)
+    raise TableError(
+        f"no column seed among {_list(header)}; every run needs its seed, since the seed is "
+        "the unit of replication; name the column with --column seed=COLUMN, or add one, with one "
+        "value if all runs had the same seed"
+    )
+
+
+def _refuse_cell_of_settings(header: Sequence[str]) -> None:
+    if "config" in header:
+        raise TableError(
+            "column 'config' has all settings of a run in one cell; write one column per "
+            "setting, as pandas.json_normalize does"
+        )
+
+
+def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed: str) -> list[str]:
+    """The columns that are hyperparameters.
+
+    They are the columns whose values repeat over seeds, as those of hyperparameters do;
+    measurements differ between runs. If any column has a prefix such as `config.`, they are columns
+    with one alone, also numbers that do not repeat, as of a random search, but no second seed. A
+    text that tells runs apart, such as a folder, is none.
+    """
+    rest = [name for name in rest if not names.bare(name).startswith("_")]
+    repeating = {name for name in rest if _repeats(cells[name], cells[seed])}
+    if any(str(name).startswith(names.settings) for name in cells):
+        return [
+            name
+            for name in rest
+            if name.startswith(names.settings)
+            and (name in repeating or (_are_numbers(cells[name]) and not _is_seed(name)))
+        ]
+    return [
+        name
+        for name in rest
+        if name in repeating
+        and not name.startswith((*names.metrics, *names.others))
+        and name.lower() not in names.ignored
+    ]
+
+
+def _is_seed(name: str) -> bool:
+    return name.lower().endswith(("seed", "random_state"))
+
+
+def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
+    """Whether most values of a column occur with several seeds; True with one seed."""
+    known = ~is_missing_cell(values)
+    if seeds[known].nunique() < 2:
+        return bool(known.any())
+    seeds_of = seeds[known].groupby(values[known]).nunique()
+    return bool((seeds_of > 1).mean() > 0.5)
+
+
+def _are_numbers(values: pd.Series) -> bool:
+    """Whether a column holds numbers alone, as the settings of a random search do."""
+    known = ~is_missing_cell(values)
+    numbers = pd.to_numeric(values[known].str.strip(), errors="coerce")
+    return bool(known.any() and numbers.notna().all())
