@@ -162,10 +162,10 @@ class _Looks:
         return cls((), planned, min(max(len(study.looks), 1), len(planned)))
 
     def nominal(self, error: float, *following: int) -> float:
-        """The one-sided p value of the last look, or of one after so many seeds that follows."""
+        """The one-sided p value of the last look, or about that of one that follows it."""
         if self.planned:
             return float(boundaries_at(self.planned, error).nominal[self.taken - 1])
-        looks = [*self.kept, *following]
+        looks = (self.kept[-1], *following) if following and self.kept else self.kept
         return float(find_open_nominal(looks, error)[-1]) if self.kept else error
 
     def count_more(

@@ -14,7 +14,7 @@ Letters: K looks, G nodes of the integration.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -109,7 +109,8 @@ def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
     return critical
 
 
-def find_open_nominal(looks: Sequence[int], level: float) -> Floats:
+@lru_cache(maxsize=1024)
+def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
     """The one-sided p values at or below which K looks are significant, (K,).
 
     `looks` are the numbers of seeds so far, at least 2 and in rising order; how many follow need
