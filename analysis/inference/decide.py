@@ -2,9 +2,9 @@
 
 The answer may be asked for after every seed, and for many candidates in turn. At most 5 % of
 sessions keep a candidate that is not better than its baseline, at any look: the lower bound of the
-difference has its part of that error. At most 5 % of the candidates that are better by the margin
-are dropped: the upper bound has this error for each. Only one of the two can be wrong about a
-difference, so that neither error is halved.
+difference has its part of that error. A candidate that is better by the margin is dropped with at
+most 5 %, where its baseline was not kept for the same runs: the upper bound has this error for each
+candidate. Only one bound can be wrong about a difference, so that neither error is halved.
 """
 
 import math

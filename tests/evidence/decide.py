@@ -40,8 +40,8 @@ of the lower bound."""
 
 
 def _collapse(rng: np.random.Generator) -> Floats:
-    """Normal errors; one run in ten loses 5 standard deviations."""
-    return (rng.standard_normal(SEEDS) - 5 * (rng.random(SEEDS) < 0.1)) / _TWO
+    """Normal errors; one run in ten loses 5 standard deviations. Their mean is 0."""
+    return (rng.standard_normal(SEEDS) - 5 * (rng.random(SEEDS) < 0.1) + 0.5) / _TWO
 
 
 _TWO = 2**0.5
@@ -107,6 +107,31 @@ RULES: Mapping[str, Rule] = {
 }
 
 
+def _union(level: float) -> Floats:
+    """Quantiles of t where look k has 6 / (pi² k²) of the error."""
+    return np.asarray(-special.stdtrit(_LOOKS - 1.0, level * 6 / (np.pi * (_LOOKS - 1)) ** 2))
+
+
+def _mixture(level: float) -> Floats:
+    """Quantiles of t where the Bayes factor of normal effects, of deviation 2, is 1 / (2 level).
+
+    Both sides together have twice the error: an always-valid t test (Lai 1976; Wang and Ramdas
+    2024; the closed form is that of Gronau, Ly and Wagenmakers 2020).
+    """
+    freedom, scale = _LOOKS - 1, 1 + 4 * _LOOKS
+    ratio = (scale**0.5 / (2 * level)) ** (2 / _LOOKS)
+    with np.errstate(invalid="ignore"):
+        quantile = np.sqrt((ratio - 1) * freedom / (1 - ratio / scale))
+    return np.where(ratio < scale, quantile, np.inf)
+
+
+SPENDING: Mapping[str, Rule] = {
+    "decide, by 6 / (pi k)² at look k": _sequential(_union),
+    "decide, always-valid t mixture": _sequential(_mixture),
+}
+"""Other ways to share an error among looks; the upper bound has them too."""
+
+
 @dataclass(frozen=True)
 class Case:
     """Candidates of a session.
@@ -115,6 +140,8 @@ class Case:
         effects: what a candidate is better by than its baseline, each as likely.
         chained: whether a candidate that was kept is the next baseline, with its runs.
         fresh: whether the runs of the next baseline are made again.
+        base: errors of the first baseline, those of candidates by default; "none": it has none, and
+            candidates have twice the variance, so that differences are as skewed as their errors.
         place: of the first candidate in the session; those before were not kept.
     """
 
@@ -124,9 +151,12 @@ class Case:
     errors: str = "normal"
     chained: bool = True
     fresh: bool = False
+    base: str = ""
     place: int = 1
 
 
+_NORMAL = 5
+"""Cases with which the ways to share an error are compared."""
 CASES = (
     *(Case("one candidate", (effect,), 1) for effect in (-1.0, 0.0, 0.5, 1.0, 2.0)),
     *(Case("tenth candidate", (effect,), 1, place=10) for effect in (0.0, 0.5, 1.0, 2.0)),
@@ -144,22 +174,40 @@ CASES = (
             ("null, by the margin, 1 and 2", (0.0, MARGIN, 1.0, 2.0)),
         )
     ),
+    *(
+        Case("one candidate, steady baseline", (effect,), 1, errors, base="none")
+        for errors in ("skewed up", "skewed down", "10 % collapse")
+        for effect in (0.0, MARGIN)
+    ),
+    *(
+        Case("20 null, steady baseline", (0.0,), errors=errors, chained=False, base="none")
+        for errors in ("skewed up", "skewed down", "10 % collapse")
+    ),
+    *(
+        Case(
+            f"{candidates} null, normal baseline", (0.0,), candidates, errors, False, base="normal"
+        )
+        for errors in ("skewed up", "skewed down", "10 % collapse")
+        for candidates in (1, CANDIDATES)
+    ),
 )
 
 
 def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float | str]:
     """One cell: the shares of sessions and of candidates, and the mean number of seeds."""
     rng = np.random.default_rng([seed, CASES.index(case)])
-    draw, judge = ERRORS[case.errors], RULES[rule]
+    draw, judge = ERRORS[case.errors], {**RULES, **SPENDING}[rule]
     sessions *= _MORE if case.candidates == 1 else 1
     false_keep = np.zeros(sessions, dtype=bool)
     rows = []
     for session in range(sessions):
-        base, was_kept = draw(rng), False
+        base, was_kept = np.zeros(SEEDS), False
+        if case.base != "none":
+            base = ERRORS[case.base or case.errors](rng)
         comparisons = [Comparison("", str(at), 0.0) for at in range(case.place - 1)]
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
-            new = draw(rng)
+            new = draw(rng) * (_TWO if case.base == "none" else 1)
             compared = find_comparison(comparisons, "", f"candidate {at}", ALPHA)
             answer, seeds = judge(new + effect, base, compared.level)
             compared.kept = answer == "keep"
@@ -192,6 +240,11 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
 def rows(datasets: int, seed: int = 0) -> pd.DataFrame:
     """Every cell, with the lower 99 % bound of sessions with a false keep (Bonferroni)."""
     cells = [delayed(measure)(case, rule, datasets, seed) for case in CASES for rule in RULES]
+    cells += [
+        delayed(measure)(case, rule, datasets, seed)
+        for case in CASES[:_NORMAL]
+        for rule in SPENDING
+    ]
     table = pd.DataFrame(Parallel(n_jobs=-1)(cells))
     level = 1 - 2 * 0.01 / len(table)
     false = [
