@@ -5,6 +5,7 @@ sessions keep a candidate that is not better than its baseline, at any look: the
 difference has its part of that error. A candidate that is better by the margin is dropped with at
 most 5 %, where its baseline was not kept for the same runs: the upper bound has this error for each
 candidate. Only one bound can be wrong about a difference, so that neither error is halved.
+Strongly skewed differences have larger errors (docs/explanation/evidence.md).
 """
 
 import math
