@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from analysis.inference.decide import decide as decide
     from analysis.inference.verdict import compute_verdict as compute_verdict
     from analysis.measures.geometry import alignment as alignment
     from analysis.measures.geometry import singular_values as singular_values
@@ -23,6 +24,7 @@ _MODULES = {
     "compare_trials": "analysis.statistics.contrasts",
     "compute_verdict": "analysis.inference.verdict",
     "d_trace": "analysis.measures.trace",
+    "decide": "analysis.inference.decide",
     "read_run_table": "analysis.notebook",
     "singular_values": "analysis.measures.geometry",
     "uniformity": "analysis.measures.geometry",

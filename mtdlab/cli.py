@@ -18,6 +18,7 @@ from mtdlab.commands import (
     compare,
     confirm,
     corpus,
+    decide,
     doctor,
     encoders,
     init,
@@ -48,7 +49,13 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
         confirm.confirm,
         reproduce.reproduce,
     ),
-    "Read the results": (show.studies, show.show, compare.compare, report.report),
+    "Read the results": (
+        show.studies,
+        show.show,
+        compare.compare,
+        decide.decide,
+        report.report,
+    ),
     "Manage studies": (
         sweep.stop,
         doctor.doctor,

@@ -72,7 +72,7 @@ def estimate(
     return Estimate.around(mean, float(quantile * np.sqrt(total)))
 
 
-def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
+def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:
     """Mean of one value per seed, (S,), with a t interval that also covers the sampling of P items.
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
@@ -83,7 +83,7 @@ def estimate_over_items(values: Floats, influences: Floats) -> Estimate:
     common = influences.mean(axis=0)
     single = ((influences - common) ** 2).sum() / (max(seeds - 1, 1) * seeds * items**2)
     of_items = float((common**2).sum() / (items * (items - 1)) - single)
-    return estimate(values, of_items=max(of_items, 0.0), freedom=items - 1)
+    return estimate(values, level, of_items=max(of_items, 0.0), freedom=items - 1)
 
 
 def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") -> pd.DataFrame:

@@ -14,7 +14,7 @@ Letters: K looks, G nodes of the integration.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -38,6 +38,8 @@ Spending = Literal["obrien-fleming", "pocock", "linear"]
 _NODES = 400
 _WIDEST = 9.0
 """Standard deviations beyond which the density of a statistic is set to 0."""
+_PACE = 5.0
+"""The seeds after which 1/e of an error is spent, where no number of looks is planned."""
 _LEAST = 1e-16
 """Smaller probabilities are not spent: the critical value is infinite."""
 
@@ -105,6 +107,23 @@ def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
             critical[look] = _solve(paths, now, share)
         paths.go_on(now, critical[look], two_sided=two_sided)
     return critical
+
+
+@lru_cache(maxsize=1024)
+def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
+    """The one-sided p values at or below which K looks are significant, (K,).
+
+    `looks` are the numbers of seeds so far, at least 2 and in rising order; how many follow need
+    not be known. After n seeds level · exp(-5 / n) is spent (docs/explanation/evidence.md compares
+    it with other ways). The statistics are t statistics of few seeds: with the number of seeds as
+    information they would spend up to 1.3 times that, with 1.5 fewer at most 1.11 times, in
+    simulations, which is below `level` up to 40 seeds.
+    """
+    seeds = np.array(looks, dtype=np.float64)
+    spent, information = level * np.exp(-_PACE / seeds), seeds - 1.5
+    shares = np.diff(spent, prepend=0.0)
+    critical = _critical_values(information / information[-1], shares, two_sided=False)
+    return np.asarray(special.ndtr(-critical), dtype=np.float64)
 
 
 class _Paths:

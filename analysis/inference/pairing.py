@@ -123,7 +123,10 @@ class Difference:
 
 
 def estimate_difference(
-    first: pd.DataFrame, second: pd.DataFrame, items: Sequence[ItemScores | None]
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    items: Sequence[ItemScores | None],
+    level: float = LEVEL,
 ) -> Difference:
     """The difference of two sets of runs with seed, number and score; runs of a seed are averaged.
 
@@ -141,8 +144,8 @@ def estimate_difference(
     ]
     same = len({side_items.digest for side_items in items if side_items is not None}) == 1
     if same and sides[0] is not None and sides[1] is not None:
-        return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1]))
-    return Difference(len(values), estimate(scores))
+        return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1], level))
+    return Difference(len(values), estimate(scores, level))
 
 
 def _seed_influences(

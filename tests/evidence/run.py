@@ -25,6 +25,7 @@ NAMES = (
     "selection",
     "sufficiency",
     "sequential",
+    "decide",
     "default_study",
     "history_studies",
     "power",

@@ -1,0 +1,92 @@
+"""The command decide: exit codes, what is printed, and mistakes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mtdlab.commands.decide import EXIT_CODES
+from tests.commands.conftest import Command, Recorded
+
+PAIR = "decide runs.csv --baseline rate=0.1 --candidate"
+
+
+@pytest.fixture
+def table(folder: Path) -> Path:
+    """Runs at four rates: 0.2 is better, 0.3 alike, 0.4 worse, 0.5 is not decided; 4 seeds."""
+    rows = ["seed,rate,mtd,score"]
+    for seed, noise in enumerate((0.0, 0.1, -0.1, 0.05)):
+        for rate, effect in ((0.1, 0.0), (0.2, 2.0), (0.3, 0.0), (0.4, -2.0), (0.5, 20 * noise)):
+            own = noise if rate > 0.1 else 0.0
+            rows.append(f"{seed},{rate},10,{70 + 3 * seed + effect + own}")
+    path = folder / "runs.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rate", "answer", "says"),
+    [
+        ("0.2", "keep", "the interval lies above 0"),
+        ("0.3", "equivalent", "the interval lies within the margin of 0.5 points"),
+        ("0.4", "drop", "the interval lies below the margin of 0.5 points"),
+        ("0.5", "more seeds", "would decide with 80 % power"),
+    ],
+)
+def test_the_answer_is_the_exit_code(
+    table: Path, command: Command, rate: str, answer: str, says: str
+) -> None:
+    code = {"keep": 0, "equivalent": 10, "drop": 10, "more seeds": 11}[answer]
+    assert EXIT_CODES[answer] == code
+    text = " ".join(command(f"{PAIR} rate={rate}", code).stdout.split())
+    assert text.startswith(f"{answer}: rate={rate} less rate=0.1 is ")
+    assert says in text
+    assert "for this look alone; --session FILE makes it hold for all" in text
+    fields = json.loads(command(f"{PAIR} rate={rate} --session s.json --json", code).stdout)
+    assert (fields["answer"], fields["looks"], fields["candidates"]) == (answer, [4], 1)
+    assert fields["difference"]["low"] <= fields["difference"]["mean"]
+    assert (fields["study"], fields["metric"], fields["margin"]) == ("runs", "score", 0.5)
+    assert table.exists()
+
+
+def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) -> None:
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(lines[:11]) + "\n")
+    command(f"{PAIR} rate=0.5 --session s.json", 11)
+    table.write_text("\n".join(lines[:-1]) + "\n")
+    text = " ".join(command(f"{PAIR} rate=0.5 --session s.json", 11).stdout.split())
+    assert "over all looks at this candidate (2 so far)" in text
+    assert "the lower one over all candidates together (1 so far)" in text
+    assert "Left out: 1 seed with which one of the two has no score (3)." in text
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{PAIR} rate=0.9", "no completed run has rate=0.9; rate is 0.1, 0.2, 0.3, 0.4, 0.5"),
+        (
+            f"{PAIR} rate=0.2 --margin -1",
+            "the margin is -1 points; it must be a number of at least",
+        ),
+        (f"{PAIR} rate=0.2 --session none/s.json", "--session none/s.json: no such file"),
+        (f"{PAIR} rate=0.2 --session runs.csv", "session runs.csv is damaged, or is no session"),
+        ("decide runs.csv --candidate rate=0.2", "study runs has no baseline of its own"),
+        ("decide none.csv --candidate rate=0.2", "none.csv: no such file"),
+        ("decide study --score x --candidate rate=0.2", "--score, --column and --scale describe"),
+        ("decide means.csv --candidate rate=0.2", "means.csv has level means; the runs of single"),
+    ],
+)
+def test_a_mistake_is_one_sentence(table: Path, command: Command, line: str, message: str) -> None:
+    rows = (f"{mtd},{mtd / 10},0,9" for mtd in (1, 2, 3))
+    table.with_name("means.csv").write_text("\n".join(("mtd,mean,low,high", *rows)) + "\n")
+    done = command(line, 2)
+    assert done.stdout == ""
+    assert message in " ".join(done.stderr.split())
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_study_of_the_database(recorded: Recorded, command: Command) -> None:
+    """The trials of one of its two learning rates have failed."""
+    line = f"decide tiny --storage {recorded.storage} --baseline learning_rate=1e18"
+    done = command(f"{line} --candidate learning_rate=0.001", 2)
+    assert "no completed run has learning_rate=1e18; learning_rate is 0.001" in done.stderr
