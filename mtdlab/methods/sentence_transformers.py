@@ -34,21 +34,18 @@ if TYPE_CHECKING:
     # they import transformers, and reading a study file needs only the settings
     from mtdlab.encoders.loading import Encoder
 
-_NEEDED = ("sentence_transformers", "accelerate", "datasets")
-"""What their trainer imports."""
-
 
 def _as_text(given: Any) -> str:
     """The arguments of a loss, a mapping or its text, as the text that is recorded."""
     try:
         values = yaml.safe_load(given) if isinstance(given, str) else given
-        if not isinstance(values or {}, dict) or any(
-            type(name) is not str for name in values or {}
-        ):
+        if not values:
+            return ""
+        if any(type(name) is not str for name in values):
             raise TypeError
-        _temperature_of(values or {})
-        return json.dumps(values, sort_keys=True, allow_nan=False) if values else ""
-    except (yaml.YAMLError, TypeError, ValueError):
+        _temperature_of(values)
+        return json.dumps(values, sort_keys=True, allow_nan=False)
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError):
         raise ValueError(
             f"{given!r}: write the arguments of the loss by name, as in {{mini_batch_size: 16}}; a "
             "scale or temperature is a number above 0"
@@ -111,10 +108,12 @@ class SentenceTransformersSettings(TrainerSettings):
     @property
     def without_effect(self) -> Mapping[str, str]:
         """The temperature, with a loss that has none."""
-        is_default = self.loss == type(self).model_fields["loss"].default
-        if is_default or _missing() or _library().takes_temperature(self.loss, self.arguments):
-            return {}
-        return {"temperature": f"loss: {self.loss}"}
+        takes = self.loss == type(self).model_fields["loss"].default
+        # the missing library is reported where it is needed
+        with suppress(MtdlabError):
+            takes = takes or _library().takes_temperature(self.loss, self.arguments)
+            return {} if takes else {"temperature": f"loss: {self.loss}"}
+        return {}
 
     def check(self) -> None:
         """Raise ValueError where a setting would not have the effect that it states."""
@@ -214,18 +213,13 @@ class SentenceTransformers(Method[SentenceTransformersSettings]):
         return at_least_float32(self.vectors(self.transformer, words, mask, self.dropout))
 
 
-def _missing() -> list[str]:
-    """What is not installed of `_NEEDED`."""
-    return [name for name in _NEEDED if find_spec(name) is None]
-
-
 def _library() -> Any:
     """The module that imports sentence-transformers. Raises MtdlabError where it is missing."""
-    if missing := _missing():
-        raise MtdlabError(
-            f"method {SentenceTransformers.name} needs the package "
-            f"{missing[0].replace('_', '-')}; install the extra: "
-            "pip install 'mtdlab[sentence-transformers]'"
-        )
+    for name in ("sentence_transformers", "accelerate", "datasets"):
+        if find_spec(name) is None:
+            raise MtdlabError(
+                f"method {SentenceTransformers.name} needs the package {name.replace('_', '-')}; "
+                "install the extra: pip install 'mtdlab[sentence-transformers]'"
+            )
     # it takes seconds to import
     return import_module("mtdlab.methods.sentence_transformers_trainer")

@@ -4,9 +4,7 @@ Importing it imports the library. Letters: N batch, L tokens, D dimension.
 """
 
 import inspect
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -60,24 +58,11 @@ class _Encoder(nn.Module):
         return load_tokenizer(str(self.transformer.name_or_path))
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress progress bars and warnings of both libraries."""
-    theirs = logging.getLogger("sentence_transformers")
-    before = theirs.level
-    theirs.setLevel(logging.ERROR)
-    try:
-        with quiet():
-            yield
-    finally:
-        theirs.setLevel(before)
-
-
 def make_model(
     transformer: Transformer, encode: Encode, max_length: int, device: torch.device
 ) -> SentenceTransformer:
     """A SentenceTransformer that shares the weights of an encoder."""
-    with _quiet():
+    with quiet():
         module = _Encoder(transformer, encode, max_length)
         return SentenceTransformer(modules=[module], device=str(device))
 
@@ -98,18 +83,41 @@ def make_loss(
     """
     if name not in LOSSES:
         raise MtdlabError(f"loss {name!r} is not known; {nearest(name, LOSSES)}")
+    given = _complete(model, name, arguments, temperature)
+    try:
+        with quiet():
+            loss: nn.Module = LOSSES[name](model, **given)
+    except AssertionError:
+        # without a message, where a loss reads hidden layers
+        raise MtdlabError(
+            f"loss {name} reads the layers of an encoder, which mtdlab does not hand out; choose "
+            "another one, such as MatryoshkaLoss"
+        ) from None
+    except Exception as error:
+        # each loss checks its arguments in its own way
+        raise MtdlabError(f"loss {name} cannot be made: {one_line(error)}") from None
+    own = {id(parameter) for parameter in model.parameters()}
+    if any(each.requires_grad and id(each) not in own for each in loss.parameters()):
+        raise MtdlabError(
+            f"loss {name} trains weights beside those of the encoder, such as a decoder or a copy; "
+            "choose another one, such as MultipleNegativesRankingLoss"
+        )
+    return loss
+
+
+def _complete(
+    model: SentenceTransformer, name: str, arguments: Mapping[str, Any], temperature: float
+) -> dict[str, Any]:
+    """The arguments of a loss, with its temperature, and what their names stand for."""
     declared = _declared(LOSSES[name])
     given = {each: value for each, value in arguments.items() if each in declared}
     others = {each: value for each, value in arguments.items() if each not in declared}
     if others and "loss" not in given:
         unknown = next(iter(others))
         raise MtdlabError(f"loss {name} has no argument {unknown!r}; {nearest(unknown, declared)}")
-    if missing := [
-        each
-        for each, parameter in declared.items()
-        if parameter.default is inspect.Parameter.empty and each not in given
-    ]:
-        raise MtdlabError(f"loss {name} needs loss_arguments with {' and '.join(missing)}")
+    empty = inspect.Parameter.empty
+    if missing := [each for each in declared.keys() - given if declared[each].default is empty]:
+        raise MtdlabError(f"loss {name} needs loss_arguments with {' and '.join(sorted(missing))}")
     if "scale" in declared:
         given.setdefault("scale", 1 / temperature)
     elif "temperature" in declared:
@@ -121,30 +129,7 @@ def make_loss(
             given[each] = make_loss(model, str(value), others, temperature)
         elif inspect.isroutine(declared[each].default):
             given[each] = _function(name, each, value)
-    try:
-        with _quiet():
-            loss: nn.Module = LOSSES[name](model, **given)
-    except AssertionError:
-        # without a message, where a loss reads hidden layers
-        raise MtdlabError(
-            f"loss {name} reads the layers of an encoder, which mtdlab does not hand out; choose "
-            "another one, such as MatryoshkaLoss"
-        ) from None
-    except Exception as error:
-        # each loss checks its arguments in its own way
-        raise MtdlabError(f"loss {name} cannot be made: {one_line(error)}") from None
-    _refuse_weights(name, loss, model)
-    return loss
-
-
-def _refuse_weights(name: str, loss: nn.Module, model: SentenceTransformer) -> None:
-    """Raise MtdlabError for a loss that would train more than the encoder."""
-    own = {id(parameter) for parameter in model.parameters()}
-    if any(each.requires_grad and id(each) not in own for each in loss.parameters()):
-        raise MtdlabError(
-            f"loss {name} trains weights beside those of the encoder, such as a decoder or a copy; "
-            "choose another one, such as MultipleNegativesRankingLoss"
-        )
+    return given
 
 
 def _declared(loss: Any) -> dict[str, inspect.Parameter]:
@@ -170,7 +155,7 @@ def _function(loss: str, argument: str, name: Any) -> Any:
 @lru_cache(maxsize=1)
 def _load_guide(name: str, device: str) -> SentenceTransformer:
     """An encoder that is not trained. Raises MtdlabError where it cannot be loaded."""
-    with _quiet(), explain_errors(f"guide {name}", name):
+    with quiet(), explain_errors(f"guide {name}", name):
         return SentenceTransformer(
             encoder_path(name), device=device, local_files_only=is_local(name)
         ).requires_grad_(False)
@@ -191,8 +176,14 @@ class _Trainer(SentenceTransformerTrainer):
         super().__init__(**given)
 
     def get_train_dataloader(self) -> Any:
-        """The batches of the run, each of which begins a step."""
-        return _Batches(self.steps)
+        """The batches of the run as columns; each begins a step when it is asked for."""
+        while self.steps.left:
+            views = self.steps.begin()
+            yield {
+                f"{column}_{part}": tensor
+                for column, tokens in (("anchor", views[0]), ("positive", views[-1]))
+                for part, tensor in zip(("input_ids", "attention_mask"), tokens, strict=True)
+            }
 
     def compute_loss(self, *given: Any, **named: Any) -> Any:
         """Their loss, weighted; the curve has it without the weight."""
@@ -202,23 +193,6 @@ class _Trainer(SentenceTransformerTrainer):
 
     def add_model_card_callback(self, *_: Any) -> None:
         """None is written: mtdlab writes the card of the model that it keeps."""
-
-
-class _Batches:
-    """The batches of a run, as columns of their trainer."""
-
-    def __init__(self, steps: Steps) -> None:
-        self.steps = steps
-
-    def __iter__(self) -> Iterator[dict[str, Tensor]]:
-        while self.steps.left:
-            views = self.steps.begin()
-            columns = {"anchor": views[0], "positive": views[-1]}
-            yield {
-                f"{column}_{part}": tensor
-                for column, tokens in columns.items()
-                for part, tensor in zip(("input_ids", "attention_mask"), tokens, strict=True)
-            }
 
 
 class _EndStep(TrainerCallback):
@@ -240,7 +214,7 @@ def take_steps(model: SentenceTransformer, loss: nn.Module, steps: Steps) -> Non
     """
     settings, device = steps.settings, model.device
     gpus = [device] if device.type == "cuda" else []
-    with _quiet(), TemporaryDirectory() as folder:
+    with quiet(), TemporaryDirectory() as folder:
         arguments = SentenceTransformerTrainingArguments(
             output_dir=folder,
             max_steps=steps.left,
