@@ -20,7 +20,8 @@ from types import ModuleType, UnionType
 from typing import Any, ClassVar, get_origin, get_type_hints
 
 from analysis.measures.trace import d_trace
-from mtdlab.errors import MtdlabError, nearest
+from mtdlab.errors import MtdlabError, nearest, similar
+from mtdlab.methods.registry import method_names
 from mtdlab.user_code import UserModule, digest, execute, locate
 
 Scalar = bool | int | float | str
@@ -124,7 +125,8 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     name, colon, function = reference.rpartition(":")
     option = f"--objective {reference}"
     if not (name and colon and function.isidentifier()):
-        raise MtdlabError(f"{option}: write MODULE:FUNCTION, such as digits:train")
+        methods = "" if (near := similar(reference, method_names())) is None else f", or {near}"
+        raise MtdlabError(f"{option}: write MODULE:FUNCTION, such as digits:train{methods}")
     places = tuple(folders)
     paths = tuple(dict.fromkeys(str(place.resolve()) for place in places))
     spec = locate(name, places, option)

@@ -33,7 +33,8 @@ class Given:
         set_: texts KEY=VALUE, as --set takes them.
         import_: Python files or modules that define training methods.
         evaluator: MODULE:FUNCTION that scores encoders.
-        objective: MODULE:FUNCTION that trains in place of mtdlab's trainer.
+        objective: what trains in place of mtdlab's trainer: MODULE:FUNCTION, or a method that
+            brings a trainer, which takes the place of the study's method.
     """
 
     study: StudySource | None = None
@@ -57,19 +58,22 @@ class Given:
             import yaml
 
             plain = _plain(self.study, "study")
+            if (method := self._method()) is not None:
+                plain["trainer"] = {**(plain.get("trainer") or {}), "method": method}
             text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
             modules, program = self.code()
             return parse_study("study", text, modules, program=program)
         file = self._file()
         assert file is not None, "only settings have defaults"
-        return read_study(file, self.set_ or [], self.profile, *self.code())
+        code = self.code()
+        return read_study(file, self._overrides(), self.profile, *code)
 
     def settings(self) -> "TrainerSettings":
         """The settings of the trainer section alone. Raises MtdlabError for a mistake in them."""
         from mtdlab.config import read_settings
 
         self.code()
-        return read_settings(self._file(), self.set_ or [], self.profile)
+        return read_settings(self._file(), self._overrides(), self.profile)
 
     def code(self) -> "tuple[tuple[UserModule, ...], Program | None]":
         """The imported modules, with those of MTDLAB_IMPORT and MTDLAB_EVALUATOR, and the program.
@@ -85,7 +89,30 @@ class Given:
         folders = [Path(), *([file.parent] if file else [])]
         import_evaluator(self.evaluator, folders)
         modules = import_modules(list_modules(self.import_ or []), folders)
-        return modules, None if self.objective is None else find_program(self.objective, folders)
+        if self.objective is None or self._method() is not None:
+            return modules, None
+        return modules, find_program(self.objective, folders)
+
+    def _method(self) -> str | None:
+        """The method that --objective names, once modules are imported; None where it names none.
+
+        Raises MtdlabError for one that mtdlab's trainer trains.
+        """
+        from mtdlab.methods.registry import find_method, method_names
+
+        if self.objective is None or self.objective not in method_names():
+            return None
+        if not find_method(self.objective).brings_trainer:
+            raise MtdlabError(
+                f"--objective {self.objective}: mtdlab's trainer trains this method; leave the "
+                f"option out, and write method: {self.objective} under trainer"
+            )
+        return self.objective
+
+    def _overrides(self) -> list[str]:
+        """What --set changes, and the method that --objective names."""
+        method = self._method()
+        return [*(self.set_ or ()), *([] if method is None else [f"trainer.method={method}"])]
 
     def invocation(
         self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None

@@ -42,7 +42,8 @@ def run_study(
         profile: one of the file's profiles.
         imports: Python files or modules that define training methods.
         evaluator: MODULE:FUNCTION that scores encoders, as --evaluator.
-        objective: MODULE:FUNCTION, a training program in place of mtdlab's trainer.
+        objective: what trains in place of mtdlab's trainer: MODULE:FUNCTION, or a method that
+            brings a trainer.
         models: folder in which the best trial's model is kept.
         artifacts: shared folder or fsspec URL for checkpoints and models, as --artifacts.
         jobs: worker processes; by default one a core, or `jobs_per_gpu` on each GPU.

@@ -105,7 +105,8 @@ Objective = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:FUNCTION",
-        help="Training program of your own, in place of mtdlab's trainer: digits:train.",
+        help="What trains in place of mtdlab's trainer: a program of your own, digits:train, or a "
+        "method that brings a trainer, sentence-transformers.",
     ),
 ]
 Measure = Annotated[

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from logging import ERROR, getLogger
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,16 @@ def quiet() -> Iterator[None]:
     """Suppress the libraries' progress bars and messages on unused weights and options."""
     from transformers.utils import logging
 
-    before = logging.get_verbosity()
+    theirs = getLogger("sentence_transformers")
+    before, level = logging.get_verbosity(), theirs.level
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+    theirs.setLevel(ERROR)
     try:
         yield
     finally:
         logging.set_verbosity(before)
+        theirs.setLevel(level)
 
 
 def read_json(name: str, file: str) -> dict[str, Any]:

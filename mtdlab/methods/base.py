@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from mtdlab.encoders.fast import OnEmbeddings
+    from mtdlab.encoders.loading import Encoder
 
 S = TypeVar("S", bound=TrainerSettings)
 
@@ -69,6 +70,34 @@ class Step:
     measures: Mapping[str, Tensor | float] = field(default_factory=dict)
 
 
+class Steps(Protocol):
+    """The steps of a run that are left, for a method that brings a trainer.
+
+    For each step it calls `begin`, changes the weights by `optimizer`, and calls `end`.
+    """
+
+    @property
+    def settings(self) -> TrainerSettings:
+        """The settings of the run."""
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer of the run, which has the rates of a step once that has begun."""
+
+    @property
+    def left(self) -> int:
+        """How many steps are left."""
+
+    def begin(self) -> Sequence[Tokens]:
+        """Begin a step; returns the views of its batch."""
+
+    def end(self, result: Step) -> None:
+        """End a step: record its loss, evaluate and save where that is due.
+
+        Any exception ends the run here, and has to be let through.
+        """
+
+
 class Method(nn.Module, ABC, Generic[S]):
     """A training method: its settings, the views it reads, its modules, loss and updates.
 
@@ -81,6 +110,9 @@ class Method(nn.Module, ABC, Generic[S]):
         source: where it was published.
         negatives: sentences for the model card on the negatives; `{settings.NAME}` is a setting.
         Settings: its settings: a subclass of `TrainerSettings`.
+        packages: what it needs besides mtdlab's own packages, recorded with their versions.
+        brings_trainer: whether `take_steps` trains in place of mtdlab's loop; `--objective` then
+            takes the method's name.
     """
 
     name: ClassVar[str]
@@ -90,6 +122,8 @@ class Method(nn.Module, ABC, Generic[S]):
         "Its negatives were the other sentences of a batch of {settings.batch_size}."
     )
     Settings: ClassVar[type[TrainerSettings]]
+    packages: ClassVar[tuple[str, ...]] = ()
+    brings_trainer: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
@@ -129,6 +163,10 @@ class Method(nn.Module, ABC, Generic[S]):
         """Whether it changes the embedding block's output, which decoders do not have."""
         return False
 
+    @classmethod
+    def check_encoder(cls, encoder: "Encoder", settings: Any) -> None:
+        """Raise MtdlabError where it cannot train an encoder with these settings."""
+
     def use_pooler(self, pooler: nn.Module | None) -> None:
         """Called once before training with the encoder's pre-trained pooler, if it has one."""
 
@@ -145,6 +183,10 @@ class Method(nn.Module, ABC, Generic[S]):
 
     def update(self, step: int, result: Step) -> None:
         """Update the momentum encoder and the queue after the optimizer's step. By default none."""
+
+    def take_steps(self, steps: Steps) -> None:
+        """Take the steps of a run that are left, by the trainer that it brings."""
+        raise NotImplementedError(f"{self.name} brings no trainer of its own")
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:

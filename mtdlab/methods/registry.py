@@ -27,6 +27,7 @@ BUILTIN: Mapping[str, str] = {
     "consert": "mtdlab.methods.consert:ConSERT",
     "contriever": "mtdlab.methods.contriever:Contriever",
     "xbm": "mtdlab.methods.xbm:XBM",
+    "sentence-transformers": "mtdlab.methods.sentence_transformers:SentenceTransformers",
 }
 """Built-in methods, imported at first use because they import torch."""
 

@@ -140,6 +140,7 @@ def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
             f"{settings.method} would compare a sentence with an equal view of itself; choose an "
             "augmentation, such as token-cutoff:0.1 or typos:0.1"
         )
+    method.check_encoder(encoder, settings)
 
 
 def check_inputs(

@@ -17,6 +17,7 @@ from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import TrialError
 from mtdlab.evaluation.items import Items
 from mtdlab.evaluation.sts import Evaluation
+from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.registry import find_method
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import needed, score_of_selection
@@ -115,45 +116,90 @@ def train(
     device = choose_device(settings)
     from_here = device.reset_peak_memory()
     state = state or start(settings, inputs)
-    # as if the run had begun now with the seconds of an earlier call behind it
-    began = time.perf_counter() - state.seconds
-    method, optimizer, curve, probe = state.method, state.optimizer, state.curve, state.probe
-    encoder = method.encoder
-    embedder = Embedder(encoder, settings.representation, device)
-    selecting = replace(embedder, head=method.selection_head())
-    chosen_on = selection_of(settings, inputs)
+    steps = RunSteps(settings, inputs, state, on_step)
+    if state.method.brings_trainer:
+        state.method.take_steps(steps)
+    else:
+        take_steps(steps)
+    outcome = _finish(settings, inputs, steps.embedder, state, steps.began)
+    return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
 
-    while state.step < settings.steps:
-        step = state.step
-        if probe is not None and probe.due(step):
-            probe.record(step, method)
-        set_rates(optimizer, step, settings)
-        views = [
-            tuple(tensor.to(device.device, non_blocking=True) for tensor in view)
-            for view in next(state.batches)
-        ]
+
+def take_steps(steps: "RunSteps") -> None:
+    """Take the steps of a run that are left: what mtdlab's trainer does."""
+    settings, method, optimizer = steps.settings, steps.state.method, steps.optimizer
+    while steps.left:
+        step, views = steps.state.step, steps.begin()
         result = method(step, views)
         (settings.loss_weight * result.loss).backward()
         clip_gradients(optimizer, settings)
         optimizer.step()
         optimizer.zero_grad()
         method.update(step, result)
-        curve.record(step, result.loss, result.measures)
+        steps.end(result)
 
+
+class RunSteps:
+    """What precedes and what follows a step, whoever takes it (`mtdlab.methods.base.Steps`).
+
+    Attributes:
+        embedder: the encoder in training.
+        began: when the run began, as if it had begun now with the seconds of an earlier call.
+    """
+
+    def __init__(
+        self,
+        settings: TrainerSettings,
+        inputs: RunInputs,
+        state: RunState,
+        on_step: OnStep | None = None,
+    ) -> None:
+        self.settings, self.state, self._on_step = settings, state, on_step
+        self.device = choose_device(settings)
+        self.began = time.perf_counter() - state.seconds
+        self.embedder = Embedder(state.method.encoder, settings.representation, self.device)
+        self._selecting = replace(self.embedder, head=state.method.selection_head())
+        self._chosen_on = selection_of(settings, inputs)
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The optimizer, whose rates `begin` sets."""
+        return self.state.optimizer
+
+    @property
+    def left(self) -> int:
+        """How many steps are left."""
+        return self.settings.steps - self.state.step
+
+    def begin(self) -> list[Tokens]:
+        """The views of the next step's batch, once what precedes the step is done."""
+        state, step = self.state, self.state.step
+        if state.probe is not None and state.probe.due(step):
+            state.probe.record(step, state.method)
+        set_rates(state.optimizer, step, self.settings)
+        return [
+            (
+                ids.to(self.device.device, non_blocking=True),
+                mask.to(self.device.device, non_blocking=True),
+            )
+            for ids, mask in next(state.batches)
+        ]
+
+    def end(self, result: Step) -> None:
+        """Record a step that was taken, and evaluate where that is due. Raises TrialError."""
+        settings, state, step = self.settings, self.state, self.state.step
+        state.curve.record(step, result.loss, result.measures)
         evaluation, is_last = None, step + 1 == settings.steps
         if settings.evaluates_at(step + 1):
-            curve.check(step)
-            vectors, evaluation = chosen_on.measure(selecting)
-            curve.record_evaluation(step, evaluation)
+            state.curve.check(step)
+            vectors, evaluation = self._chosen_on.measure(self._selecting)
+            state.curve.record_evaluation(step, evaluation)
             if is_last or settings.select_on != LAST:
-                state.best.consider(step, evaluation.score, vectors, method.parts())
+                state.best.consider(step, evaluation.score, vectors, state.method.parts())
         state.step += 1
-        state.seconds = time.perf_counter() - began
-        if on_step is not None:
-            on_step(state.step, evaluation)
-
-    outcome = _finish(settings, inputs, embedder, state, began)
-    return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
+        state.seconds = time.perf_counter() - self.began
+        if self._on_step is not None:
+            self._on_step(state.step, evaluation)
 
 
 def _finish(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.methods.registry import find_method
 from mtdlab.settings.representation import describe
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
     token, unknown = _unknown(inputs)
     averages = settings.select_on == "sts_average"
     return replace(
-        machine(PACKAGES),
+        machine(packages_of(settings.method)),
         corpus=Corpus(
             settings.corpus,
             len(inputs.tokens),
@@ -71,6 +72,12 @@ def _unknown(inputs: "RunInputs") -> tuple[str, tuple[float, ...]]:
         return "", ()
     shares = tuple(100 * view.share_of(int(tokenizer.unk_token_id)) for view in inputs.views)
     return (str(tokenizer.unk_token), shares) if any(shares) else ("", ())
+
+
+def packages_of(*methods: str) -> tuple[str, ...]:
+    """The packages whose versions are recorded with trials of these methods."""
+    own = (package for name in methods for package in find_method(name).packages)
+    return tuple(dict.fromkeys((*PACKAGES, *own)))
 
 
 @lru_cache(maxsize=4)

@@ -16,7 +16,7 @@ from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
 from mtdlab.trial.checks import check_training
-from mtdlab.trial.environment import PACKAGES, environment_of, machine
+from mtdlab.trial.environment import environment_of, machine, packages_of
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
@@ -30,8 +30,9 @@ class Trainer(Objective):
 
     def check(self, job: Job) -> dict[str, Any]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
+        packages = packages_of(*job.spec.methods)
         return check_training(job, MethodSpec.of(job.spec)) | {
-            VERSIONS: machine(PACKAGES).all_versions
+            VERSIONS: machine(packages).all_versions
         }
 
     def prepare(self, study: OpenStudy) -> str:

@@ -153,7 +153,7 @@ def test_the_tables_state_the_values_and_the_measured_effects() -> None:
 
 def test_every_method_with_a_program_has_its_preset() -> None:
     # hicl has those of its backbone, the program of xbm trains on images
-    assert {*BUILTIN} - {*PRESETS} == {"hicl", "xbm"}
+    assert {*BUILTIN} - {*PRESETS} == {"hicl", "xbm", "sentence-transformers"}
     for method, presets in PRESETS.items():
         assert {"intended", "published-code"} <= presets.keys()
         assert changed_settings(method, "published-code")
