@@ -8,26 +8,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.inference.decide import decide as decide
-    from analysis.inference.verdict import compute_verdict as compute_verdict
-    from analysis.measures.geometry import alignment as alignment
-    from analysis.measures.geometry import singular_values as singular_values
-    from analysis.measures.geometry import uniformity as uniformity
-    from analysis.measures.trace import d_trace as d_trace
-    from analysis.notebook import read_run_table as read_run_table
-    from analysis.statistics.contrasts import compare_studies as compare_studies
-    from analysis.statistics.contrasts import compare_trials as compare_trials
+    from mtdlab.analysis.inference.decide import decide as decide
+    from mtdlab.analysis.inference.verdict import compute_verdict as compute_verdict
+    from mtdlab.analysis.measures.geometry import alignment as alignment
+    from mtdlab.analysis.measures.geometry import singular_values as singular_values
+    from mtdlab.analysis.measures.geometry import uniformity as uniformity
+    from mtdlab.analysis.measures.trace import d_trace as d_trace
+    from mtdlab.analysis.notebook import read_run_table as read_run_table
+    from mtdlab.analysis.statistics.contrasts import compare_studies as compare_studies
+    from mtdlab.analysis.statistics.contrasts import compare_trials as compare_trials
 
 _MODULES = {
-    "alignment": "analysis.measures.geometry",
-    "compare_studies": "analysis.statistics.contrasts",
-    "compare_trials": "analysis.statistics.contrasts",
-    "compute_verdict": "analysis.inference.verdict",
-    "d_trace": "analysis.measures.trace",
-    "decide": "analysis.inference.decide",
-    "read_run_table": "analysis.notebook",
-    "singular_values": "analysis.measures.geometry",
-    "uniformity": "analysis.measures.geometry",
+    "alignment": "mtdlab.analysis.measures.geometry",
+    "compare_studies": "mtdlab.analysis.statistics.contrasts",
+    "compare_trials": "mtdlab.analysis.statistics.contrasts",
+    "compute_verdict": "mtdlab.analysis.inference.verdict",
+    "d_trace": "mtdlab.analysis.measures.trace",
+    "decide": "mtdlab.analysis.inference.decide",
+    "read_run_table": "mtdlab.analysis.notebook",
+    "singular_values": "mtdlab.analysis.measures.geometry",
+    "uniformity": "mtdlab.analysis.measures.geometry",
 }
 
 

@@ -9,19 +9,19 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.data.cells import naming, read_cells
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import StudyFrames
-from analysis.data.reading import Reading, Scale
-from analysis.data.run_tables import build_study
+from mtdlab.analysis.data.cells import naming, read_cells
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.reading import Reading, Scale
+from mtdlab.analysis.data.run_tables import build_study
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from analysis.inference.best import BestVerdict
-    from analysis.inference.level_means import LevelMeans
-    from analysis.inference.verdict import Verdict
+    from mtdlab.analysis.inference.best import BestVerdict
+    from mtdlab.analysis.inference.level_means import LevelMeans
+    from mtdlab.analysis.inference.verdict import Verdict
 
 
 class Study(StudyFrames):
@@ -37,14 +37,14 @@ class Study(StudyFrames):
 
         Of runs that have no MTD it is that on which configuration is best.
         """
-        from analysis.report.context import StudyContext
+        from mtdlab.analysis.report.context import StudyContext
 
         context = StudyContext(self)
         return context.best if context.has_no_mtd else context.verdict
 
     def summary(self) -> str:
         """What the study shows, in the sentence that its page begins with."""
-        from analysis.report.summary import find_summary
+        from mtdlab.analysis.report.summary import find_summary
 
         return find_summary(self)
 
@@ -53,7 +53,7 @@ class Study(StudyFrames):
 
         Raises ValueError where no trial has completed with a score.
         """
-        from analysis.report.summary import draw_study
+        from mtdlab.analysis.report.summary import draw_study
 
         return draw_study(self)
 
@@ -63,7 +63,7 @@ class Study(StudyFrames):
 
     def _repr_html_(self) -> str:
         """A small table for a notebook: question, status, finding, what varied."""
-        from analysis.report.summary import write_html
+        from mtdlab.analysis.report.summary import write_html
 
         return write_html(self)
 
@@ -109,7 +109,7 @@ def open_table(path: Path, reading: Reading) -> "Study | LevelMeans":
 
     Errors as for `read_run_table`.
     """
-    from analysis.inference.level_means import is_level_means, read_level_means
+    from mtdlab.analysis.inference.level_means import is_level_means, read_level_means
 
     with naming(path):
         if is_level_means(cells := read_cells(path)):

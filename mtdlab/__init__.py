@@ -1,8 +1,6 @@
 """mtdlab: how the history in a negative queue shapes a contrastive sentence encoder."""
 
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,25 +18,7 @@ _HOMES = {
     "plan": "mtdlab.api.plan",
     "report": "mtdlab.api.report",
 }
-__version__ = "0.1.0"
-
-
-def _check_analysis() -> None:
-    """Raise ImportError where another `analysis` hides the package of that name beside this one."""
-    ours = Path(__file__).parents[1] / "analysis" / "__init__.py"
-    spec = find_spec("analysis")
-    if spec is None or not ours.exists():
-        return  # the import itself names what is missing
-    # a folder without __init__.py has no origin; it hides a package that is installed editable
-    other = spec.origin or next(iter(spec.submodule_search_locations or ()), str(ours))
-    if Path(other).resolve() != ours.resolve():
-        raise ImportError(
-            f"{other} hides mtdlab's own package `analysis`; rename it, or start Python in "
-            "another folder"
-        )
-
-
-_check_analysis()
+__version__ = "1.0.0rc1"
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, ClassVar, get_origin, get_type_hints
 
-from analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.errors import MtdlabError, nearest, similar
 from mtdlab.methods.registry import method_names
 from mtdlab.user_code import UserModule, digest, execute, locate

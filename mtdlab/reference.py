@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from typer.models import ArgumentInfo, ParameterInfo, ParamMeta
 from typer.utils import get_params_from_function
 
-from analysis.report.reference import columns_markdown, files_markdown, frames_markdown
+from mtdlab.analysis.report.reference import columns_markdown, files_markdown, frames_markdown
 from mtdlab.cli import app
 from mtdlab.config.reference import (
     preset_markdown,

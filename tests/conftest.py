@@ -113,8 +113,8 @@ def figures_not_rendered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Rendering takes most of the time of a page.
     """
-    monkeypatch.setattr("analysis.figures.to_svg", lambda _: "<svg></svg>")
-    monkeypatch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+    monkeypatch.setattr("mtdlab.analysis.figures.to_svg", lambda _: "<svg></svg>")
+    monkeypatch.setattr("mtdlab.analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
 
 
 @pytest.fixture(scope="session")
@@ -132,7 +132,7 @@ def figures_not_drawn(
 
     # the size of a main figure, by which the first screen is laid out
     monkeypatch.setattr(
-        "analysis.report.topics.base._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
+        "mtdlab.analysis.report.topics.base._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
     )
 
 
@@ -142,11 +142,11 @@ def simulating_few(cache: Path) -> Iterator[None]:
 
     What is kept of them, in memory and in files, is kept apart from that of other modules.
     """
-    from analysis.inference import shapes
+    from mtdlab.analysis.inference import shapes
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MTDLAB_CACHE", str(cache))
-        patch.setattr("analysis.inference.simultaneous._DRAWS", 1_000)
+        patch.setattr("mtdlab.analysis.inference.simultaneous._DRAWS", 1_000)
         patch.setattr(shapes, "_cached_tests", lru_cache(shapes._cached_tests.__wrapped__))
         yield
 
@@ -164,7 +164,7 @@ def few_simulated_studies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Few tables, and power from 100 studies, not 1,000: for tests of `plan` without numbers."""
-    monkeypatch.setattr("analysis.inference.power._DRAWS", 100)
+    monkeypatch.setattr("mtdlab.analysis.inference.power._DRAWS", 100)
 
 
 @pytest.fixture(scope="session")

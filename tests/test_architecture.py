@@ -17,9 +17,8 @@ def order_of_packages(first: str = "analysis") -> list[str]:
 
 
 def package_of(module: str) -> str:
-    """analysis, a package of mtdlab, or a module beside them."""
-    first, _, rest = module.partition(".")
-    return "analysis" if first == "analysis" else rest.split(".")[0]
+    """A package of mtdlab, or a module beside them."""
+    return module.partition(".")[2].split(".")[0]
 
 
 @cache
@@ -44,7 +43,7 @@ def imported(path: Path) -> set[str]:
             found.update(alias.name for alias in node.names)
         elif node.module:
             found.add(node.module)
-    ours = {name for name in found if name.split(".")[0] in ("analysis", "mtdlab")}
+    ours = {name for name in found if name.split(".")[0] == "mtdlab"}
     return {package_of(name) for name in ours} - {""}
 
 
@@ -54,9 +53,9 @@ def test_packages_import_only_those_before_them() -> None:
     folders = {
         path.name for path in (ROOT / "mtdlab").iterdir() if (path / "__init__.py").is_file()
     }
-    assert set(order) == folders | {"analysis", "programs"}
+    assert set(order) == folders | {"programs"}
     for at, package in enumerate(order):
-        folder = ROOT / package if package == "analysis" else ROOT / "mtdlab" / package
+        folder = ROOT / "mtdlab" / package
         for path in [*folder.rglob("*.py")] or [folder.with_suffix(".py")]:
             allowed = {*order[: at + 1], *(free if package != "analysis" else ())}
             assert imported(path) <= allowed, path
@@ -83,7 +82,7 @@ def imports_in(package: str) -> dict[str, set[str]]:
 
 
 def test_modules_import_each_other_in_no_circle() -> None:
-    left = imports_in("mtdlab") | imports_in("analysis")
+    left = imports_in("mtdlab") | imports_in("mtdlab/analysis")
     assert len(left) > 100
     # a module that imports none of the others is in no circle, and neither is one before it
     while ends := {name for name, needed in left.items() if not needed}:
@@ -107,8 +106,9 @@ def test_all_sql_is_in_the_store() -> None:
 
 def test_packages_of_analysis_import_only_those_before_them() -> None:
     order = order_of_packages("measures")
-    modules = {name: found for name, found in imports_in("analysis").items() if name != "analysis"}
-    assert {name.split(".")[1] for name in modules} == set(order)
+    modules = imports_in("mtdlab/analysis")
+    del modules["mtdlab.analysis"]
+    assert {name.split(".")[2] for name in modules} == set(order)
     for name, others in modules.items():
-        allowed = order[: order.index(name.split(".")[1]) + 1]
-        assert {other.split(".")[1] for other in others} <= set(allowed), name
+        allowed = order[: order.index(name.split(".")[2]) + 1]
+        assert {other.split(".")[2] for other in others} <= set(allowed), name

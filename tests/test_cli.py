@@ -21,7 +21,7 @@ import optuna
 import pytest
 from forked_commands import ForkedCommand
 
-from analysis.data.runs import format_mtd
+from mtdlab.analysis.data.runs import format_mtd
 from tests.commands.conftest import Command, Printed, command, folder, query
 
 ROOT = Path(__file__).parents[1]

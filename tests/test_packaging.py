@@ -14,12 +14,12 @@ CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["se
 
 
 def test_every_package_is_listed() -> None:
-    folders = (
-        path.parent
-        for name in ("analysis", "mtdlab")
-        for path in (ROOT / name).rglob("__init__.py")
-    )
-    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    # the folder of mtdlab.analysis is a link, which a search of mtdlab does not follow
+    files = [
+        *(ROOT / "mtdlab").rglob("__init__.py"),
+        *(ROOT / "mtdlab/analysis").rglob("__init__.py"),
+    ]
+    names = {".".join(file.parent.relative_to(ROOT).parts) for file in files}
     assert set(CONFIGURATION["packages"]) == names | {"mtdlab.studies", "mtdlab.studies.paper"}
     assert CONFIGURATION["package-dir"] == {
         "mtdlab.studies": "studies",
@@ -27,38 +27,73 @@ def test_every_package_is_listed() -> None:
     }
 
 
-def test_a_wheel_holds_the_studies_and_copies_them_by_name(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from links to the files, so that the build writes nothing beside them."""
     pytest.importorskip("setuptools", minversion="77")
-    source = tmp_path / "source"
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
     source.mkdir()
     for name in ("mtdlab", "analysis", "studies", "pyproject.toml", "README.md", "LICENSE"):
         (source / name).symlink_to(ROOT / name)
     code = "import sys, setuptools.build_meta as backend; print(backend.build_wheel(sys.argv[1]))"
-    subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)],
-        cwd=source,
+    run([sys.executable, "-c", code, str(folder)], source)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command that succeeds, in a folder."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
         capture_output=True,
         text=True,
-        check=True,
-        timeout=300,
+        timeout=1200,
+        env=os.environ | variables,
     )
-    (wheel,) = tmp_path.glob("*.whl")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def test_a_wheel_holds_the_studies_and_copies_them_by_name(wheel: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "installed")
-    studies = tmp_path / "installed" / "mtdlab" / "studies"
+        archive.extractall(installed)
+    # nothing beside the package: `analysis` is a name that many a folder has
+    assert {path.name.split("-")[0] for path in installed.iterdir()} == {"mtdlab"}
+    assert (installed / "mtdlab/analysis/report/page.html").is_file()
+    studies = installed / "mtdlab" / "studies"
     expected = sorted(path.relative_to(ROOT / "studies") for path in ROOT.glob("studies/**/*.yaml"))
     assert sorted(path.relative_to(studies) for path in studies.rglob("*.yaml")) == expected
     for folder in ("builtin", "builtin/encoder"):
         data = {path.name for path in (ROOT / "mtdlab" / folder).iterdir() if path.is_file()}
         held = {path.name for path in (studies.parent / folder).iterdir()}
         assert {name for name in data if not name.endswith(".py")} <= held
-    ran = subprocess.run(
-        [sys.executable, "-m", "mtdlab", "init", "mtd"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=os.environ | {"PYTHONPATH": str(tmp_path / "installed")},
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    init = [sys.executable, "-m", "mtdlab", "init", "mtd"]
+    assert run(init, tmp_path, PYTHONPATH=str(installed)).stderr == ""
     assert (tmp_path / "mtd.yaml").read_bytes() == (ROOT / "studies" / "mtd.yaml").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_wheel_alone_runs_the_default_study(wheel: Path, tmp_path: Path) -> None:
+    """In an environment that has nothing else, outside of the repository, with few steps."""
+    python = tmp_path / "venv" / "bin" / "python"
+    run([sys.executable, "-m", "venv", str(tmp_path / "venv")], tmp_path)
+    pip = [str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt")]
+    # torch alone first, so that pip takes the build that the constraints name
+    for packages in (["torch"], [str(wheel)], ["twine"]):
+        fetched = subprocess.run([*pip, *packages], capture_output=True, text=True, cwd=tmp_path)
+        if fetched.returncode:
+            pytest.skip(f"pip cannot fetch {packages[0]}: {fetched.stderr[-200:]}")
+    run([str(python), "-m", "twine", "check", "--strict", str(wheel)], tmp_path)
+    mtdlab = [str(python.with_name("mtdlab"))]
+    run([*mtdlab, "init", "mtd"], tmp_path)
+    small = ["--set", "trainer.steps=8", "--set", "trainer.evaluate_every=8"]
+    small += ["--set", "seeds=[0, 1]", "--set", "search.ema_decay=[0, 0.5]"]
+    run([*mtdlab, "sweep", "mtd.yaml", *small], tmp_path)
+    run([*mtdlab, "report", "--study", "mtd"], tmp_path)
+    assert "mtdlab report" in (tmp_path / "reports/mtd/index.html").read_text(encoding="utf-8")
+    code = "from mtdlab.analysis import d_trace; import mtdlab; print(mtdlab.__version__)"
+    printed = run([str(python), "-c", code], tmp_path).stdout.strip()
+    assert printed == wheel.name.split("-")[1]

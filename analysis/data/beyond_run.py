@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.runs import MTD_DECIMALS, name_levels
-from analysis.measures.trace import EmaDecay
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.runs import MTD_DECIMALS, name_levels
+from mtdlab.analysis.measures.trace import EmaDecay
 
 if TYPE_CHECKING:
     import pandas as pd

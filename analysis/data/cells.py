@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.data.reading import Scale
+from mtdlab.analysis.data.reading import Scale
 
 MAX_ROWS = 20_000
 MAX_COLUMNS = 500

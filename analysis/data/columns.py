@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
-from analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
-from analysis.data.reading import Reading
-from analysis.data.tasks import TASKS
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
+from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
+from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.measures.trace import PARTS
 
 STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""

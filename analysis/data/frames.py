@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.data import defaults
-from analysis.data.environment import Environment, join_sentences
-from analysis.data.invocation import NO_INVOCATION, Invocation
-from analysis.data.items import ItemScores, no_items
+from mtdlab.analysis.data import defaults
+from mtdlab.analysis.data.environment import Environment, join_sentences
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.items import ItemScores, no_items
 
 SettingValue = float | str | bool | None
 

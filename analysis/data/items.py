@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 Singles = NDArray[np.float32]
 Kind = Literal["spearman", "mean"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.data.runs import MTD_DECIMALS, format_mtd
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
+from mtdlab.analysis.measures.trace import PARTS
 
 _NAMES = {
     "half_life": "half-life",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 
 Scale = Literal["fraction", "percent"]
 

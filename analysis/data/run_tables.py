@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.data.cells import (
+from mtdlab.analysis.data.cells import (
     FINITE,
     Bounds,
     TableError,
@@ -17,14 +17,14 @@ from analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
-from analysis.data.defaults import BEYOND_RUN
-from analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
-from analysis.data.invocation import NO_INVOCATION, Invocation
-from analysis.data.reading import Reading, Scale
-from analysis.data.runs import completed_runs
-from analysis.data.tasks import TASKS
-from analysis.measures.trace import PARTS, d_trace
+from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
+from mtdlab.analysis.data.defaults import BEYOND_RUN
+from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.reading import Reading, Scale
+from mtdlab.analysis.data.runs import completed_runs
+from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.measures.trace import PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
 TASK_COLUMNS = (*TASKS, "sts_dev")
@@ -180,7 +180,7 @@ _SETTINGS = {
 def build_study(
     cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading, name: str = ""
 ) -> StudyFrames:
-    """The study of a table of runs; see `analysis.read_run_table`."""
+    """The study of a table of runs; see `mtdlab.analysis.read_run_table`."""
     table = find_columns(cells, reading)
     trials, rule = read_trials(table, reading.scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import Settings, SettingValue
-from analysis.data.runs import is_missing
+from mtdlab.analysis.data.frames import Settings, SettingValue
+from mtdlab.analysis.data.runs import is_missing
 
 # The default is another dimension, recorded as a missing value; here it is 0.
 _DEFAULT_DIMS = {"prediction_dim": "the encoder's", "predictor_hidden_dim": "its output's"}

@@ -21,10 +21,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from analysis.data.environment import Environment, read_fields
-from analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames, Tuning
-from analysis.data.invocation import Invocation
-from analysis.data.items import ItemScores
+from mtdlab.analysis.data.environment import Environment, read_fields
+from mtdlab.analysis.data.frames import Baseline, Plan, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.items import ItemScores
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
 BASELINE, TUNING = "baseline.parquet", "tuning.parquet"

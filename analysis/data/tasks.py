@@ -2,7 +2,7 @@
 
 import re
 
-from analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.environment import BUILT_IN
 
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STSB", "SICKR")
 """The tasks of semantic similarity, scored by Spearman's correlation."""

@@ -10,8 +10,8 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis.data.published import METHOD, load_published
-from analysis.data.settings import format_setting
+from mtdlab.analysis.data.published import METHOD, load_published
+from mtdlab.analysis.data.settings import format_setting
 
 _SHARES = {"none": 0.0, "1/4 of the queue": 0.25, "1/2 of the queue": 0.5, "whole queue": 1.0}
 _AUGMENTATIONS: Mapping[str, str] = {

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL
-from analysis.data.frames import Settings
-from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, varied_settings
-from analysis.data.settings import with_defaults
-from analysis.data.tasks import STS
-from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.inference.intervals import Estimate, estimate, summarise
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.frames import Settings
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.data.settings import with_defaults
+from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from mtdlab.analysis.inference.intervals import Estimate, estimate, summarise
+from mtdlab.analysis.inference.pairing import (
     cell_covariance,
     complete_block,
     count_items,
     summarise_scores,
 )
-from analysis.inference.shapes import compare_columns
-from analysis.measures import Floats
-from analysis.statistics.training import can_collapse
+from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.training import can_collapse
 
 
 def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings) -> pd.DataFrame:

@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from analysis.figures.distance import *  # noqa: F403
-    from analysis.figures.experiments import *  # noqa: F403
-    from analysis.figures.files import *  # noqa: F403
-    from analysis.figures.representation import *  # noqa: F403
-    from analysis.figures.settings import *  # noqa: F403
-    from analysis.figures.spots import *  # noqa: F403
-    from analysis.figures.steps import *  # noqa: F403
-    from analysis.figures.style import *  # noqa: F403
+    from mtdlab.analysis.figures.distance import *  # noqa: F403
+    from mtdlab.analysis.figures.experiments import *  # noqa: F403
+    from mtdlab.analysis.figures.files import *  # noqa: F403
+    from mtdlab.analysis.figures.representation import *  # noqa: F403
+    from mtdlab.analysis.figures.settings import *  # noqa: F403
+    from mtdlab.analysis.figures.spots import *  # noqa: F403
+    from mtdlab.analysis.figures.steps import *  # noqa: F403
+    from mtdlab.analysis.figures.style import *  # noqa: F403
 
 _MODULES = (
     *("distance", "experiments", "files", "representation", "settings"),

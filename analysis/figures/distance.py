@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.data.points import describe_means
-from analysis.figures.spots import add_run_spots, add_spots, can_state
-from analysis.figures.style import (
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.figures.spots import add_run_spots, add_spots, can_state
+from mtdlab.analysis.figures.style import (
     ACCENT,
     BAND,
     INK,
@@ -31,12 +31,11 @@ from analysis.figures.style import (
     name_ends,
     printable,
 )
-from analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.intervals import Estimate
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
-# from analysis.inference.intervals and analysis.inference.pairing, cut where they are wide. A line
-# per seed through the seed's means would be computed here as well, and `scatterplot` is
-# `Axes.scatter` by columns.
+# from inference.intervals and inference.pairing, cut where they are wide. A line per seed through
+# the seed's means would be computed here as well, and `scatterplot` is `Axes.scatter` by columns.
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40

@@ -14,10 +14,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from analysis.data.points import describe_means
-from analysis.figures.distance import keep_points_in_view, scatter_runs
-from analysis.figures.spots import add_spots
-from analysis.figures.style import (
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
+from mtdlab.analysis.figures.spots import add_spots
+from mtdlab.analysis.figures.style import (
     ACCENT,
     BAND,
     LEAST_SPAN,

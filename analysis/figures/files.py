@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from analysis.figures.spots import spots_markup
-from analysis.figures.style import figure_style
+from mtdlab.analysis.figures.spots import spots_markup
+from mtdlab.analysis.figures.style import figure_style
 
 _DPI = 200
 _COMPRESSION = 2

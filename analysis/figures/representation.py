@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from analysis.data.runs import format_mtd
-from analysis.figures.distance import scatter_by_mtd
-from analysis.figures.style import (
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.figures.distance import scatter_by_mtd
+from mtdlab.analysis.figures.style import (
     ACCENT,
     INK,
     LevelLooks,
@@ -20,7 +20,7 @@ from analysis.figures.style import (
     name_ends,
     printable,
 )
-from analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
+from mtdlab.analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
 # Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
 # and a line per level takes a table in long form with a row per singular value.

@@ -12,10 +12,10 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from analysis.data.points import format_component
-from analysis.data.settings import format_value
-from analysis.figures.spots import add_spots
-from analysis.figures.style import (
+from mtdlab.analysis.data.points import format_component
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.figures.spots import add_spots
+from mtdlab.analysis.figures.style import (
     ACCENT,
     COLOURS,
     INK,
@@ -29,8 +29,8 @@ from analysis.figures.style import (
     look_of,
     printable,
 )
-from analysis.measures import Floats
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import PARTS
 
 _SHIFT = 0.06
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Transform
 from numpy.typing import ArrayLike
 
-from analysis.data.points import describe_runs
+from mtdlab.analysis.data.points import describe_runs
 
 _MOST = 400
 _RADIUS = 6

@@ -7,10 +7,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from analysis.data.points import MOST_LOOKS
-from analysis.figures.distance import draw_curve, draw_runs, keep_points_in_view, scatter_by_mtd
-from analysis.figures.spots import add_run_spots, add_spots
-from analysis.figures.style import (
+from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.figures.distance import (
+    draw_curve,
+    draw_runs,
+    keep_points_in_view,
+    scatter_by_mtd,
+)
+from mtdlab.analysis.figures.spots import add_run_spots, add_spots
+from mtdlab.analysis.figures.style import (
     BAND,
     INK,
     OTHER,

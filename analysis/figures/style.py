@@ -23,8 +23,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
-from analysis.data.points import MOST_LOOKS
-from analysis.data.runs import MTD_DECIMALS, format_mtd
+from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 
 INK = "#22303c"
 GRID = "#dfe3e6"

@@ -14,23 +14,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED
-from analysis.data.frames import Settings
-from analysis.data.items import ItemScores
-from analysis.data.runs import (
+from mtdlab.analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED
+from mtdlab.analysis.data.frames import Settings
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import (
     chosen_settings,
     completed_runs,
     mtd_or_0,
     traced_runs,
     varied_settings,
 )
-from analysis.data.settings import with_defaults
-from analysis.inference.blocks import Fit, connected_table
-from analysis.inference.pairing import LevelScores, cell_covariance, count_items
-from analysis.inference.shapes import ShapeTests
-from analysis.inference.verdict import OverLooks
-from analysis.measures import Floats
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.data.settings import with_defaults
+from mtdlab.analysis.inference.blocks import Fit, connected_table
+from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance, count_items
+from mtdlab.analysis.inference.shapes import ShapeTests
+from mtdlab.analysis.inference.verdict import OverLooks
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
 METHOD_KEYS = ["method", "mtd"]

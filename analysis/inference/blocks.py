@@ -22,7 +22,7 @@ by seed   slope and curvature over the logarithm of the levels' places differ fr
           scaled to be unbiased with independent errors; Bell and McCaffrey 2002).
 
 Each has degrees of freedom after Satterthwaite (1946). A fourth part of the variance, that of the
-evaluation items, is added to each where it is known (`analysis.data.items`).
+evaluation items, is added to each where it is known (`mtdlab.analysis.data.items`).
 """
 
 import math
@@ -34,8 +34,8 @@ import scipy
 from numpy.typing import NDArray
 from scipy import special
 
-from analysis.inference.kept import keep
-from analysis.measures import Floats
+from mtdlab.analysis.inference.kept import keep
+from mtdlab.analysis.measures import Floats
 
 _LEAST_VARIANCE = 1e-24
 _LEAST_FREEDOM = 1e-6

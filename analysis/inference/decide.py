@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import completed_runs, varied_settings
-from analysis.data.settings import format_value
-from analysis.inference.intervals import Estimate
-from analysis.inference.looks import boundaries_at, find_open_nominal, judged_trials
-from analysis.inference.pairing import estimate_difference
-from analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
-from analysis.inference.session import find_comparison, open_session
-from analysis.measures import Floats
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal, judged_trials
+from mtdlab.analysis.inference.pairing import estimate_difference
+from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
+from mtdlab.analysis.inference.session import find_comparison, open_session
+from mtdlab.analysis.measures import Floats
 
 Answer = Literal["keep", "equivalent", "drop", "more seeds"]
 _NAMES = ("configuration", "name", "method")

@@ -13,8 +13,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from analysis.data.defaults import LEVEL
-from analysis.measures import Floats
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.measures import Floats
 
 
 def half_width(deviation: ArrayLike, count: ArrayLike) -> Floats:
@@ -77,7 +77,8 @@ def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL
 
     All seeds share the items, so that the variance of the mean is that between seeds over S, plus
     that of the items' common influence; what an item does to a single seed is in the first already.
-    NaN bounds for one seed. `influences` (S, P) are as those of `analysis.data.items.influences`.
+    NaN bounds for one seed. `influences` (S, P) are as those of
+    `mtdlab.analysis.data.items.influences`.
     """
     seeds, items = influences.shape
     common = influences.mean(axis=0)

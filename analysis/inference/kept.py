@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 _VERSION = 4
 """A part of every key; it is raised when what is simulated, or how, changes."""

@@ -3,7 +3,7 @@
 Letters: L levels, K contrasts, B simulated curves. A band is assumed to be a 95 % interval of its
 mean: half its width divided by 1.96 is the standard error, which is treated as known. Levels are
 assumed to be independent, since their seeds are unknown. The tests are those of runs
-(`analysis.inference.shapes`), with these standard errors in place of estimated ones.
+(`mtdlab.analysis.inference.shapes`), with these standard errors in place of estimated ones.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from analysis.data.cells import (
+from mtdlab.analysis.data.cells import (
     FINITE,
     Bounds,
     TableError,
@@ -22,14 +22,14 @@ from analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from analysis.data.defaults import LEVEL
-from analysis.data.published import load_curve
-from analysis.data.reading import Scale
-from analysis.inference.blocks import Fit, KnownErrors
-from analysis.inference.shapes import LEAST_FLAT, ShapeTests
-from analysis.inference.simultaneous import Null
-from analysis.inference.verdict import Verdict, judge, write_sentence
-from analysis.measures import Floats
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.published import load_curve
+from mtdlab.analysis.data.reading import Scale
+from mtdlab.analysis.inference.blocks import Fit, KnownErrors
+from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests
+from mtdlab.analysis.inference.simultaneous import Null
+from mtdlab.analysis.inference.verdict import Verdict, judge, write_sentence
+from mtdlab.analysis.measures import Floats
 
 MOST_LEVELS = 100
 _PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
@@ -143,7 +143,7 @@ class MeansVerdict:
 
 
 def judge_means(data: LevelMeans) -> MeansVerdict:
-    """The shape of three or more means by the rules for runs (`analysis.inference.verdict`)."""
+    """The shape of three or more means by the rules for runs; see `inference.verdict`."""
     distance, means, errors = data.distance, data.means, data.errors
     tests = ShapeTests(null_means(errors), distance, can_be_flat=len(distance) >= LEAST_FLAT)
     verdict = Verdict(

@@ -23,15 +23,15 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from analysis.data.beyond_run import leave_out
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import Settings, StudyFrames
-from analysis.data.items import ItemScores
-from analysis.data.runs import has_mtd, mtd_or_0
-from analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from analysis.inference.pairing import LevelScores
-from analysis.inference.verdict import OverLooks, Verdict, compute_verdict
-from analysis.measures import Floats
+from mtdlab.analysis.data.beyond_run import leave_out
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import has_mtd, mtd_or_0
+from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.verdict import OverLooks, Verdict, compute_verdict
+from mtdlab.analysis.measures import Floats
 
 Spending = Literal["obrien-fleming", "pocock", "linear"]
 

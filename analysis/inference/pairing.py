@@ -14,20 +14,20 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from analysis.data.beyond_run import BeyondLevel, leave_out
-from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
-from analysis.data.items import ItemScores, influences
-from analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
-from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.intervals import (
+from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
+from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.items import ItemScores, influences
+from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
+from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
+from mtdlab.analysis.inference.intervals import (
     UNKNOWN,
     Estimate,
     estimate,
     estimate_over_items,
     summarise,
 )
-from analysis.inference.shapes import ShapeTests, shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
+from mtdlab.analysis.measures import Floats
 
 MOST_LEVELS = 30
 """The most levels that are compared; more, as random samplers produce, are merged."""
@@ -382,8 +382,8 @@ def compute_smooth(levels: LevelScores) -> pd.DataFrame:
     Columns: mtd, mean (less the mean over levels), low, high, at 60 points evenly spaced in log
     MTD. low and high are simultaneous for all points of the spline that fits the true levels best
     (Ruppert, Wand and Carroll 2003, section 6.5, with the critical value of
-    `analysis.inference.simultaneous`); they do not cover its bias, for example at a kink. No rows
-    with fewer than 4 levels or 2 seeds.
+    `mtdlab.analysis.inference.simultaneous`); they do not cover its bias, for example at a kink. No
+    rows with fewer than 4 levels or 2 seeds.
     """
     if len(levels.distance) < 4 or len(levels.table) < 2:
         return pd.DataFrame(columns=["mtd", "mean", "low", "high"], dtype="float64")

@@ -1,8 +1,8 @@
 """Power of the verdict by simulation: the seeds and the evaluation items that a study needs.
 
 Studies of a design are simulated with normal errors and effects of the items
-(`analysis.inference.scatter`), and tested as their runs will be. Letters: L levels of MTD, S seeds,
-B simulated studies, K looks.
+(`mtdlab.analysis.inference.scatter`), and tested as their runs will be. Letters: L levels of MTD, S
+seeds, B simulated studies, K looks.
 """
 
 import math
@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.inference.best import BestVerdict, classify_best
-from analysis.inference.blocks import Fit
-from analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
-from analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
-from analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
-from analysis.inference.simultaneous import null_with_items
-from analysis.inference.verdict import Verdict
-from analysis.measures import Floats
+from mtdlab.analysis.inference.best import BestVerdict, classify_best
+from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
+from mtdlab.analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
+from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
+from mtdlab.analysis.inference.simultaneous import null_with_items
+from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.measures import Floats
 
 OTHER_LEVELS = (5, 9)
 POWER, MOST_SEEDS = 0.8, 512

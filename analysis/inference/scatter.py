@@ -10,9 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
-from analysis.inference.blocks import Blocks, polynomials
-from analysis.inference.pairing import LevelScores
-from analysis.measures import Floats
+from mtdlab.analysis.inference.blocks import Blocks, polynomials
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.measures import Floats
 
 ASSUMED_DEVIATION = 1.5
 """Residual standard deviation in points where none was measured. The built-in studies have 0.9 to

@@ -4,9 +4,9 @@ Letters: S seeds, L levels of MTD in rising order, K contrasts, B tables. A tabl
 (S, L) with NaN where a run is missing, as required by `Blocks`; `distance` is (L,). A difference
 of two levels has one interval, simultaneous over all pairs of levels, whichever two are stated: it
 may contain 0 where the test of a peak or a trend, which is of another family, is significant. Every
-test uses the largest p value of several variances (`analysis.inference.blocks`),
+test uses the largest p value of several variances (`mtdlab.analysis.inference.blocks`),
 and a critical value that is also valid for unequal variances and for seeds with curves of their own
-(`analysis.inference.simultaneous`).
+(`mtdlab.analysis.inference.simultaneous`).
 
 The test of a peak is the two-line test (Simonsohn 2018): the least-squares slopes on log MTD up to
 a level and down from it are both significant, at the same inner level, which is chosen on the data.
@@ -23,9 +23,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.inference.blocks import Blocks, Fit, connected_table
-from analysis.inference.simultaneous import Families, Null, null_for, null_of
-from analysis.measures import Floats
+from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
+from mtdlab.analysis.inference.simultaneous import Families, Null, null_for, null_of
+from mtdlab.analysis.measures import Floats
 
 Shape = Literal["flat", "rising", "falling", "peaked", "inconclusive"]
 LEAST_FLAT = 3

@@ -20,9 +20,16 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.inference.blocks import Blocks, Comparison, Fit, KnownErrors, join_fits, pieces_of
-from analysis.inference.kept import keep
-from analysis.measures import Floats
+from mtdlab.analysis.inference.blocks import (
+    Blocks,
+    Comparison,
+    Fit,
+    KnownErrors,
+    join_fits,
+    pieces_of,
+)
+from mtdlab.analysis.inference.kept import keep
+from mtdlab.analysis.measures import Floats
 
 _CORRELATION = 0.5
 _OWN = 3.0

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.data.beyond_run import BeyondLevel, describe_left_out
-from analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
-from analysis.data.frames import TRIAL_COLUMNS
-from analysis.data.items import ItemScores
-from analysis.data.runs import format_mtd, traced_runs
-from analysis.inference.blocks import Fit
-from analysis.inference.intervals import Estimate
-from analysis.inference.pairing import LevelScores, level_scores, merge_levels
-from analysis.inference.shapes import Shape, ShapeTests
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.data.beyond_run import BeyondLevel, describe_left_out
+from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
+from mtdlab.analysis.data.frames import TRIAL_COLUMNS
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import format_mtd, traced_runs
+from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.pairing import LevelScores, level_scores, merge_levels
+from mtdlab.analysis.inference.shapes import Shape, ShapeTests
+from mtdlab.analysis.measures.trace import PARTS
 
 # Settings among the fixed columns of `StudyFrames.trials`.
 _FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 # One block of similarities at a time, 2 MiB in float64: larger ones leave the processor's cache.
 _BLOCK_VALUES = 1 << 18

@@ -19,7 +19,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import beta, betainc, hyp2f1
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 DIMENSIONS = (4, 8, 16, 32, 64, 128, 256, 768)
 ANGLES = (30, 60, 90)

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 PARTS: Mapping[str, str] = {"ema_decay": "η", "queue_size": "K", "batch_size": "N"}
 """The settings that make up an MTD, in the order of `d_trace`, and their symbols."""

@@ -1,8 +1,8 @@
 """A study, or several, as one offline page, with figures and tables beside it."""
 
-from analysis.report.level_means import write_level_means
-from analysis.report.multi_study import MultiStudyReport, write_multi_study
-from analysis.report.writer import Report, write_report
+from mtdlab.analysis.report.level_means import write_level_means
+from mtdlab.analysis.report.multi_study import MultiStudyReport, write_multi_study
+from mtdlab.analysis.report.writer import Report, write_report
 
 __all__ = [
     "MultiStudyReport",

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import format_mtd
-from analysis.inference.intervals import Estimate
-from analysis.report.cells import PERCENT, clean, count, make_table
-from analysis.report.topics.base import Draw, Drawing, Table, Topic
-from analysis.statistics.multi_study import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.report.cells import PERCENT, clean, count, make_table
+from mtdlab.analysis.report.topics.base import Draw, Drawing, Table, Topic
+from mtdlab.analysis.statistics.multi_study import (
     HALF_LIVES,
     UNITS,
     Agreement,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.data.runs import format_mtd
-from analysis.data.settings import format_setting
-from analysis.data.tasks import TASKS
-from analysis.report.page import Column, Table
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.data.settings import format_setting
+from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.report.page import Column, Table
 
 LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"

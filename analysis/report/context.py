@@ -6,40 +6,40 @@ from functools import cached_property
 
 import pandas as pd
 
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import (
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import (
     MTD_DECIMALS,
     completed_runs,
     has_mtd,
     traced_runs,
     untraced_runs,
 )
-from analysis.data.tasks import LAST, is_own, label_score
-from analysis.experiments.catalogue import EXPERIMENTS
-from analysis.experiments.compare import Comparison, compare
-from analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from analysis.inference.looks import judged_trials, over_looks_of
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.tasks import LAST, is_own, label_score
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.experiments.compare import Comparison, compare
+from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
+from mtdlab.analysis.inference.pairing import (
     LevelScores,
     compute_paired_curve,
     compute_smooth,
     level_scores,
     summarise_scores,
 )
-from analysis.inference.power import Needed, need_for_verdict
-from analysis.inference.verdict import Verdict, judge_levels, over_all_looks
-from analysis.report.cells import clean
-from analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
-from analysis.statistics.configurations import compute_configurations
-from analysis.statistics.contrasts import (
+from mtdlab.analysis.inference.power import Needed, need_for_verdict
+from mtdlab.analysis.inference.verdict import Verdict, judge_levels, over_all_looks
+from mtdlab.analysis.report.cells import clean
+from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
+from mtdlab.analysis.statistics.configurations import compute_configurations
+from mtdlab.analysis.statistics.contrasts import (
     Candidate,
     choose_best_candidates,
     choose_candidates,
 )
-from analysis.statistics.curves import compute_cells, find_width
-from analysis.statistics.methods import compute_methods, select_curve_trials
-from analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
-from analysis.statistics.training import assess_collapse
+from mtdlab.analysis.statistics.curves import compute_cells, find_width
+from mtdlab.analysis.statistics.methods import compute_methods, select_curve_trials
+from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
+from mtdlab.analysis.statistics.training import assess_collapse
 
 _MOST_LABEL = 60
 

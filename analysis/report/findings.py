@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.data.points import format_component
-from analysis.data.runs import completed_runs, format_mtd, varied_settings
-from analysis.inference.best import BestVerdict
-from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import (
+from mtdlab.analysis.data.points import format_component
+from mtdlab.analysis.data.runs import completed_runs, format_mtd, varied_settings
+from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import (
     Verdict,
     describe_interval,
     describe_over_looks,
@@ -26,18 +26,18 @@ from analysis.inference.verdict import (
     over_all_looks,
     state_p,
 )
-from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, count
-from analysis.report.context import StudyContext
-from analysis.report.page import Effect
-from analysis.report.topics.configurations import Configurations, lead_over
-from analysis.report.topics.effects import describe_effect, describe_interactions
-from analysis.report.topics.history import History
-from analysis.report.topics.methods import Methods, describe_budget
-from analysis.report.topics.sufficiency import name_pair
-from analysis.statistics.configurations import Effects
-from analysis.statistics.robustness import Condition
-from analysis.statistics.sufficiency import Sufficiency
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.page import Effect
+from mtdlab.analysis.report.topics.configurations import Configurations, lead_over
+from mtdlab.analysis.report.topics.effects import describe_effect, describe_interactions
+from mtdlab.analysis.report.topics.history import History
+from mtdlab.analysis.report.topics.methods import Methods, describe_budget
+from mtdlab.analysis.report.topics.sufficiency import name_pair
+from mtdlab.analysis.statistics.configurations import Effects
+from mtdlab.analysis.statistics.robustness import Condition
+from mtdlab.analysis.statistics.sufficiency import Sufficiency
 
 _OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
 _FAMILIES = {

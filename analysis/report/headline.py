@@ -4,24 +4,24 @@ import re
 
 import numpy as np
 
-from analysis.data.defaults import CONFIRMATION_SEEDS, CONFIRMATION_SUFFIX
-from analysis.data.runs import (
+from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS, CONFIRMATION_SUFFIX
+from mtdlab.analysis.data.runs import (
     chosen_settings,
     completed_runs,
     format_mtd,
     is_missing,
     varied_settings,
 )
-from analysis.data.settings import format_value
-from analysis.inference.best import number_configurations
-from analysis.inference.pairing import select_configuration
-from analysis.inference.power import MOST_SEEDS
-from analysis.inference.verdict import join_words
-from analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
-from analysis.report.context import StudyContext
-from analysis.report.findings import Finding, make_effect, write_effect
-from analysis.report.page import Headline, NextStep, Recommendation, Status
-from analysis.report.study_facts import (
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.pairing import select_configuration
+from mtdlab.analysis.inference.power import MOST_SEEDS
+from mtdlab.analysis.inference.verdict import join_words
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import Finding, make_effect, write_effect
+from mtdlab.analysis.report.page import Headline, NextStep, Recommendation, Status
+from mtdlab.analysis.report.study_facts import (
     compare_command,
     confirm_command,
     define_points,
@@ -35,10 +35,10 @@ from analysis.report.study_facts import (
     planned_trials,
     trial_states,
 )
-from analysis.report.topics.sufficiency import name_pair
-from analysis.report.warnings import list_caveats
-from analysis.statistics.best_trial import DEV, find_scores
-from analysis.statistics.configurations import estimate_configuration
+from mtdlab.analysis.report.topics.sufficiency import name_pair
+from mtdlab.analysis.report.warnings import list_caveats
+from mtdlab.analysis.statistics.best_trial import DEV, find_scores
+from mtdlab.analysis.statistics.configurations import estimate_configuration
 
 
 def find_no_gain(context: StudyContext, number: int) -> Finding | None:

@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.runs import format_mtd
-from analysis.inference.level_means import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.level_means import (
     LevelMeans,
     MeansVerdict,
     judge_means,
     load_published_means,
     published_means,
 )
-from analysis.inference.verdict import Verdict, format_p
-from analysis.report.cells import clean, describe_curve, make_table
-from analysis.report.findings import answer_shape, describe_certainty, find_effect
-from analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
-from analysis.report.topics.base import Drawing, Table, Topic
-from analysis.report.writer import Report, write_page
+from mtdlab.analysis.inference.verdict import Verdict, format_p
+from mtdlab.analysis.report.cells import clean, describe_curve, make_table
+from mtdlab.analysis.report.findings import answer_shape, describe_certainty, find_effect
+from mtdlab.analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
+from mtdlab.analysis.report.topics.base import Drawing, Table, Topic
+from mtdlab.analysis.report.writer import Report, write_page
 
 _TITLE = "Mean score against maximum traceable distance"
 _ASSUMPTION = (

@@ -10,15 +10,15 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import format_mtd
-from analysis.data.tasks import label_score
-from analysis.inference.verdict import Verdict, join_words
-from analysis.report import agreement
-from analysis.report.cells import PERCENT, clean, make_table
-from analysis.report.context import StudyContext, describe_selection
-from analysis.report.page import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.data.tasks import label_score
+from mtdlab.analysis.inference.verdict import Verdict, join_words
+from mtdlab.analysis.report import agreement
+from mtdlab.analysis.report.cells import PERCENT, clean, make_table
+from mtdlab.analysis.report.context import StudyContext, describe_selection
+from mtdlab.analysis.report.page import (
     BasePage,
     Headline,
     NextStep,
@@ -26,15 +26,15 @@ from analysis.report.page import (
     Status,
     trial_anchor,
 )
-from analysis.report.study_facts import (
+from mtdlab.analysis.report.study_facts import (
     compare_command,
     describe_encoder,
     describe_status,
     list_facts,
 )
-from analysis.report.topics.base import Axes, Drawing, Table, Topic
-from analysis.report.writer import Files, Report, write_page, write_report
-from analysis.statistics.multi_study import (
+from mtdlab.analysis.report.topics.base import Axes, Drawing, Table, Topic
+from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
+from mtdlab.analysis.statistics.multi_study import (
     Agreement,
     compute_best_spectra,
     compute_curves,
@@ -381,7 +381,7 @@ def write_multi_study(
         studies: one or more, of different names, also unfinished ones and those without a score.
         name: the name of the page's folder, which no study has.
         transfer: whether to compare the first study's answer with the others'
-            (`analysis.statistics.multi_study`).
+            (`mtdlab.analysis.statistics.multi_study`).
         generated, version: as for `write_report`.
     """
     if name in {study.name for study in studies}:

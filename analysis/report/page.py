@@ -269,7 +269,7 @@ def render(page: BasePage) -> str:
 def _environment() -> Environment:
     """The templates, which take as long to compile as a page to fill: once for all pages."""
     environment = Environment(
-        loader=PackageLoader("analysis.report", package_path=""),
+        loader=PackageLoader("mtdlab.analysis.report", package_path=""),
         autoescape=True,
         finalize=_write_minus,
         undefined=StrictUndefined,

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.data import frames
-from analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames, Tuning
-from analysis.measures.trace import PARTS, d_trace
-from analysis.report.context import StudyContext
-from analysis.report.topics import TOPICS
-from analysis.report.topics.experiment import EXPERIMENT_TOPICS
+from mtdlab.analysis.data import frames
+from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.measures.trace import PARTS, d_trace
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import TOPICS
+from mtdlab.analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 COLUMN_MEANINGS: Mapping[str, str] = {
     "added": "trials that the look added; in `sufficiency.csv`, curves added to the null model",

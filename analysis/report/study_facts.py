@@ -8,19 +8,19 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import MODELS_FOLDER, find_state
-from analysis.data.durations import format_seconds
-from analysis.data.environment import BUILT_IN
-from analysis.data.frames import RecordedSetting, StudyFrames
-from analysis.data.invocation import Invocation
-from analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
-from analysis.data.settings import format_value
-from analysis.inference.pairing import select_configuration
-from analysis.inference.verdict import format_p
-from analysis.report.cells import clean, count
-from analysis.report.context import StudyContext
-from analysis.report.page import Status
-from analysis.statistics.best_trial import find_scores
+from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.pairing import select_configuration
+from mtdlab.analysis.inference.verdict import format_p
+from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.page import Status
+from mtdlab.analysis.statistics.best_trial import find_scores
 
 
 def _command(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:

@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import completed_runs, format_mtd, traced_runs, varied_settings
-from analysis.inference.verdict import Verdict, over_all_looks
-from analysis.measures.trace import PARTS
-from analysis.report.cells import clean, count
-from analysis.report.context import StudyContext, describe_splits
-from analysis.report.findings import Finding, Infos, find_answer, find_best_level
-from analysis.report.headline import ask, find_no_gain
-from analysis.report.study_facts import describe_status, list_varied
-from analysis.report.topics import conditions, configurations, effects, history, methods, score
-from analysis.report.topics.base import Info, Topic
-from analysis.report.topics.baseline import Beside, find_beside
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import completed_runs, format_mtd, traced_runs, varied_settings
+from mtdlab.analysis.inference.verdict import Verdict, over_all_looks
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.context import StudyContext, describe_splits
+from mtdlab.analysis.report.findings import Finding, Infos, find_answer, find_best_level
+from mtdlab.analysis.report.headline import ask, find_no_gain
+from mtdlab.analysis.report.study_facts import describe_status, list_varied
+from mtdlab.analysis.report.topics import (
+    conditions,
+    configurations,
+    effects,
+    history,
+    methods,
+    score,
+)
+from mtdlab.analysis.report.topics.base import Info, Topic
+from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

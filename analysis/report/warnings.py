@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from analysis.data.beyond_run import describe_lengths, list_rows
-from analysis.data.environment import BUILT_IN
-from analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
-from analysis.measures.trace import PARTS
-from analysis.report.cells import clean, count
-from analysis.report.context import StudyContext
-from analysis.statistics.training import count_best_at_end
+from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
+from mtdlab.analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.statistics.training import count_best_at_end
 
 _WIDE = 4.0
 """The gap between two groups of scores, in robust standard deviations."""

@@ -9,23 +9,23 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import round_mtd
-from analysis.data.stored_frames import to_parquet
-from analysis.inference.power import Needed
-from analysis.inference.verdict import Verdict
-from analysis.report.cells import clean
-from analysis.report.context import StudyContext
-from analysis.report.findings import describe_exploratory, find_answer
-from analysis.report.headline import build_headline
-from analysis.report.page import BasePage, Page, Section, Table, render
-from analysis.report.study_facts import describe_cost, list_fixed
-from analysis.report.summary import describe_methods, list_terms, summarise_study
-from analysis.report.topics import TOPICS, Topic
-from analysis.report.topics.base import MAIN_FIGURE, choose_main_figure, render_figure
-from analysis.report.topics.baseline import Beside, find_beside
-from analysis.report.warnings import list_warnings
-from analysis.statistics.sufficiency import Answer
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import round_mtd
+from mtdlab.analysis.data.stored_frames import to_parquet
+from mtdlab.analysis.inference.power import Needed
+from mtdlab.analysis.inference.verdict import Verdict
+from mtdlab.analysis.report.cells import clean
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import describe_exploratory, find_answer
+from mtdlab.analysis.report.headline import build_headline
+from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
+from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
+from mtdlab.analysis.report.summary import describe_methods, list_terms, summarise_study
+from mtdlab.analysis.report.topics import TOPICS, Topic
+from mtdlab.analysis.report.topics.base import MAIN_FIGURE, choose_main_figure, render_figure
+from mtdlab.analysis.report.topics.baseline import Beside, find_beside
+from mtdlab.analysis.report.warnings import list_warnings
+from mtdlab.analysis.statistics.sufficiency import Answer
 
 _GREEK = {"η": "eta", "τ": "tau", "ε": "varepsilon", "α": "alpha"}
 _LATEX = str.maketrans(

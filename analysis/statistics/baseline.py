@@ -1,9 +1,9 @@
 """A study's baseline compared with the configurations of its search: mean, paired differences.
 
 The recommended configuration was chosen by the same scores. The intervals of the differences are
-therefore simultaneous over all configurations (many-to-one comparisons, Dunnett 1955, with seeds
-as blocks and the critical value of `analysis.inference.simultaneous`): they hold for whichever is
-chosen. Letters: S seeds, C configurations.
+therefore simultaneous over all configurations (many-to-one comparisons, Dunnett 1955, with seeds as
+blocks and the critical value of `mtdlab.analysis.inference.simultaneous`): they hold for whichever
+is chosen. Letters: S seeds, C configurations.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL, MOST_COMPARED
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import chosen_settings, completed_runs
-from analysis.inference.blocks import Fit, connected_table
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import chosen_settings, completed_runs
+from mtdlab.analysis.inference.blocks import Fit, connected_table
+from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
     count_items,
     estimate_mean,
     select_configuration,
 )
-from analysis.inference.simultaneous import Families, compare_own
-from analysis.measures import Floats
-from analysis.statistics.configurations import (
+from mtdlab.analysis.inference.simultaneous import Families, compare_own
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.configurations import (
     DIFFERENCE,
     name_configuration,
     rank_configurations,

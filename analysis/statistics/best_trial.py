@@ -17,11 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from analysis.data.frames import Settings, StudyFrames
-from analysis.data.runs import completed_runs, varied_settings
-from analysis.inference.best import number_configurations
-from analysis.inference.blocks import parts_of
-from analysis.measures import Floats
+from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.runs import completed_runs, varied_settings
+from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.blocks import parts_of
+from mtdlab.analysis.measures import Floats
 
 DEV = "sts_dev"
 _STEPS = 1000

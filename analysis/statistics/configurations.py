@@ -3,7 +3,7 @@
 Effects are those of a factorial design: every combination of the settings' values was run, each
 with the same seeds or nearly so. Seeds are blocks, and may have effects of their own: the variance
 of a contrast is the largest of three, of which one is that of its own values by seed
-(`analysis.inference.blocks`). Letters: S seeds, C configurations, V values of a setting,
+(`mtdlab.analysis.inference.blocks`). Letters: S seeds, C configurations, V values of a setting,
 K contrasts.
 """
 
@@ -15,20 +15,20 @@ from math import prod
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL, MOST_COMPARED
-from analysis.data.items import ItemScores
-from analysis.data.runs import (
+from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import (
     choose_evenly,
     chosen_settings,
     completed_runs,
     is_missing,
     varied_settings,
 )
-from analysis.data.settings import format_value
-from analysis.inference.best import number_configurations
-from analysis.inference.blocks import connected_table
-from analysis.inference.intervals import summarise
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import number_configurations
+from mtdlab.analysis.inference.blocks import connected_table
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
     compute_deviations,
@@ -37,9 +37,9 @@ from analysis.inference.pairing import (
     select_configuration,
     summarise_scores,
 )
-from analysis.inference.shapes import compare_columns, highest_column
-from analysis.inference.simultaneous import compare_own
-from analysis.measures import Floats
+from mtdlab.analysis.inference.shapes import compare_columns, highest_column
+from mtdlab.analysis.inference.simultaneous import compare_own
+from mtdlab.analysis.measures import Floats
 
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
 _MEASURES = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.frames import Settings, StudyFrames
-from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, is_missing, varied_settings
-from analysis.inference.best import BestVerdict
-from analysis.inference.intervals import UNKNOWN, Estimate, estimate
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
+from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
+from mtdlab.analysis.inference.pairing import (
     Difference,
     LevelScores,
     complete_block,
@@ -26,7 +26,7 @@ from analysis.inference.pairing import (
     level_scores,
     select_configuration,
 )
-from analysis.inference.verdict import Verdict
+from mtdlab.analysis.inference.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from analysis.data.runs import completed_runs, mtd_or_0, traced_runs
-from analysis.data.tasks import TASKS
-from analysis.inference.intervals import estimate, summarise
-from analysis.measures import Floats
-from analysis.measures.trace import PARTS
+from mtdlab.analysis.data.runs import completed_runs, mtd_or_0, traced_runs
+from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.inference.intervals import estimate, summarise
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import PARTS
 
 # The reference point of the distances: identical embeddings of positive pairs, and a uniform
 # distribution on a sphere of high dimension (the lowest uniformity at t = 2).

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.data.runs import is_missing, traced_runs, varied_settings
-from analysis.inference.intervals import estimate, summarise
+from mtdlab.analysis.data.runs import is_missing, traced_runs, varied_settings
+from mtdlab.analysis.inference.intervals import estimate, summarise
 
 HALF = 0.5
 COLLAPSED = 1e-6

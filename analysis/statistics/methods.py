@@ -5,20 +5,20 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import LEVEL
-from analysis.data.frames import Settings
-from analysis.data.items import ItemScores
-from analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
-from analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
-from analysis.inference.intervals import summarise
-from analysis.inference.shapes import highest_column
-from analysis.statistics.configurations import (
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.frames import Settings
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
+from mtdlab.analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.shapes import highest_column
+from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     DIFFERENCE,
     compare_groups,
     differences_to_best,
 )
-from analysis.statistics.curves import effective_rank
+from mtdlab.analysis.statistics.curves import effective_rank
 
 _VALUES = ["n", "seeds", "mean", "low", "high", *DIFFERENCE]
 

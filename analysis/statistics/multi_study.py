@@ -3,9 +3,9 @@
 An answer holds in another study by the order of levels and the best one. The first study is the
 small one: a small encoder, few steps or little text. Both are compared at their levels of MTD, in
 steps, in sentences (MTD times N), in shares of the run (MTD over its steps) or in half-lives of
-each study's own keys (`analysis.statistics.history`). Each study contributes confidence statements
-at 97.5 %, so that those on both hold at 95 % (Bonferroni; the studies need not be independent).
-Half-lives count as known: their sampling error is not in the intervals.
+each study's own keys (`mtdlab.analysis.statistics.history`). Each study contributes confidence
+statements at 97.5 %, so that those on both hold at 95 % (Bonferroni; the studies need not be
+independent). Half-lives count as known: their sampling error is not in the intervals.
 
 Letters: S seeds, L levels of MTD of a study, M levels of the first study that lie within the range
 of the other one, P = M (M - 1) / 2 pairs of them, D dimension of the sentence embedding.
@@ -17,19 +17,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis.data.beyond_run import leave_out
-from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
-from analysis.data.frames import StudyFrames
-from analysis.data.points import describe_means
-from analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
-from analysis.data.settings import format_value
-from analysis.inference.best import varies_method, with_methods
-from analysis.inference.intervals import UNKNOWN, Estimate, summarise
-from analysis.inference.pairing import LevelScores, compute_paired_curve, level_scores, merge_levels
-from analysis.measures import Floats
-from analysis.statistics.configurations import name_configurations, rank_configurations
-from analysis.statistics.curves import compute_mtd_curve, effective_rank
-from analysis.statistics.history import compute_half_lives, compute_history_runs, compute_retained
+from mtdlab.analysis.data.beyond_run import leave_out
+from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import varies_method, with_methods
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, summarise
+from mtdlab.analysis.inference.pairing import (
+    LevelScores,
+    compute_paired_curve,
+    level_scores,
+    merge_levels,
+)
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.configurations import name_configurations, rank_configurations
+from mtdlab.analysis.statistics.curves import compute_mtd_curve, effective_rank
+from mtdlab.analysis.statistics.history import (
+    compute_half_lives,
+    compute_history_runs,
+    compute_retained,
+)
 
 STEPS, HALF_LIVES = "steps", "half-lives"
 _SCALED_BY = {"sentences": "batch_size", "shares of the run": "steps"}

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.items import ItemScores
-from analysis.data.runs import traced_runs
-from analysis.inference.intervals import share_level
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import traced_runs
+from mtdlab.analysis.inference.intervals import share_level
+from mtdlab.analysis.inference.pairing import (
     compute_paired_curve,
     level_scores,
     summarise_scores,
 )
-from analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
+from mtdlab.analysis.inference.verdict import CONDITIONS, Verdict, describe_conditions, judge_levels
 
 _NAMES = {"learning_rate": "learning rate {:g}", "steps": "{:g} steps"}
 

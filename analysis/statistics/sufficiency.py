@@ -24,14 +24,14 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
-from analysis.data.beyond_run import BeyondLevel, leave_out
-from analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
-from analysis.data.items import ItemScores
-from analysis.data.runs import traced_runs, varied_settings
-from analysis.inference.intervals import estimate, share_level
-from analysis.inference.pairing import cell_covariance, count_items, natural_spline
-from analysis.measures import Floats
-from analysis.measures.trace import trace_limit
+from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
+from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.runs import traced_runs, varied_settings
+from mtdlab.analysis.inference.intervals import estimate, share_level
+from mtdlab.analysis.inference.pairing import cell_covariance, count_items, natural_spline
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import trace_limit
 
 _RANK = 1e-9
 _LEVEL_DECIMALS = 6

@@ -9,12 +9,12 @@ from collections.abc import Collection
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import Settings, StudyFrames
-from analysis.data.published import METHOD
-from analysis.data.runs import choose_evenly, completed_runs, has_mtd
-from analysis.data.settings import with_defaults
-from analysis.data.tasks import LAST, STS
-from analysis.inference.intervals import summarise
+from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.published import METHOD
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs, has_mtd
+from mtdlab.analysis.data.settings import with_defaults
+from mtdlab.analysis.data.tasks import LAST, STS
+from mtdlab.analysis.inference.intervals import summarise
 
 MOST_TRIALS = 40
 """The most trials whose curves are shown; of more, evenly chosen ones."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import Tuning
+from mtdlab.analysis.data.frames import Tuning
 
 _COLUMNS = ("n", "mean", "difference", "difference_se", "chosen", "at_end")
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.defaults import MODELS_FOLDER
-from analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.data_paths import find_study_file
 from mtdlab.errors import MtdlabError
 

@@ -13,10 +13,10 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.inference.pairing import LevelScores
-    from analysis.inference.power import BestNeed, Flatness, Need, Precision
-    from analysis.inference.scatter import Scatter
-    from analysis.measures import Floats
+    from mtdlab.analysis.inference.pairing import LevelScores
+    from mtdlab.analysis.inference.power import BestNeed, Flatness, Need, Precision
+    from mtdlab.analysis.inference.scatter import Scatter
+    from mtdlab.analysis.measures import Floats
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -260,7 +260,7 @@ def suggest_baseline(spec: "StudySpec") -> str:
 
 def mtd_value(mtd: float | None) -> float | None:
     """An MTD as levels are told apart by: 14, not 14.000000000000002; None where not known."""
-    from analysis.data.runs import MTD_DECIMALS
+    from mtdlab.analysis.data.runs import MTD_DECIMALS
 
     if mtd is None or not math.isfinite(mtd):
         return None
@@ -277,8 +277,8 @@ def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the planned configurations, as from `list_configurations`, confound with MTD."""
-    from analysis.measures.trace import PARTS
-    from analysis.statistics.sufficiency import describe_confounding
+    from mtdlab.analysis.measures.trace import PARTS
+    from mtdlab.analysis.statistics.sufficiency import describe_confounding
 
     # a method without an average, or without a queue, confounds nothing
     traced = [row for row in rows if None not in (row["mtd"], *map(row.get, PARTS))]
@@ -292,7 +292,7 @@ def find_design(
     spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None, record: bool
 ) -> Design:
     """A study's design; its specification is recorded if asked to, which may raise StorageError."""
-    from analysis.inference.looks import boundaries_at
+    from mtdlab.analysis.inference.looks import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
     from mtdlab.store.store import record_plan
     from mtdlab.store.urls import storage_url
@@ -322,9 +322,9 @@ def _power(
     are not known, or of which fewer than two take part, and for more than 30 configurations.
     `nominal`: significance level of each look.
     """
-    from analysis.data.beyond_run import find_beyond
-    from analysis.data.runs import MTD_DECIMALS
-    from analysis.inference import power
+    from mtdlab.analysis.data.beyond_run import find_beyond
+    from mtdlab.analysis.data.runs import MTD_DECIMALS
+    from mtdlab.analysis.inference import power
 
     if compared := spec.count_compared():
         return _power_of_best(spec, url, compared, effect, sd, nominal)
@@ -367,8 +367,8 @@ def _power_of_best(
 ) -> BestPower | None:
     import numpy as np
 
-    from analysis.inference import power
-    from analysis.inference.pairing import MOST_LEVELS
+    from mtdlab.analysis.inference import power
+    from mtdlab.analysis.inference.pairing import MOST_LEVELS
 
     if not 2 <= compared <= MOST_LEVELS:
         return None
@@ -400,7 +400,7 @@ def _find_scatter(
     From the study's runs where there are any; otherwise it is assumed. `ordered`: whether it is
     between levels of MTD, `distance`; else it is between as many configurations.
     """
-    from analysis.inference import scatter
+    from mtdlab.analysis.inference import scatter
 
     count, bases = count_pairs(spec), dict.fromkeys(("errors", "correlations"), "assumed")
     if not ordered:
@@ -426,8 +426,8 @@ def _recorded_scores(
     spec: "StudySpec", url: str, *, ordered: bool
 ) -> "tuple[LevelScores | None, int]":
     """The scores that the study has recorded, None without any, and of how many complete runs."""
-    from analysis.inference.best import best_scores
-    from analysis.inference.pairing import level_scores
+    from mtdlab.analysis.inference.best import best_scores
+    from mtdlab.analysis.inference.pairing import level_scores
     from mtdlab.store import load_frames
 
     try:

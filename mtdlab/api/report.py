@@ -12,9 +12,9 @@ from mtdlab.errors import MtdlabError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from analysis.data.frames import Settings, StudyFrames
-    from analysis.notebook import Study
-    from analysis.report import MultiStudyReport, Report
+    from mtdlab.analysis.data.frames import Settings, StudyFrames
+    from mtdlab.analysis.notebook import Study
+    from mtdlab.analysis.report import MultiStudyReport, Report
 
 _LONGEST_NAME = 80
 
@@ -29,7 +29,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
 
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
-    from analysis.notebook import Study
+    from mtdlab.analysis.notebook import Study
     from mtdlab.store import load_frames
 
     return Study.of(load_frames(study, storage, curves=curves))
@@ -74,13 +74,13 @@ def report(
     """Write the page of a study, or of a list of studies one over all, as `mtdlab report`.
 
     Args:
-        study: names in the database, what `load_study` or `analysis.read_run_table` returned, or a
-            DataFrame with a row per run made elsewhere.
+        study: names in the database, what `load_study` or `mtdlab.analysis.read_run_table`
+            returned, or a DataFrame with a row per run made elsewhere.
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
-        score, columns: of a DataFrame, as for `analysis.read_run_table`.
+        score, columns: of a DataFrame, as for `mtdlab.analysis.read_run_table`.
 
     Raises:
         NothingToReport: for a study that is missing.
@@ -91,8 +91,8 @@ def report(
     """
     from pandas import DataFrame
 
-    from analysis.notebook import read_run_table
-    from analysis.report import write_multi_study, write_report
+    from mtdlab.analysis.notebook import read_run_table
+    from mtdlab.analysis.report import write_multi_study, write_report
 
     if isinstance(study, DataFrame):
         check_name(name)
@@ -118,8 +118,8 @@ def report(
 
 def load_named(study: str, storage: str | None) -> "StudyFrames":
     """The frames of a named study, with all curves only where its page needs them."""
-    from analysis.experiments.compare import needs_curves
-    from analysis.statistics.training import choose_curves
+    from mtdlab.analysis.experiments.compare import needs_curves
+    from mtdlab.analysis.statistics.training import choose_curves
     from mtdlab.config.study import is_study_name
     from mtdlab.store import load_frames
 

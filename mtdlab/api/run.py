@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given, Overrides, StudySource, assign
 from mtdlab.api.plan import mtd_value
 from mtdlab.terminal import print_text, progress_bar

@@ -17,8 +17,8 @@ from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.data.frames import StudyFrames
-    from analysis.statistics.contrasts import Contrast
+    from mtdlab.analysis.data.frames import StudyFrames
+    from mtdlab.analysis.statistics.contrasts import Contrast
 
 
 def compare(
@@ -48,7 +48,7 @@ def compare(
 
     Two trials of a study: mtdlab compare mtd 16 3
     """
-    from analysis.statistics.contrasts import compare_studies, compare_trials
+    from mtdlab.analysis.statistics.contrasts import compare_studies, compare_trials
     from mtdlab.store import load_frames
 
     frames = load_frames(study, storage, curves=False)

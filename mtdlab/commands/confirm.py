@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.data.defaults import CONFIRMATION_SEEDS, MODELS_FOLDER
+from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS, MODELS_FOLDER
 from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
@@ -13,7 +13,7 @@ from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.inference.pairing import Difference
+    from mtdlab.analysis.inference.pairing import Difference
 
 
 def confirm(

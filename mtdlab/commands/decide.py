@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtdlab.analysis.data.reading import Reading, Scale
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
-from mtdlab.commands.report import Scale, Table
+from mtdlab.commands.report import Table, parse_columns
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.inference.decide import Decision
+    from mtdlab.analysis.inference.decide import Decision
 
 EXIT_CODES = {"keep": 0, "equivalent": 10, "drop": 10, "more seeds": 11}
 
@@ -26,7 +27,7 @@ def decide(
         typer.Argument(
             metavar="FILE|STUDY",
             autocompletion=opt.complete_study,
-            help="CSV or Parquet file of runs made elsewhere, or the name of a study.",
+            help="CSV, Parquet or JSON file of runs made elsewhere, or the name of a study.",
         ),
     ],
     candidate: Annotated[
@@ -60,8 +61,11 @@ def decide(
         ),
     ] = None,
     score: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Of a file: the column with the score.")
-    ] = "score",
+        str,
+        typer.Option(
+            metavar="COLUMN", help="Of a file: the column with the score. Default: found by name."
+        ),
+    ] = "",
     column: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=COLUMN", help="Of a file: as for mtdlab report."),
@@ -79,15 +83,16 @@ def decide(
 
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
-    from analysis.inference.decide import decide as find_decision
+    from mtdlab.analysis.inference.decide import decide as find_decision
     from mtdlab.store import load_frames
 
-    is_file = Path(source).suffix in (".csv", ".parquet", ".pq")
-    table = Table(Path(source) if is_file else None, score, tuple(column or []), scale)
+    is_file = Path(source).suffix in (".csv", ".parquet", ".pq", ".json")
+    reading = Reading(score, parse_columns(column or []), scale=scale)
+    table = Table(Path(source) if is_file else None, reading)
     if not is_file and table != Table(None):
         raise MtdlabError(
             f"--score, --column and --scale describe a file; {source!r} is the name of a study, "
-            "since it ends neither in .csv nor in .parquet"
+            "since it ends neither in .csv nor in .parquet or .json"
         )
     runs = table.read(None) if is_file else [load_frames(source, storage, curves=False)]
     if not isinstance(runs, list):

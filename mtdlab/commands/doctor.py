@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json
 from mtdlab.terminal import print_text

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
 

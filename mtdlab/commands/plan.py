@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from analysis.data.durations import format_seconds
-from analysis.data.invocation import ANY_SWEEP, Invocation
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     BestPower,
@@ -31,7 +31,7 @@ from mtdlab.commands.printing import count_noun, in_list, print_json, print_tabl
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.inference.power import Needed
+    from mtdlab.analysis.inference.power import Needed
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -196,6 +196,8 @@ def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) ->
     whole = _span(costs.between) if costs.between else "not known"
     if costs.seconds is not None:
         whole = f"about {format_seconds(costs.seconds)}"
+    elif not costs.measured:
+        whole += ", not timed on this machine"
     lines = [
         f"time    {whole}: {trials} on {workers} with {count_noun(costs.threads, 'thread')}, "
         f"after {format_seconds(costs.start)} to start",
@@ -232,7 +234,7 @@ def _span(bounds: tuple[float, float]) -> str:
 
 def describe_design(design: Design) -> list[str]:
     """The design in a few lines."""
-    from analysis.inference.looks import describe_recorded
+    from mtdlab.analysis.inference.looks import describe_recorded
 
     lines, specified = [], design.specification
     if isinstance(design.power, BestPower):
@@ -330,7 +332,7 @@ def _describe_found(power: Power, looks: list[int]) -> str:
 
 def _describe_tested(power: Power) -> list[str]:
     """What the peak is at the levels that are tested, where its top lies between them."""
-    from analysis.data.runs import format_mtd
+    from mtdlab.analysis.data.runs import format_mtd
 
     tested = power.tested
     if tested.above_ends > 0.995 * power.effect or tested.mtd is None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
-from analysis.data.reading import Reading, Scale
 from mtdlab import __version__
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.reading import Reading, Scale
 from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
@@ -23,12 +23,12 @@ from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from analysis.data.frames import StudyFrames
-    from analysis.inference.level_means import LevelMeans
-    from analysis.inference.verdict import Lead, Verdict
-    from analysis.report import MultiStudyReport, Report
-    from analysis.report.topics.baseline import Beside
-    from analysis.statistics.multi_study import Agreement
+    from mtdlab.analysis.data.frames import StudyFrames
+    from mtdlab.analysis.inference.level_means import LevelMeans
+    from mtdlab.analysis.inference.verdict import Lead, Verdict
+    from mtdlab.analysis.report import MultiStudyReport, Report
+    from mtdlab.analysis.report.topics.baseline import Beside
+    from mtdlab.analysis.statistics.multi_study import Agreement
 
 PAUSE = 5.0
 """The least number of seconds between two readings with --watch."""
@@ -134,7 +134,7 @@ def report(
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     chosen = tuple(setting or [])
-    reading = Reading(score, _parse_columns(column or []), chosen, scale, beyond_run)
+    reading = Reading(score, parse_columns(column or []), chosen, scale, beyond_run)
     described = Table(table, reading)
     source = Source(studies, storage, described, from_ or [], published)
     source.check()
@@ -163,7 +163,7 @@ def report(
         ) from None
 
 
-def _parse_columns(texts: Sequence[str]) -> dict[str, str]:
+def parse_columns(texts: Sequence[str]) -> dict[str, str]:
     """The columns of --column, mtdlab's name -> the table's."""
     parsed = {}
     for text in texts:
@@ -183,9 +183,9 @@ class Table:
 
     def read(self, name: str | None) -> "list[StudyFrames] | LevelMeans":
         """Runs made elsewhere as a study called `name`, or level means."""
-        from analysis.data.cells import TableError
-        from analysis.data.frames import StudyFrames
-        from analysis.notebook import open_table
+        from mtdlab.analysis.data.cells import TableError
+        from mtdlab.analysis.data.frames import StudyFrames
+        from mtdlab.analysis.notebook import open_table
 
         assert self.path is not None, "a table was named"
         try:
@@ -255,8 +255,8 @@ def _read_stored(
     paths: list[Path], published: str | None
 ) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
     """Published means, or the data beside earlier pages and when the last of them was made."""
-    from analysis.data.stored_frames import from_parquet
-    from analysis.inference.level_means import load_published_means
+    from mtdlab.analysis.data.stored_frames import from_parquet
+    from mtdlab.analysis.inference.level_means import load_published_means
 
     try:
         if published is not None:
@@ -271,7 +271,7 @@ def _read_stored(
 
 
 def _write_means(means: "LevelMeans", folder: Path) -> Page:
-    from analysis.report import write_level_means
+    from mtdlab.analysis.report import write_level_means
 
     written = write_level_means(means, folder, generated=now(), version=__version__)
     return written.page, _page_fields(written), [*written.summary]
@@ -285,7 +285,7 @@ def _write_studies(
     transfer: bool,
 ) -> Page:
     """Write the page of a study; for several, or with a name for the page, one over all of them."""
-    from analysis.report.agreement import describe_agreement
+    from mtdlab.analysis.report.agreement import describe_agreement
 
     if len(studies) == 1 and name is None:
         [frames] = studies
@@ -380,7 +380,7 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
 
     Numbers that are not known, such as the optimism with one seed, are None.
     """
-    from analysis.statistics.best_trial import compute_choices
+    from mtdlab.analysis.statistics.best_trial import compute_choices
 
     names = {"metric": study.metric, "select_by": study.select_by or study.metric}
     choices = compute_choices(study)
@@ -464,7 +464,7 @@ def write_on_changes(
         load: reads the studies.
         write: writes their page from what it reads itself.
     """
-    from analysis.report.study_facts import planned_trials, trial_states
+    from mtdlab.analysis.report.study_facts import planned_trials, trial_states
 
     written: list[object] = []
     pause = PAUSE

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.data.defaults import MODELS_FOLDER
-from analysis.data.durations import format_seconds
-from analysis.data.invocation import ANY_SWEEP
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
@@ -24,7 +24,7 @@ from mtdlab.terminal import print_text
 from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
-    from analysis.notebook import Study
+    from mtdlab.analysis.notebook import Study
     from mtdlab.store import StudyOverview
     from mtdlab.store.recorded import RecordedTrial
 
@@ -137,8 +137,8 @@ def show(
 
 
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
-    from analysis.report.context import StudyContext
-    from analysis.report.summary import find_baseline
+    from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.summary import find_baseline
     from mtdlab.commands.report import baseline_fields, verdict_fields
 
     failed = frames.trials[frames.trials["state"] == "FAIL"]
@@ -156,7 +156,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
 
 
 def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
-    from analysis.report.summary import find_baseline, find_no_gain_of
+    from mtdlab.analysis.report.summary import find_baseline, find_no_gain_of
 
     beside = find_baseline(frames)
 
@@ -183,7 +183,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
 
 
 def _describe_best(study: "StudyOverview", model: Path) -> str:
-    from analysis.data.runs import format_mtd
+    from mtdlab.analysis.data.runs import format_mtd
 
     if (best := study.best) is None:
         return ""
@@ -209,7 +209,7 @@ def next_command(frames: "Study", study: "StudyOverview") -> str:
 
 def _varied_values(frames: "Study") -> dict[str, list[Any]]:
     """The settings that differ between the trials, with their values in order."""
-    from analysis.data.runs import is_missing, varied_settings
+    from mtdlab.analysis.data.runs import is_missing, varied_settings
 
     trials, varied = frames.trials, {}
     for name in varied_settings(trials, frames.settings):
@@ -262,7 +262,7 @@ def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, 
 
 
 def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tuple[str, str]]:
-    from analysis.data.runs import format_mtd
+    from mtdlab.analysis.data.runs import format_mtd
 
     row, kept = trial.row, kept_trial(model)
     where = str(model) if kept == row.number else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.data.defaults import MODELS_FOLDER
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text

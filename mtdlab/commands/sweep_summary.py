@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.data.durations import format_seconds
-from analysis.data.invocation import Invocation
-from analysis.data.runs import format_mtd
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json
 from mtdlab.commands.report import baseline_fields
@@ -19,7 +19,7 @@ from mtdlab.terminal import print_text
 from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
-    from analysis.report.topics.baseline import Beside
+    from mtdlab.analysis.report.topics.baseline import Beside
 
 WIDTH = 100
 SHOWN_TRIALS = 10
@@ -46,7 +46,7 @@ def print_result(
 def _find_baseline(result: SweepResult) -> "Beside | None":
     """The baseline compared with the configuration that the page will recommend."""
     # SciPy and pandas take a second, which other studies do without
-    from analysis.report.summary import find_baseline
+    from mtdlab.analysis.report.summary import find_baseline
     from mtdlab.store import load_frames
 
     return find_baseline(load_frames(result.study, result.storage, curves=False))

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.config.method_study import section
 from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (

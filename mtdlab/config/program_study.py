@@ -222,7 +222,7 @@ def _searched_kind(entry: Any) -> type | None:
 
 def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
     # it imports pandas
-    from analysis.data.frames import TRIAL_COLUMNS
+    from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 
     name = str(path[-1])
     if not name.isidentifier():

@@ -17,7 +17,7 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, TypeGuard
 
-from analysis.measures.trace import trace_limit
+from mtdlab.analysis.measures.trace import trace_limit
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.settings import Setting
 from mtdlab.settings.limits import POINTS

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError
 from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
 from mtdlab.methods.registry import BUILTIN, settings_class

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import optuna
 
-from analysis.data.durations import format_seconds
-from analysis.data.tasks import LAST
-from analysis.measures import Floats
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.tasks import LAST
+from mtdlab.analysis.measures import Floats
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
 from mtdlab.config.reader import defined_study

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 from mtdlab.cost.sample import Sample, cache_in
 from mtdlab.device import choose_device, peak_memory
 from mtdlab.encoders.embed import Embedder

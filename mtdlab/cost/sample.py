@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.data.tasks import LAST
+from mtdlab.analysis.data.tasks import LAST
 from mtdlab.config import TrainerSettings
 from mtdlab.corpus.corpus import open_corpus
 from mtdlab.corpus.lines import Tally

@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.progress import TaskID
 
-from analysis.data.tasks import STS, TRANSFER
-from analysis.measures.geometry import NOTEBOOK_BATCH
+from mtdlab.analysis.data.tasks import STS, TRANSFER
+from mtdlab.analysis.measures.geometry import NOTEBOOK_BATCH
 from mtdlab.data_paths import VARIABLE
 from mtdlab.encoders.embed import Vectors
 from mtdlab.encoders.saved import load_encoder

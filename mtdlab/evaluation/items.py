@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.data.items import Kind
+from mtdlab.analysis.data.items import Kind
 from mtdlab.settings.limits import FURTHEST
 
 PER_ITEM = "per_item"

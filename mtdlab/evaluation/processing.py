@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
-from analysis.measures.geometry import fit_whitening
+from mtdlab.analysis.measures.geometry import fit_whitening
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import first_error, setting
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.measures.geometry import normalise_rows
+from mtdlab.analysis.measures.geometry import normalise_rows
 from mtdlab.corpus.lines import reading
 from mtdlab.data_paths import find_data
 from mtdlab.encoders.embed import Embedder

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from analysis.measures.geometry import alignment, mean_cosine, normalise_rows, uniformity
+from mtdlab.analysis.measures.geometry import alignment, mean_cosine, normalise_rows, uniformity
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import TrialError

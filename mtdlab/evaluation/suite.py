@@ -13,8 +13,13 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.data.tasks import TRANSFER
-from analysis.measures.geometry import alignment, batched_uniformity, normalise_rows, uniformity
+from mtdlab.analysis.data.tasks import TRANSFER
+from mtdlab.analysis.measures.geometry import (
+    alignment,
+    batched_uniformity,
+    normalise_rows,
+    uniformity,
+)
 from mtdlab.encoders.embed import Distinct, Embedder, Sentences, Vectors, nothing
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.evaluation.pairs import Labelled, Pairs

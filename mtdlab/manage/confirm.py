@@ -6,14 +6,14 @@ from typing import Any
 
 import yaml
 
-from analysis.data.defaults import CONFIRMATION_SUFFIX
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import chosen_settings, completed_runs, format_mtd, varied_settings
-from analysis.data.settings import format_value
-from analysis.inference.best import asks_for_best
-from analysis.inference.pairing import Difference
-from analysis.report.context import StudyContext
-from analysis.statistics.contrasts import compare_candidates
+from mtdlab.analysis.data.defaults import CONFIRMATION_SUFFIX
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import chosen_settings, completed_runs, format_mtd, varied_settings
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.best import asks_for_best
+from mtdlab.analysis.inference.pairing import Difference
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.statistics.contrasts import compare_candidates
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from pydantic import ValidationError
 
-from analysis.data.environment import Environment
+from mtdlab.analysis.data.environment import Environment
 from mtdlab.config import TrainerSettings, make_settings
 from mtdlab.config.checks import with_evaluator
 from mtdlab.errors import MtdlabError

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.trainer import Count
 

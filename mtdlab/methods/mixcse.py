@@ -2,8 +2,8 @@
 
 In addition to SimCSE's in-batch negatives, each sentence has a mixed negative: a weighted mean of
 its positive (λ) and of the vector of another sentence (1 − λ), without gradient. In high dimensions
-random negatives are nearly orthogonal to a sentence (`analysis.measures.spherical_cap`); a mixed
-negative has a cosine of about 0.24 with it.
+random negatives are nearly orthogonal to a sentence (`mtdlab.analysis.measures.spherical_cap`); a
+mixed negative has a cosine of about 0.24 with it.
 
 Deviation from the paper: the other sentence is the next one of the batch. Batches are random, so it
 is a random sentence, as in the paper.

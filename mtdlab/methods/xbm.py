@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.device import Device
 from mtdlab.methods.base import Step, Tokens, Transformer
 from mtdlab.methods.history import HistorySettings

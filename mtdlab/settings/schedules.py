@@ -3,7 +3,7 @@
 import math
 from typing import Protocol
 
-from analysis.measures.trace import EmaDecay
+from mtdlab.analysis.measures.trace import EmaDecay
 from mtdlab.settings.trainer import TrainerSettings
 
 

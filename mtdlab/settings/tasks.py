@@ -8,7 +8,7 @@ dev data ends in `:dev`.
 
 from pathlib import PurePath
 
-from analysis.data.tasks import LAST, STS, TASKS, TRANSFER
+from mtdlab.analysis.data.tasks import LAST, STS, TASKS, TRANSFER
 
 BUILTIN = "builtin"
 KNOWN = (*TASKS, BUILTIN)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
-from analysis.data.environment import Environment
+from mtdlab.analysis.data.environment import Environment
 from mtdlab.evaluation.items import Items
 from mtdlab.settings.limits import FURTHEST, too_far
 from mtdlab.settings.roles import SEARCH

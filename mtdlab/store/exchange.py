@@ -2,7 +2,7 @@
 
 from sqlalchemy import delete, update
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 from mtdlab.store.database import (
     adding,

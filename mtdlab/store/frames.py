@@ -11,9 +11,9 @@ import pandas as pd
 from sqlalchemy import ColumnElement, Select, func, literal, select
 from sqlalchemy.orm import Session
 
-from analysis.data.defaults import BEYOND_RUN
-from analysis.data.environment import Environment
-from analysis.data.frames import (
+from mtdlab.analysis.data.defaults import BEYOND_RUN
+from mtdlab.analysis.data.environment import Environment
+from mtdlab.analysis.data.frames import (
     CURVE_COLUMNS,
     ENVIRONMENT_COLUMNS,
     LOOK_COLUMNS,
@@ -28,7 +28,7 @@ from analysis.data.frames import (
     Tuning,
     empty,
 )
-from analysis.data.items import ItemScores, digest_of_tasks, no_items
+from mtdlab.analysis.data.items import ItemScores, digest_of_tasks, no_items
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH

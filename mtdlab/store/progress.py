@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from analysis.data.defaults import State, find_state
+from mtdlab.analysis.data.defaults import State, find_state
 from mtdlab.store.database import open_to_read, read_at_one_moment, reading
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
 from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from analysis.data.environment import Environment
+from mtdlab.analysis.data.environment import Environment
 from mtdlab.errors import NothingToReport
 from mtdlab.store.database import reading
 from mtdlab.store.records import find_study

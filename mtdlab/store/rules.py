@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from analysis.data.defaults import BeyondRun
-from analysis.data.environment import Environment
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.defaults import BeyondRun
+from mtdlab.analysis.data.environment import Environment
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
 
 LARGEST = 2**31 - 1
@@ -109,7 +109,7 @@ def _are_by_step(value: dict[str, Any]) -> bool:
 def _have_numbers(value: dict[str, Any]) -> bool:
     """Return whether columns of numbers hold one, or nothing, as the MTD of a method without."""
     # imported here: it imports pandas, which starting a worker does without
-    from analysis.data.frames import TRIAL_COLUMNS
+    from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 
     return all(
         TRIAL_COLUMNS.get(name, "str") == "str" or setting is None or NUMBER.holds(setting)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import ColumnElement, Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from analysis.data.invocation import NO_INVOCATION
+from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import BASELINE, SEARCH

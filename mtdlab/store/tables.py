@@ -32,8 +32,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedColumn, column_property, mapped_column
 from sqlalchemy.sql.functions import FunctionElement
 
-from analysis.data.environment import Environment, read_fields
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.environment import Environment, read_fields
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.settings.roles import ROLES, SEARCH
 from mtdlab.store import rules
 from mtdlab.store.owner import is_dead

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 
 _BEFORE_HOST = re.compile(r"(\w://)([^/:@]*:)(.*)@(\S*)")

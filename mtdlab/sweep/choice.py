@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from analysis.statistics.tuning import choose_values
+from mtdlab.analysis.statistics.tuning import choose_values
 from mtdlab.errors import MtdlabError
 from mtdlab.store import load_frames
 from mtdlab.trial.study import OpenStudy

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from analysis.inference.looks import boundaries_at, judge_look
+from mtdlab.analysis.inference.looks import boundaries_at, judge_look
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.settings.roles import BASELINE
 from mtdlab.store import Look, Store, load_frames

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
 from mtdlab.errors import MtdlabError, StorageError

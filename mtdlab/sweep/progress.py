@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from analysis.data.durations import format_seconds
+from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
@@ -65,7 +65,7 @@ def line(
     `select_by` names that score; `head` and `tail` stand before and after the line.
     """
     # imports pandas, which --help does without
-    from analysis.data.runs import format_mtd
+    from mtdlab.analysis.data.runs import format_mtd
 
     before = f"{head}trial {trial.number} seed {trial.seed} "
     if trial.state == "COMPLETE":

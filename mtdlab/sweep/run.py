@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from analysis.data.defaults import MODELS_FOLDER
-from analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.files import temporary_folders
 from mtdlab.store import FinishedTrial, Look, SavedModel

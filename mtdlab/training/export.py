@@ -16,7 +16,7 @@ from typing import Any
 from filelock import FileLock
 from safetensors.torch import save_file
 
-from analysis.data.tasks import LAST
+from mtdlab.analysis.data.tasks import LAST
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters

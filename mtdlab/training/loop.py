@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from analysis.data.tasks import LAST
+from mtdlab.analysis.data.tasks import LAST
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import copy_to_train, load_own_state
 from mtdlab.encoders.embed import Embedder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.data.tasks import STS
+from mtdlab.analysis.data.tasks import STS
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from analysis.data.beyond_run import describe_lengths
+from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.config import MethodSpec, StudySpec
 from mtdlab.config.method_study import inputs_of
 from mtdlab.config.paths import locate_augmentation, resolve_paths

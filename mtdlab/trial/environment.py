@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
 from mtdlab.methods.registry import find_method
 from mtdlab.settings.representation import describe
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from analysis.data.invocation import ANY_SWEEP, Invocation
+from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.reader import defined_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError

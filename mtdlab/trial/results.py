@@ -18,7 +18,7 @@ import optuna
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from analysis.data.environment import Environment, read_fields
+from mtdlab.analysis.data.environment import Environment, read_fields
 from mtdlab.errors import StorageError, TrialError, describe, message_of
 from mtdlab.evaluation.items import Items
 from mtdlab.files import new_folder

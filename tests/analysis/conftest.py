@@ -13,15 +13,15 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
-from analysis.data.environment import Corpus, Encoder, Environment
-from analysis.data.frames import RecordedSetting, Settings, StudyFrames
-from analysis.data.invocation import Invocation
-from analysis.data.items import ItemScores
-from analysis.measures import Floats
-from analysis.measures.trace import d_trace
-from analysis.notebook import Study
-from analysis.report import write_report
-from analysis.report.topics import base
+from mtdlab.analysis.data.environment import Corpus, Encoder, Environment
+from mtdlab.analysis.data.frames import RecordedSetting, Settings, StudyFrames
+from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.measures.trace import d_trace
+from mtdlab.analysis.notebook import Study
+from mtdlab.analysis.report import write_report
+from mtdlab.analysis.report.topics import base
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -190,7 +190,7 @@ def writing_no_png() -> Iterator[None]:
 
     composed = base._compose
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
+        patch.setattr("mtdlab.analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
         patch.setattr(base, "_compose", compose)
         yield
 

@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-import analysis
+from mtdlab import analysis
 from tests.analysis.conftest import SETTINGS, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
 def test_the_functions_of_a_notebook_take_arrays() -> None:
-    from analysis import alignment, d_trace, singular_values, uniformity
+    from mtdlab.analysis import alignment, d_trace, singular_values, uniformity
 
     x = np.random.default_rng(0).normal(size=(20, 4))
     assert d_trace(0.85, 512, 64) == pytest.approx(14.6667, abs=1e-4)
@@ -23,7 +23,7 @@ def test_the_functions_of_a_notebook_take_arrays() -> None:
 
 
 def test_a_verdict_needs_only_mtd_score_and_seed() -> None:
-    from analysis import compute_verdict
+    from mtdlab.analysis import compute_verdict
 
     trials = make_trials(noise=0.05, decays=(0.75,), times=(1, 2, 4, 8, 16))
     bare = compute_verdict(trials[["mtd", "score", "seed"]], ())
@@ -34,7 +34,7 @@ def test_a_verdict_needs_only_mtd_score_and_seed() -> None:
 
 def test_the_package_imports_neither_torch_nor_pandas_before_they_are_used() -> None:
     code = (
-        "import sys, analysis; from analysis import d_trace; print(d_trace(0.5, 4, 4), "
+        "import sys, analysis; from mtdlab.analysis import d_trace; print(d_trace(0.5, 4, 4), "
         "*(name in sys.modules for name in ('pandas', 'torch', 'sqlalchemy')))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -42,5 +42,5 @@ def test_the_package_imports_neither_torch_nor_pandas_before_they_are_used() -> 
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'analysis' has no attribute 'd_trac'"):
+    with pytest.raises(AttributeError, match=r"'mtdlab\.analysis' has no attribute 'd_trac'"):
         _ = analysis.d_trac

@@ -7,7 +7,7 @@ from typing import Any
 
 from training_speed import MINILM
 
-from analysis.data.tasks import STS
+from mtdlab.analysis.data.tasks import STS
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.folders import encoder_path

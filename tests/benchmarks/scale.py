@@ -19,8 +19,8 @@ import numpy as np
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
-from analysis.data.environment import Environment
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.environment import Environment
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
 from mtdlab.store.database import writing

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.plan import NoEstimate, StudyPlan, find_costs, find_ended, plan
 from mtdlab.commands.plan import (
     begin_in_copy,

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import mtdlab
-from analysis.data.invocation import NO_INVOCATION
-from analysis.report import MultiStudyReport, Report
+from mtdlab.analysis.data.invocation import NO_INVOCATION
+from mtdlab.analysis.report import MultiStudyReport, Report
 from mtdlab.api.given import Given, assign
 from mtdlab.errors import MtdlabError
 from tests.commands.conftest import Recorded
@@ -45,8 +45,8 @@ def _arguments(function: typing.Any) -> int:
 
 
 def _types() -> dict[str, typing.Any]:
-    from analysis.data.frames import StudyFrames
-    from analysis.notebook import Study
+    from mtdlab.analysis.data.frames import StudyFrames
+    from mtdlab.analysis.notebook import Study
     from mtdlab.sweep.run import SweepResult
 
     kinds = (Study, StudyFrames, MultiStudyReport, Report, SweepResult, pd.DataFrame)
@@ -163,7 +163,7 @@ def test_a_report_is_written_of_names_and_of_frames(
     assert "today" in one.page.read_text(encoding="utf-8")
     study = mtdlab.load_study("tiny", storage)
     monkeypatch.setattr(
-        "analysis.report.write_multi_study",
+        "mtdlab.analysis.report.write_multi_study",
         lambda studies, out, *, name, generated, **_: (studies, out / name, generated),
     )
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")

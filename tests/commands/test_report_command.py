@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis import compute_verdict
-from analysis.data.frames import StudyFrames
-from analysis.inference.verdict import OverLooks, Verdict
+from mtdlab.analysis import compute_verdict
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.inference.verdict import OverLooks, Verdict
 from mtdlab.commands.printing import print_json
 from mtdlab.commands.report import PAUSE, verdict_fields, write_on_changes
 from tests.commands.conftest import Command

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
 from mtdlab.store import FinishedTrial

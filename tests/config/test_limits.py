@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.config import make_settings
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
@@ -161,7 +161,7 @@ def test_what_is_as_large_as_allowed_is_read_soon(
 def test_the_mtd_of_a_schedule_is_the_mean_over_its_steps(
     order: str, steps: int, period: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.measures.trace.BLOCK", 1000)
+    monkeypatch.setattr("mtdlab.analysis.measures.trace.BLOCK", 1000)
     settings = make_settings(
         ema_decay=0.5,
         ema_decay_end=0.97,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.published import __file__ as published
+from mtdlab.analysis.data.published import __file__ as published
 from mtdlab.config import StudySpec, read_study
 from tests.config.conftest import settings_of
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.beyond_run import find_beyond
+from mtdlab.analysis.data.beyond_run import find_beyond
 from mtdlab.config import StudySpec, read_study
 from mtdlab.config.reader import profile_names
 from mtdlab.config.source import read as read_source

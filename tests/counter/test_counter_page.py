@@ -5,7 +5,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from analysis.report import page
+from mtdlab.analysis.report import page
 from tests.analysis.conftest import build_study, make_trials
 from tests.analysis.report.test_report import assert_names_are_text, write_hostile
 

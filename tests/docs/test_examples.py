@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from markdown_blocks import ROOT, blocks_of
 
-from analysis.data.frames import StudyFrames
-from analysis.report import write_report
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.report import write_report
 from mtdlab.testing import Check, method_checks, run_check
 from tests.analysis.conftest import make_trials
 

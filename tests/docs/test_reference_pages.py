@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from markdown_blocks import ROOT
 
-from analysis.report.reference import COLUMN_MEANINGS, example_columns, files_markdown
-from analysis.report.topics import TOPICS
+from mtdlab.analysis.report.reference import COLUMN_MEANINGS, example_columns, files_markdown
+from mtdlab.analysis.report.topics import TOPICS
 from mtdlab.cli import app
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.reference import commands_markdown, page, write_pages

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 
-import analysis
 import mtdlab
-from analysis.data.cells import TableError
-from analysis.data.reading import Reading
-from analysis.data.stored_frames import StoredFramesError, from_parquet
-from analysis.notebook import open_table
+from mtdlab import analysis
+from mtdlab.analysis.data.cells import TableError
+from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet
+from mtdlab.analysis.notebook import open_table
 from mtdlab.config import read_study
 from mtdlab.config.source import SpecError
 from mtdlab.corpus.corpus import open_corpus

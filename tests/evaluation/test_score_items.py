@@ -9,8 +9,8 @@ import pytest
 from test_retrieval import write
 from test_senteval import lay_out
 
-from analysis.data.items import ItemScores
-from analysis.data.tasks import STS
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.tasks import STS
 from mtdlab.evaluation.items import MOST, Items, own_items
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
 from mtdlab.evaluation.retrieval import read_folder

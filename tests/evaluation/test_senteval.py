@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.data.tasks import STS, TRANSFER
+from mtdlab.analysis.data.tasks import STS, TRANSFER
 from mtdlab.config import read_study
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_senteval import lay_out
 
-from analysis.data.tasks import STS
+from mtdlab.analysis.data.tasks import STS
 from mtdlab.config import read_study
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.evaluation.suite import score_tasks

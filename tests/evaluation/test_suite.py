@@ -15,8 +15,8 @@ from sklearn.model_selection import StratifiedKFold
 from test_senteval import lay_out
 from threadpoolctl import threadpool_limits
 
-from analysis.data.tasks import STS
-from analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
+from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.measures.geometry import alignment, fit_whitening, normalise_rows, uniformity
 from mtdlab.encoders.embed import Sentences, nothing
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.errors import MtdlabError

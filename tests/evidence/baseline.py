@@ -14,9 +14,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.inference.blocks import Blocks
-from analysis.measures import Floats
-from analysis.statistics.baseline import compare_first
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.baseline import compare_first
 
 Rates = dict[str, float | str]
 ALPHA = 0.05

@@ -2,9 +2,9 @@
 
 A study compares C configurations, whose runs score effect of the seed + deviations of the seed +
 effects of the evaluation items + error of standard deviation 1. Seeds deviate in what two halves of
-the configurations do. It ends as a sweep ends it (`analysis.inference.looks`): seeds are added
-first for what may be the best, looks are the default ones of at most S seeds. Where all are equal,
-"separated" is false. A margin of 0.5 is that of the verdict.
+the configurations do. It ends as a sweep ends it (`mtdlab.analysis.inference.looks`): seeds are
+added first for what may be the best, looks are the default ones of at most S seeds. Where all are
+equal, "separated" is false. A margin of 0.5 is that of the verdict.
 
 The columns of a table have no order. They are sorted by their seeds, so that few designs occur.
 Letters: B studies, S seeds, C configurations.
@@ -19,11 +19,11 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.inference.best import Bests, classify_best
-from analysis.inference.blocks import Fit
-from analysis.inference.looks import LEADING_LEVEL, boundaries_at, lead
-from analysis.inference.shapes import design_tests, shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.inference.best import Bests, classify_best
+from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.looks import LEADING_LEVEL, boundaries_at, lead
+from mtdlab.analysis.inference.shapes import design_tests, shape_tests
+from mtdlab.analysis.measures import Floats
 from mtdlab.config.study import default_looks
 
 Row = dict[str, float | str]

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from scipy import stats
 from verdict import ALPHA, MARGIN, Truth, find_false
 
-from analysis.inference.shapes import design_tests
+from mtdlab.analysis.inference.shapes import design_tests
 
 DESIGNS = ((3, 5), (5, 5), (10, 5), (5, 9))
 """Numbers of seeds and levels."""

@@ -22,9 +22,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special, stats
 
-from analysis.inference.looks import find_open_nominal
-from analysis.inference.session import Comparison, find_comparison
-from analysis.measures import Floats
+from mtdlab.analysis.inference.looks import find_open_nominal
+from mtdlab.analysis.inference.session import Comparison, find_comparison
+from mtdlab.analysis.measures import Floats
 
 ALPHA, MARGIN, SEEDS, CANDIDATES = 0.05, 0.5, 20, 20
 _MORE = 10

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sequential import Plan, run_until
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 from mtdlab.config import read_study
 
 ROOT = Path(__file__).parents[2]

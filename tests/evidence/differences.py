@@ -21,10 +21,10 @@ from errors import ERRORS
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.experiments.compare import PUBLISHED_ERROR, estimate_slope
-from analysis.inference.blocks import Blocks, Fit
-from analysis.inference.shapes import ShapeTests, design_tests, shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.experiments.compare import PUBLISHED_ERROR, estimate_slope
+from mtdlab.analysis.inference.blocks import Blocks, Fit
+from mtdlab.analysis.inference.shapes import ShapeTests, design_tests, shape_tests
+from mtdlab.analysis.measures import Floats
 
 ALPHA, SEEDS, LEVELS = 0.05, (3, 5, 10), (3, 5, 9)
 _OWN = 5.0

@@ -17,11 +17,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.inference.blocks import Blocks
-from analysis.inference.shapes import shape_tests
-from analysis.inference.simultaneous import compare_own
-from analysis.measures import Floats
-from analysis.statistics.configurations import effect_contrasts, interaction_contrasts
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.shapes import shape_tests
+from mtdlab.analysis.inference.simultaneous import compare_own
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.configurations import effect_contrasts, interaction_contrasts
 
 Rates = dict[str, float | str]
 ALPHA = 0.05

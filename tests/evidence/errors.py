@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.measures import Floats
+from mtdlab.analysis.measures import Floats
 
 Draw = Callable[[np.random.Generator, int, int, Floats], Floats]
 """Errors (B, S, L) from a generator, B, S and the places (L,) of the levels, from -1 to 1."""

@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from analysis.inference.blocks import Blocks
-from analysis.inference.pairing import LevelScores
-from analysis.inference.shapes import design_tests
-from analysis.inference.simultaneous import compare_own
-from analysis.measures import Floats
-from analysis.statistics.configurations import effect_contrasts
-from analysis.statistics.multi_study import Levels, compare_levels
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.shapes import design_tests
+from mtdlab.analysis.inference.simultaneous import compare_own
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.configurations import effect_contrasts
+from mtdlab.analysis.statistics.multi_study import Levels, compare_levels
 
 ALPHA, MARGIN = 0.05, 0.5
 _HORIZONS = 2.0 ** np.arange(7)

@@ -16,11 +16,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.data.items import ItemScores, influences
-from analysis.inference.blocks import Blocks
-from analysis.inference.intervals import estimate, estimate_over_items
-from analysis.inference.shapes import shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.data.items import ItemScores, influences
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.intervals import estimate, estimate_over_items
+from mtdlab.analysis.inference.shapes import shape_tests
+from mtdlab.analysis.measures import Floats
 
 SEEDS, ITEMS = (3, 5, 8, 12, 20), (70, 500, 1379, 3000)
 _SLOPES = np.array([0.60, 0.62, 0.63])

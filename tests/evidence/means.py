@@ -10,7 +10,7 @@ import pandas as pd
 from items import simulate, true_scores
 from joblib import Parallel, delayed
 
-from analysis.inference.intervals import estimate, estimate_over_items
+from mtdlab.analysis.inference.intervals import estimate, estimate_over_items
 
 SEEDS, ITEMS = (3, 5, 10), (70, 500, 1379)
 PAIRS = (2, 5, 20)

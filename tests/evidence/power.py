@@ -1,13 +1,13 @@
 """How far the power that `mtdlab plan` promises is from that of simulated studies.
 
-Each design is planned as `plan` does it (`analysis.inference.power`): with so many seeds a peak or
-a slope is to be found in 80 % of studies, or a flat score to be shown to be flat; with looks, in
-the share that is stated. Fresh studies are then drawn with other random numbers, with exactly that
-number of seeds and with the covariances that the plan was given, and are judged as a page judges
-them: by all rules of the verdict, and with critical values for the share of the items in the
-variance of the study's own runs (rounded to 10 %, so that studies share them). Studies with looks
-end as a sweep ends them. Where a covariance was recorded, the studies are drawn with it as it is,
-and the plan has the slopes, curvatures and variances that it takes from it.
+Each design is planned as `plan` does it (`mtdlab.analysis.inference.power`): with so many seeds a
+peak or a slope is to be found in 80 % of studies, or a flat score to be shown to be flat; with
+looks, in the share that is stated. Fresh studies are then drawn with other random numbers, with
+exactly that number of seeds and with the covariances that the plan was given, and are judged as a
+page judges them: by all rules of the verdict, and with critical values for the share of the items
+in the variance of the study's own runs (rounded to 10 %, so that studies share them). Studies with
+looks end as a sweep ends them. Where a covariance was recorded, the studies are drawn with it as it
+is, and the plan has the slopes, curvatures and variances that it takes from it.
 
 Letters: B studies, S seeds, L levels.
 """
@@ -22,10 +22,10 @@ from errors import MEASURED
 from joblib import Parallel, delayed
 from sequential import Outcome, Plan, run_until
 
-from analysis.inference.blocks import Blocks
-from analysis.inference.looks import boundaries_at
-from analysis.inference.pairing import LevelScores
-from analysis.inference.power import (
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.looks import boundaries_at
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.power import (
     POWER,
     compute_flatness,
     compute_needs,
@@ -33,15 +33,15 @@ from analysis.inference.power import (
     peak_effects,
     slope_effects,
 )
-from analysis.inference.scatter import (
+from mtdlab.analysis.inference.scatter import (
     Interpolated,
     Scatter,
     assume_errors,
     assume_items,
     estimate_errors,
 )
-from analysis.inference.shapes import shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.inference.shapes import shape_tests
+from mtdlab.analysis.measures import Floats
 
 ALPHA, MARGIN = 0.05, 0.5
 _STEP = 0.1

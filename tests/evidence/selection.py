@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from analysis.inference.intervals import Estimate, estimate, estimate_over_items
-from analysis.measures import Floats
+from mtdlab.analysis.inference.intervals import Estimate, estimate, estimate_over_items
+from mtdlab.analysis.measures import Floats
 
 SEEDS, LEVELS, ITEMS = (3, 10), (3, 9), (0.0, 0.5, 1.0)
 """Standard deviations of the items' effect on a level; that of an error is 1."""

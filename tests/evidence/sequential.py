@@ -3,7 +3,7 @@
 Nine levels of MTD, at most 10 seeds, looks at 3, 5, 7 and 10; margin 0.5, alpha 0.05. Rules:
 
 - fixed: all 90 runs, one verdict.
-- until: as a sweep does it, with the leading levels first (`analysis.inference.looks`).
+- until: as a sweep does it, with the leading levels first (`mtdlab.analysis.inference.looks`).
 - AdaStop: Mathieu et al. (Transactions on Machine Learning Research 2023): group-sequential
   permutation tests with step-down, alpha / 4 spent at each look, on the same looks. Runs are
   compared without regard to their seeds. Of its pairs of levels only those that a peak needs are
@@ -23,16 +23,16 @@ import pandas as pd
 from errors import ERRORS
 from numpy.typing import NDArray
 
-from analysis.inference.blocks import Fit
-from analysis.inference.looks import (
+from mtdlab.analysis.inference.blocks import Fit
+from mtdlab.analysis.inference.looks import (
     LEADING_LEVEL,
     SPENDING,
     Spending,
     compute_boundaries,
     leading_levels,
 )
-from analysis.inference.shapes import ShapeTests, design_tests, shape_tests
-from analysis.measures import Floats
+from mtdlab.analysis.inference.shapes import ShapeTests, design_tests, shape_tests
+from mtdlab.analysis.measures import Floats
 
 Indices = NDArray[np.intp]
 

@@ -8,8 +8,14 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.measures import Floats
-from analysis.statistics.sufficiency import Models, build_models, fit_blocks, model_weights, p_added
+from mtdlab.analysis.measures import Floats
+from mtdlab.analysis.statistics.sufficiency import (
+    Models,
+    build_models,
+    fit_blocks,
+    model_weights,
+    p_added,
+)
 
 Design = tuple[Floats, Floats]
 """1/(1 - eta) and K/N of each configuration, by MTD."""

@@ -18,9 +18,9 @@ from errors import ERRORS, SKEWED
 from joblib import Parallel, delayed
 from scipy import stats
 
-from analysis.inference.blocks import connected_table
-from analysis.inference.shapes import design_tests, slope_contrasts
-from analysis.measures import Floats
+from mtdlab.analysis.inference.blocks import connected_table
+from mtdlab.analysis.inference.shapes import design_tests, slope_contrasts
+from mtdlab.analysis.measures import Floats
 
 ALPHA, MARGIN = 0.05, 0.5
 SEEDS, LEVELS = (3, 5, 8, 10), (5, 7, 9, 20)

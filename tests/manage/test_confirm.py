@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from analysis.data.runs import MTD_DECIMALS
-from analysis.inference.intervals import Estimate
-from analysis.inference.pairing import Difference
 from mtdlab import load_study
+from mtdlab.analysis.data.runs import MTD_DECIMALS
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.pairing import Difference
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence
 from mtdlab.config import read_study

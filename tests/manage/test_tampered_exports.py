@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study

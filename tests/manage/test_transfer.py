@@ -18,9 +18,9 @@ import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
 from stub_store import claim_trial
 
-from analysis.data.frames import StudyFrames
-from analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab import load_study
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.cli import main
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError

@@ -87,7 +87,8 @@ class Slot:
         ignored = shutil.ignore_patterns("__pycache__")
         for name in COPIED:
             copy = shutil.copytree if (tree / name).is_dir() else shutil.copy
-            extra = {"ignore": ignored} if (tree / name).is_dir() else {}
+            # the package has a link to the folder of the analysis, whose files are mutated
+            extra = {"ignore": ignored, "symlinks": True} if (tree / name).is_dir() else {}
             copy(tree / name, self.tree / name, **extra)  # type: ignore[operator]
 
     def start(self, tests: Sequence[str], limit: float, mutant: Mutant | None = None) -> None:

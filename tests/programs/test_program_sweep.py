@@ -330,8 +330,8 @@ def test_plan_shows_the_design_and_no_cost(run: Command) -> None:
 
 
 def test_scores_that_look_like_fractions_are_warned_of(folder: Path, run: Command) -> None:
-    from analysis.report.context import StudyContext
-    from analysis.report.warnings import list_warnings
+    from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.warnings import list_warnings
 
     write(folder, "return {'accuracy': 0.9}")
     run(SWEEP)

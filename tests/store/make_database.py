@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from analysis.data.environment import Corpus, Encoder, Environment
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.environment import Corpus, Encoder, Environment
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result

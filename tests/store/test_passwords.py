@@ -6,8 +6,8 @@ from urllib.parse import unquote
 import pytest
 from stub_store import claim_trial, new_store
 
-from analysis.data.invocation import Invocation
 from mtdlab import load_study
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.errors import MtdlabError, StorageError
 from mtdlab.store import list_studies

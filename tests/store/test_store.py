@@ -12,16 +12,16 @@ import scale
 from sqlalchemy import update
 from stub_store import begin_trial, claim_trial, end_trial, new_store, study_row
 
-from analysis.data.environment import Environment
-from analysis.data.frames import (
+from mtdlab import load_study
+from mtdlab.analysis.data.environment import Environment
+from mtdlab.analysis.data.frames import (
     CURVE_COLUMNS,
     PROBE_COLUMNS,
     SCORE_COLUMNS,
     TRIAL_COLUMNS,
     Settings,
 )
-from analysis.report import write_report
-from mtdlab import load_study
+from mtdlab.analysis.report import write_report
 from mtdlab.config import PlannedTrial
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points

@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy import select, update
 from stub_store import end_trial, new_store
 
-from analysis.data.items import ItemScores
 from mtdlab import load_study
+from mtdlab.analysis.data.items import ItemScores
 from mtdlab.config import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points

@@ -28,7 +28,7 @@ from typing import IO, Any, Self
 
 IMPORTED = (
     *("mtdlab.commands.sweep", "mtdlab.sweep.run", "mtdlab.trial.worker", "mtdlab.trial.trainer"),
-    *("mtdlab.training.loop", "analysis.data.frames", "alembic.command"),
+    *("mtdlab.training.loop", "mtdlab.analysis.data.frames", "alembic.command"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from analysis.data.invocation import NO_INVOCATION
+from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.config import PlannedTrial
 from mtdlab.store import Claim, Owner, Result, Store
 from mtdlab.store.owner import this_process

@@ -11,9 +11,9 @@ import pytest
 from forked_commands import ForkedCommand
 from stub_store import claim_trial, end_trial
 
-from analysis.data.frames import StudyFrames
-from analysis.inference.looks import SPENDING, compute_boundaries
 from mtdlab import load_study
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.inference.looks import SPENDING, compute_boundaries
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, Store, owner

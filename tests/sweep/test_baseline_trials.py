@@ -6,8 +6,8 @@ import optuna
 import pandas as pd
 import pytest
 
-from analysis.data.invocation import Invocation
 from mtdlab import load_study
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.manage.doctor import examine

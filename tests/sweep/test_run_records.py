@@ -9,8 +9,8 @@ import pytest
 from stub_store import begin_trial, new_store
 from stub_sweep import StubSweep
 
-from analysis.report.study_facts import describe_status
 from mtdlab import load_study
+from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.config import PlannedTrial
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process

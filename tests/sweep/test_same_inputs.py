@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.data.environment import Environment
+from mtdlab.analysis.data.environment import Environment
 from mtdlab.cli import main
 from mtdlab.config import read_study
 from mtdlab.errors import MtdlabError

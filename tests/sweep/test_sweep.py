@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Engine, event
 from stub_store import begin_trial, study_row
 
-from analysis.data.tasks import STS
 from mtdlab import load_study
+from mtdlab.analysis.data.tasks import STS
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError, StorageError, TrialError
 from mtdlab.evaluation.sts import Evaluation

@@ -10,9 +10,9 @@ from unittest.mock import Mock
 import optuna
 import pytest
 
-from analysis.data.invocation import NO_INVOCATION
-from analysis.report.study_facts import place_of_model
 from mtdlab import load_study
+from mtdlab.analysis.data.invocation import NO_INVOCATION
+from mtdlab.analysis.report.study_facts import place_of_model
 from mtdlab.api.run import run_once
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.sweep_summary import summary_lines

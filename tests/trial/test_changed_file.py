@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from stub_store import begin_trial, study_row
 
-from analysis.data.invocation import Invocation
+from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Store, list_studies
 from mtdlab.store.owner import this_process

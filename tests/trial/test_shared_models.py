@@ -9,9 +9,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from analysis.data.invocation import NO_INVOCATION
-from analysis.report.study_facts import place_of_model
 from mtdlab import load_study, run_study
+from mtdlab.analysis.data.invocation import NO_INVOCATION
+from mtdlab.analysis.report.study_facts import place_of_model
 from mtdlab.commands.show import _describe_study
 from mtdlab.commands.study_exchange import export_study, import_study
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines

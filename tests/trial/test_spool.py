@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Pool, event
 
-from analysis.data.environment import Corpus, Environment
 from mtdlab import load_study
+from mtdlab.analysis.data.environment import Corpus, Environment
 from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import similarities, values_in_points

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pandas as pd
 
-from analysis.data.tasks import STS, TRANSFER
+from mtdlab.analysis.data.tasks import STS, TRANSFER
 
 SOURCE = "published: BERT-base, 10⁶ Wikipedia sentences, other data"
 METHOD = "mocose"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from analysis.report.context import StudyContext
-from analysis.report.topics import (
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import (
     baseline,
     conditions,
     configurations,
@@ -18,8 +18,8 @@ from analysis.report.topics import (
     trials,
     tuning,
 )
-from analysis.report.topics.base import Topic
-from analysis.report.topics.experiment import EXPERIMENT_TOPICS
+from mtdlab.analysis.report.topics.base import Topic
+from mtdlab.analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
 TOPICS: tuple[Topic[StudyContext, Any], ...] = (
     score.TOPIC,

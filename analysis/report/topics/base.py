@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 
-from analysis import figures
-from analysis.report.context import StudyContext
-from analysis.report.page import Figure, Table
+from mtdlab.analysis import figures
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.page import Figure, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes

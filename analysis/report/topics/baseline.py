@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from analysis.inference.intervals import UNKNOWN, Estimate
-from analysis.report.cells import PERCENT, clean, count, describe_items, make_table
-from analysis.report.topics.base import StudyContext, Table, Topic
-from analysis.statistics.baseline import AgainstBaseline, name_baseline
+from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
+from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_items, make_table
+from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
 
 _MOST_LETTERS = 80
 

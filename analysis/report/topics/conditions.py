@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import describe_means
-from analysis.data.published import SCORE, SOURCE, load_curve
-from analysis.data.runs import format_mtd
-from analysis.inference.intervals import share_level
-from analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
-from analysis.inference.verdict import Verdict, judge_levels
-from analysis.report.cells import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.intervals import share_level
+from mtdlab.analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
+from mtdlab.analysis.inference.verdict import Verdict, judge_levels
+from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
     describe_covered,
     describe_items,
     make_table,
 )
-from analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
-from analysis.statistics.history import compute_half_lives, compute_retained
-from analysis.statistics.robustness import Condition, compute_conditions
+from mtdlab.analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
+from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 
 _COLUMNS = 2
 _MARGIN = 0.05

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import describe_means
-from analysis.data.runs import choose_evenly, completed_runs, varied_settings
-from analysis.inference.intervals import Estimate, summarise
-from analysis.measures.trace import PARTS
-from analysis.report.cells import PERCENT, clean, count, describe_covered, make_table
-from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.configurations import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
+from mtdlab.analysis.inference.intervals import Estimate, summarise
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_covered, make_table
+from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
     compute_importances,

@@ -2,14 +2,14 @@
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.settings import format_value
-from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import describe_points
-from analysis.measures.trace import PARTS
-from analysis.report.cells import LEVEL, PERCENT, clean, describe_items, make_table
-from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
-from analysis.statistics.configurations import Effects, compute_effects
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import describe_points
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, describe_items, make_table
+from mtdlab.analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.configurations import Effects, compute_effects
 
 _MOST_LINES = 6
 _MOST_PAIRS = 12

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import describe_means
-from analysis.data.published import SCORE, SOURCE
-from analysis.data.runs import choose_evenly
-from analysis.data.settings import format_setting, format_value
-from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.experiments.compare import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.published import SCORE, SOURCE
+from mtdlab.analysis.data.runs import choose_evenly
+from mtdlab.analysis.data.settings import format_setting, format_value
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from mtdlab.analysis.experiments.compare import (
     PUBLISHED_ERROR,
     Comparison,
     compute_experiment_tasks,
     find_top,
 )
-from analysis.inference.intervals import Estimate
-from analysis.inference.pairing import compute_deviations
-from analysis.inference.verdict import describe_interval
-from analysis.measures.trace import PARTS
-from analysis.report.cells import (
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.pairing import compute_deviations
+from mtdlab.analysis.inference.verdict import describe_interval
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
     clean,
@@ -32,7 +32,7 @@ from analysis.report.cells import (
     describe_items,
     make_table,
 )
-from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.runs import choose_evenly, completed_runs, format_mtd
-from analysis.report.cells import BAND, PERCENT, count, make_table
-from analysis.report.topics.base import Drawing, StudyContext, Table, Topic
-from analysis.statistics.history import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
+from mtdlab.analysis.report.cells import BAND, PERCENT, count, make_table
+from mtdlab.analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
     compute_retained,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.data.frames import Plan, StudyFrames
-from analysis.inference.looks import describe_recorded, over_looks_of
-from analysis.inference.verdict import format_p
-from analysis.report.cells import clean, count, make_table
-from analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.data.frames import Plan, StudyFrames
+from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
+from mtdlab.analysis.inference.verdict import format_p
+from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
 
 _LABELS = {
     "runs": "trials",

@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import describe_means
-from analysis.data.published import published_sts, published_transfer
-from analysis.data.runs import completed_runs, format_mtd, mtd_or_0
-from analysis.inference.best import with_methods
-from analysis.inference.verdict import join_words
-from analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
-from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.report.topics.configurations import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.data.published import published_sts, published_transfer
+from mtdlab.analysis.data.runs import completed_runs, format_mtd, mtd_or_0
+from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.inference.verdict import join_words
+from mtdlab.analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
+from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.configurations import (
     COSTS,
     draw_costs,
     draw_ranked,
     name_table,
 )
-from analysis.statistics.configurations import rank_rows
-from analysis.statistics.methods import compute_method_properties, equal_budget
+from mtdlab.analysis.statistics.configurations import rank_rows
+from mtdlab.analysis.statistics.methods import compute_method_properties, equal_budget
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import MOST_LOOKS
-from analysis.data.runs import choose_evenly, completed_runs, format_mtd
-from analysis.measures.spherical_cap import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
+from mtdlab.analysis.measures.spherical_cap import (
     DIMENSIONS,
     compute_spherical_cap,
     describe_spherical_cap,
 )
-from analysis.report.cells import BAND, describe_curve, make_table
-from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
-from analysis.statistics.curves import (
+from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
+from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.curves import (
     CONFIGURATION,
     GEOMETRY,
     compute_distances,

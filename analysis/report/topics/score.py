@@ -7,16 +7,16 @@ import math
 
 import pandas as pd
 
-from analysis import figures
-from analysis.data.beyond_run import RULE
-from analysis.data.points import MOST_LOOKS, describe_means
-from analysis.data.published import SOURCE, load_curve
-from analysis.data.runs import MTD_DECIMALS, format_mtd
-from analysis.data.tasks import STS
-from analysis.inference.best import varies_method, with_methods
-from analysis.inference.pairing import merge_levels
-from analysis.measures.trace import PARTS
-from analysis.report.cells import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.beyond_run import RULE
+from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
+from mtdlab.analysis.data.published import SOURCE, load_curve
+from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
+from mtdlab.analysis.data.tasks import STS
+from mtdlab.analysis.inference.best import varies_method, with_methods
+from mtdlab.analysis.inference.pairing import merge_levels
+from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
     count,
@@ -24,11 +24,11 @@ from analysis.report.cells import (
     describe_curve,
     make_table,
 )
-from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
-from analysis.report.topics.experiment import describe_paper, is_curve
-from analysis.statistics.baseline import name_baseline
-from analysis.statistics.configurations import DIFFERENCE
-from analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
+from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
+from mtdlab.analysis.statistics.baseline import name_baseline
+from mtdlab.analysis.statistics.configurations import DIFFERENCE
+from mtdlab.analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
 
 _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"

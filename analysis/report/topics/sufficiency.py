@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.beyond_run import describe_left_out
-from analysis.data.points import MOST_LOOKS, describe_means
-from analysis.data.runs import format_mtd
-from analysis.inference.intervals import summarise
-from analysis.inference.pairing import compute_deviations
-from analysis.inference.verdict import format_p
-from analysis.report.cells import PERCENT, count, describe_items, make_table
-from analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
-from analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.beyond_run import describe_left_out
+from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.pairing import compute_deviations
+from mtdlab.analysis.inference.verdict import format_p
+from mtdlab.analysis.report.cells import PERCENT, count, describe_items, make_table
+from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
 _MOST_LEVELS = 20
 _CELL = ["mtd", "ratio", "ema_decay"]

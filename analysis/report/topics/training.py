@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import figures
-from analysis.data.points import MOST_LOOKS, describe_runs
-from analysis.data.runs import format_mtd, mtd_or_0
-from analysis.data.tasks import LAST
-from analysis.inference.best import with_methods
-from analysis.report.cells import BAND, PERCENT, clean, count, make_table
-from analysis.report.context import list_selection
-from analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
-from analysis.statistics.training import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
+from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
+from mtdlab.analysis.data.tasks import LAST
+from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
+from mtdlab.analysis.report.context import list_selection
+from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.statistics.training import (
     COLLAPSE_COSINE,
     MOST_POINTS,
     MOST_TRIALS,

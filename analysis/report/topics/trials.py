@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass, replace
 
 import pandas as pd
 
-from analysis.data.durations import format_seconds
-from analysis.data.frames import TRIAL_COLUMNS, StudyFrames
-from analysis.data.runs import format_mtd, varied_settings
-from analysis.report.cells import clean, count, make_table
-from analysis.report.page import trial_anchor
-from analysis.report.study_facts import model_folder, place_of_model
-from analysis.report.topics.base import StudyContext, Table, Topic
-from analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.frames import TRIAL_COLUMNS, StudyFrames
+from mtdlab.analysis.data.runs import format_mtd, varied_settings
+from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.page import trial_anchor
+from mtdlab.analysis.report.study_facts import model_folder, place_of_model
+from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
 
 FIRST_COLUMNS = (
     "number",

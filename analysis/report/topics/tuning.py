@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.data.frames import Tuning
-from analysis.data.runs import chosen_settings
-from analysis.report.cells import clean, count, make_table
-from analysis.report.topics.base import StudyContext, Table, Topic
-from analysis.report.topics.configurations import name_table
-from analysis.statistics.tuning import compute_tuning
+from mtdlab.analysis.data.frames import Tuning
+from mtdlab.analysis.data.runs import chosen_settings
+from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.configurations import name_table
+from mtdlab.analysis.statistics.tuning import compute_tuning
 
 
 @dataclass(frozen=True)

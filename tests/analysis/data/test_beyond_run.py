@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from analysis.data.beyond_run import (
+from mtdlab.analysis.data.beyond_run import (
     describe_left_out,
     describe_lengths,
     find_beyond,

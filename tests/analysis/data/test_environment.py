@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysis.data.environment import (
+from mtdlab.analysis.data.environment import (
     Corpus,
     Encoder,
     Environment,

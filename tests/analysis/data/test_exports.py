@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import mtdlab
-from analysis import read_run_table
-from analysis.data.cells import TableError
-from analysis.inference.best import BestVerdict
-from analysis.notebook import Study
+from mtdlab.analysis import read_run_table
+from mtdlab.analysis.data.cells import TableError
+from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.notebook import Study
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 EXPORTS = Path(__file__).parent / "exports"

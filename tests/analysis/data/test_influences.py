@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.data.items import ItemScores, influences, no_items
+from mtdlab.analysis.data.items import ItemScores, influences, no_items
 from tests.analysis.conftest import scores_of
 
 Floats = NDArray[np.float64]

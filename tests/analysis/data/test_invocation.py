@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from analysis.data.invocation import ANY_SWEEP, NO_INVOCATION, Invocation
+from mtdlab.analysis.data.invocation import ANY_SWEEP, NO_INVOCATION, Invocation
 
 SWEEP = Invocation(
     "sweep", ("my study.yaml",), {"set": ("a=1", "b=[0, 2]"), "retry-failed": (), "jobs": ("2",)}

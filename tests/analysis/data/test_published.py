@@ -5,13 +5,15 @@ from importlib.resources import files
 import pandas as pd
 import pytest
 
-from analysis.data.published import load_published, published_names
-from analysis.experiments.catalogue import EXPERIMENTS
-from analysis.measures.trace import d_trace
+from mtdlab.analysis.data.published import load_published, published_names
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
+from mtdlab.analysis.measures.trace import d_trace
 
 
 def test_every_file_is_named_by_its_sources() -> None:
-    sources = files("analysis.data.published").joinpath("README.md").read_text(encoding="utf-8")
+    sources = (
+        files("mtdlab.analysis.data.published").joinpath("README.md").read_text(encoding="utf-8")
+    )
     assert len(published_names()) == 16
     for name in published_names():
         assert f"{name}.csv" in sources

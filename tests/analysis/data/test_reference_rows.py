@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from analysis.data.published import published_sts, published_transfer
-from analysis.data.tasks import STS, TRANSFER
-from analysis.report.context import StudyContext
-from analysis.report.reference import example_studies
-from analysis.report.topics import methods as topic
+from mtdlab.analysis.data.published import published_sts, published_transfer
+from mtdlab.analysis.data.tasks import STS, TRANSFER
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.reference import example_studies
+from mtdlab.analysis.report.topics import methods as topic
 
 
 def test_each_method_has_its_published_row() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.data.beyond_run import RunLength, assess_row
+from mtdlab.analysis.data.beyond_run import RunLength, assess_row
 
 
 def assess(
@@ -59,7 +59,7 @@ def test_the_share_of_a_queue_that_is_never_full_is_all_of_the_run() -> None:
 def test_of_a_schedule_the_decays_are_multiplied(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analysis.measures.trace.BLOCK", 3)
+    monkeypatch.setattr("mtdlab.analysis.measures.trace.BLOCK", 3)
     product, total = 1.0, 0.0
     for step in range(steps):
         decay = 0.999 - 0.049 * (1 + math.cos(math.pi * (step + 1) / 50)) / 2

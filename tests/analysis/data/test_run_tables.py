@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import compute_verdict, read_run_table
-from analysis.data import cells
-from analysis.data.cells import TableError
-from analysis.data.reading import Reading
-from analysis.inference.best import BestVerdict
-from analysis.inference.level_means import LevelMeans
-from analysis.notebook import open_table
-from analysis.report.context import StudyContext
-from analysis.report.study_facts import list_varied
-from analysis.report.warnings import list_warnings
+from mtdlab.analysis import compute_verdict, read_run_table
+from mtdlab.analysis.data import cells
+from mtdlab.analysis.data.cells import TableError
+from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.inference.level_means import LevelMeans
+from mtdlab.analysis.notebook import open_table
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.study_facts import list_varied
+from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

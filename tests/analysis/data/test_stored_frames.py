@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from analysis.data import stored_frames
-from analysis.data.environment import Corpus, Environment, Evaluation
-from analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
-from analysis.data.items import ItemScores, Kind
-from analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
+from mtdlab.analysis.data import stored_frames
+from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
+from mtdlab.analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
+from mtdlab.analysis.data.items import ItemScores, Kind
+from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
 from tests.analysis.conftest import build_study, make_trials
 from tests.store.test_stored_items import assert_same_items
 

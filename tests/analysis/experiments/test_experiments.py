@@ -10,23 +10,23 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.frames import RecordedSetting, StudyFrames
-from analysis.data.items import ItemScores
-from analysis.data.published import load_published
-from analysis.data.settings import with_defaults
-from analysis.experiments.catalogue import EXPERIMENTS, Experiment
-from analysis.experiments.compare import (
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.published import load_published
+from mtdlab.analysis.data.settings import with_defaults
+from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
+from mtdlab.analysis.experiments.compare import (
     Comparison,
     compare,
     compute_experiment_tasks,
     estimate_slope,
     needs_curves,
 )
-from analysis.inference.intervals import Estimate
-from analysis.inference.shapes import compare_columns
-from analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
-from analysis.report.topics.training import describe_detected
-from analysis.statistics.training import compute_collapse, detect_collapse
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
+from mtdlab.analysis.report.topics.training import describe_detected
+from mtdlab.analysis.statistics.training import compute_collapse, detect_collapse
 from tests.analysis.conftest import SETTINGS
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -12,11 +12,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analysis import figures
-from analysis.data.points import MOST_LOOKS, describe_means, describe_runs
-from analysis.data.tasks import label_score
-from analysis.figures.spots import Spots
-from analysis.figures.style import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.points import MOST_LOOKS, describe_means, describe_runs
+from mtdlab.analysis.data.tasks import label_score
+from mtdlab.analysis.figures.spots import Spots
+from mtdlab.analysis.figures.style import (
     BATCHES,
     COLOURS,
     MARKERS,
@@ -26,17 +26,22 @@ from analysis.figures.style import (
     mtd_ticks,
     superscript,
 )
-from analysis.inference.pairing import compute_deviations
-from analysis.report.context import StudyContext
-from analysis.report.page import drop_dead_links
-from analysis.report.topics import TOPICS
-from analysis.report.topics import configurations as settings_topic
-from analysis.report.topics import score as score_topic
-from analysis.report.topics import sufficiency as sufficiency_topic
-from analysis.report.topics import training as training_topic
-from analysis.report.topics.base import _compose
-from analysis.statistics.configurations import compute_importances, independent_settings
-from analysis.statistics.training import MOST_POINTS, MOST_TRIALS, choose_curves, compute_training
+from mtdlab.analysis.inference.pairing import compute_deviations
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.page import drop_dead_links
+from mtdlab.analysis.report.topics import TOPICS
+from mtdlab.analysis.report.topics import configurations as settings_topic
+from mtdlab.analysis.report.topics import score as score_topic
+from mtdlab.analysis.report.topics import sufficiency as sufficiency_topic
+from mtdlab.analysis.report.topics import training as training_topic
+from mtdlab.analysis.report.topics.base import _compose
+from mtdlab.analysis.statistics.configurations import compute_importances, independent_settings
+from mtdlab.analysis.statistics.training import (
+    MOST_POINTS,
+    MOST_TRIALS,
+    choose_curves,
+    compute_training,
+)
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -10,14 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from numpy.typing import NDArray
 
-from analysis import figures
-from analysis.data.runs import choose_evenly, format_mtd, traced_runs
-from analysis.inference.intervals import summarise
-from analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
-from analysis.report.context import StudyContext
-from analysis.report.topics import score as score_topic
-from analysis.statistics.curves import compute_distances, compute_mtd_curve
-from analysis.statistics.training import compute_training_means
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.runs import choose_evenly, format_mtd, traced_runs
+from mtdlab.analysis.inference.intervals import summarise
+from mtdlab.analysis.inference.pairing import compute_paired_curve, compute_smooth, level_scores
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import score as score_topic
+from mtdlab.analysis.statistics.curves import compute_distances, compute_mtd_curve
+from mtdlab.analysis.statistics.training import compute_training_means
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

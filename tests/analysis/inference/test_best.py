@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.frames import RecordedSetting
-from analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from analysis.inference.looks import judge_look
-from analysis.measures import Floats
+from mtdlab.analysis.data.frames import RecordedSetting
+from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from mtdlab.analysis.inference.looks import judge_look
+from mtdlab.analysis.measures import Floats
 
 SETTINGS = {name: RecordedSetting(name) for name in ("method", "learning_rate")}
 

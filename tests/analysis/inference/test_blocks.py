@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from analysis.inference.blocks import Blocks, connected_table, from_normal, levels_kept, to_normal
+from mtdlab.analysis.inference.blocks import (
+    Blocks,
+    connected_table,
+    from_normal,
+    levels_kept,
+    to_normal,
+)
 
 Floats = np.ndarray
 

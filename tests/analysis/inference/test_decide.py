@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import decide
-from analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSetting, StudyFrames
-from analysis.inference.looks import boundaries_at, find_open_nominal
-from analysis.inference.session import Comparison, find_comparison
-from analysis.measures import Floats
+from mtdlab.analysis import decide
+from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSetting, StudyFrames
+from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal
+from mtdlab.analysis.inference.session import Comparison, find_comparison
+from mtdlab.analysis.measures import Floats
 
 ALPHA = 0.05
 

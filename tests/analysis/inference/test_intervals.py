@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.inference.intervals import estimate, estimate_over_items, summarise
+from mtdlab.analysis.inference.intervals import estimate, estimate_over_items, summarise
 
 
 def test_the_interval_is_scipys_over_the_seeds_means() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.inference.blocks import Blocks
-from analysis.inference.kept import keep
-from analysis.inference.simultaneous import Families, Null, null_of
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.kept import keep
+from mtdlab.analysis.inference.simultaneous import Families, Null, null_of
 
 
 @pytest.fixture

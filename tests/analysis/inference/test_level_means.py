@@ -7,15 +7,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.inference.level_means import (
+from mtdlab.analysis.inference.level_means import (
     LevelMeans,
     equality_p,
     judge_means,
     load_published_means,
     null_means,
 )
-from analysis.inference.shapes import ShapeTests, shape_tests
-from analysis.report import write_level_means
+from mtdlab.analysis.inference.shapes import ShapeTests, shape_tests
+from mtdlab.analysis.report import write_level_means
 
 LEVELS = np.array([5.0, 6, 8, 12, 20, 36, 68])
 SENTENCES = {

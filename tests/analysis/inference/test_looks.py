@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.defaults import BeyondRun
-from analysis.inference.looks import LookResult, judge_look, leading_levels
+from mtdlab.analysis.data.defaults import BeyondRun
+from mtdlab.analysis.inference.looks import LookResult, judge_look, leading_levels
 
 LEVELS = np.array([5.0, 10.0, 20.0, 40.0, 80.0])
 

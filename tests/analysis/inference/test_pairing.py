@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.items import ItemScores
-from analysis.inference.pairing import (
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.inference.pairing import (
     compute_paired_curve,
     estimate_mean,
     level_scores,
     summarise_scores,
 )
-from analysis.statistics.curves import compute_mtd_curve
+from mtdlab.analysis.statistics.curves import compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, make_trials
 
 

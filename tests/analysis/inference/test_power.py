@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 
-from analysis.inference.looks import boundaries_at
-from analysis.inference.pairing import LevelScores
-from analysis.inference.power import (
+from mtdlab.analysis.inference.looks import boundaries_at
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.power import (
     ANY_SEEDS,
     Needed,
     compute_best_needs,
@@ -26,9 +26,9 @@ from analysis.inference.power import (
     peak_effects,
     slope_effects,
 )
-from analysis.inference.scatter import Interpolated, Scatter, assume_scatter
-from analysis.inference.shapes import design_tests
-from analysis.inference.verdict import judge_levels
+from mtdlab.analysis.inference.scatter import Interpolated, Scatter, assume_scatter
+from mtdlab.analysis.inference.shapes import design_tests
+from mtdlab.analysis.inference.verdict import judge_levels
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 TWO = np.array([10.0, 20.0])

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.inference.blocks import Blocks, Comparison
-from analysis.inference.pairing import natural_spline, place_knots
-from analysis.inference.shapes import shape_tests, slope_contrasts
-from analysis.inference.simultaneous import null_of
+from mtdlab.analysis.inference.blocks import Blocks, Comparison
+from mtdlab.analysis.inference.pairing import natural_spline, place_knots
+from mtdlab.analysis.inference.shapes import shape_tests, slope_contrasts
+from mtdlab.analysis.inference.simultaneous import null_of
 
 FOLDER = Path(__file__).parents[1] / "reference"
 BLOCKS = json.loads((FOLDER / "blocks.json").read_text())

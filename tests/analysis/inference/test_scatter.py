@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.inference.pairing import LevelScores
-from analysis.inference.scatter import (
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.inference.scatter import (
     ASSUMED_OF_ITEMS,
     Interpolated,
     assume_errors,

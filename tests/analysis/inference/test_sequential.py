@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from analysis.inference.looks import (
+from mtdlab.analysis.inference.looks import (
     boundaries_at,
     compute_boundaries,
     find_p_over_looks,

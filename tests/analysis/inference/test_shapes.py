@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.inference.blocks import Blocks
-from analysis.inference.shapes import (
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.shapes import (
     compare_columns,
     design_tests,
     shape_tests,
     slope_contrasts,
 )
-from analysis.inference.simultaneous import Families, null_of
+from mtdlab.analysis.inference.simultaneous import Families, null_of
 
 DISTANCE = np.geomspace(5, 200, 7)
 FULL = design_tests(np.ones((5, 7), dtype=bool), DISTANCE)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from analysis.inference import blocks
-from analysis.inference.blocks import Blocks, pieces_of
-from analysis.inference.simultaneous import null_of
+from mtdlab.analysis.inference import blocks
+from mtdlab.analysis.inference.blocks import Blocks, pieces_of
+from mtdlab.analysis.inference.simultaneous import null_of
 
 
 def test_pieces_sum_to_all_tables() -> None:

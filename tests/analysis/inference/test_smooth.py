@@ -4,7 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.inference.pairing import LevelScores, compute_smooth, natural_spline, place_knots
+from mtdlab.analysis.inference.pairing import (
+    LevelScores,
+    compute_smooth,
+    natural_spline,
+    place_knots,
+)
 
 DISTANCE = np.geomspace(5, 200, 7)
 

@@ -4,15 +4,15 @@ import math
 import re
 from dataclasses import replace
 
-from analysis.inference.intervals import Estimate
-from analysis.inference.verdict import (
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import (
     Lead,
     Verdict,
     format_p,
     join_words,
     write_sentence,
 )
-from analysis.report.findings import answer_shape, describe_certainty
+from mtdlab.analysis.report.findings import answer_shape, describe_certainty
 
 BASE = Verdict(
     "inconclusive",

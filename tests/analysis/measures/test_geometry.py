@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.measures import geometry
-from analysis.measures.geometry import alignment, batched_uniformity, mean_cosine, uniformity
+from mtdlab.analysis.measures import geometry
+from mtdlab.analysis.measures.geometry import alignment, batched_uniformity, mean_cosine, uniformity
 
 Floats = NDArray[np.float64]
 

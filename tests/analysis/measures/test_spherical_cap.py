@@ -9,8 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 from scipy.integrate import quad
 
-from analysis import figures
-from analysis.measures.spherical_cap import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.measures.spherical_cap import (
     cap_cosine_moments,
     compute_spherical_cap,
     describe_spherical_cap,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analysis.measures.trace import d_trace, trace_limit
+from mtdlab.analysis.measures.trace import d_trace, trace_limit
 
 
 @pytest.mark.parametrize("ema_decay", [0.0, 0.3, 0.75, 0.85, 0.95, 0.999])

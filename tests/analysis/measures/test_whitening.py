@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.measures.geometry import fit_whitening
+from mtdlab.analysis.measures.geometry import fit_whitening
 
 X = np.random.default_rng(0).normal(size=(200, 6)) @ np.diag([5, 4, 3, 2, 1, 0.5]) + 3
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.report import Report
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.report import Report
 from tests.analysis.conftest import build_study, make_trials, report_of, writing_no_png
 from tests.conftest import simulating_few
 

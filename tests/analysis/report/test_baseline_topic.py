@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures
-from analysis.data.frames import Baseline, StudyFrames
-from analysis.data.stored_frames import from_parquet
-from analysis.inference.intervals import Estimate
-from analysis.report.context import StudyContext
-from analysis.report.study_facts import describe_status
-from analysis.report.summary import find_baseline
-from analysis.report.topics import baseline, score, trials
-from analysis.statistics.contrasts import compare_trials
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import Baseline, StudyFrames
+from mtdlab.analysis.data.stored_frames import from_parquet
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.study_facts import describe_status
+from mtdlab.analysis.report.summary import find_baseline
+from mtdlab.analysis.report.topics import baseline, score, trials
+from mtdlab.analysis.statistics.contrasts import compare_trials
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

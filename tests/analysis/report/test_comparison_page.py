@@ -7,16 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import RecordedSetting, StudyFrames, Tuning
-from analysis.data.runs import chosen_settings
-from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
-from analysis.report.headline import build_headline
-from analysis.report.summary import compute_deciding, summarise_study
-from analysis.report.topics import configurations, methods
-from analysis.report.topics import effects as effects_topic
-from analysis.statistics.configurations import compute_configurations, name_rows
-from analysis.statistics.methods import compute_methods, equal_budget
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.runs import chosen_settings
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import find_answer
+from mtdlab.analysis.report.headline import build_headline
+from mtdlab.analysis.report.summary import compute_deciding, summarise_study
+from mtdlab.analysis.report.topics import configurations, methods
+from mtdlab.analysis.report.topics import effects as effects_topic
+from mtdlab.analysis.statistics.configurations import compute_configurations, name_rows
+from mtdlab.analysis.statistics.methods import compute_methods, equal_budget
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from analysis.data.frames import RecordedSetting
-from analysis.report.cells import clean, count, make_table, number
-from analysis.report.context import StudyContext
-from analysis.report.summary import list_terms, summarise_study
+from mtdlab.analysis.data.frames import RecordedSetting
+from mtdlab.analysis.report.cells import clean, count, make_table, number
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.summary import list_terms, summarise_study
 from tests.analysis.conftest import build_study, make_trials
 
 

@@ -9,15 +9,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.durations import format_seconds
-from analysis.data.environment import Corpus, Encoder, Environment, Evaluation
-from analysis.data.frames import RecordedSetting, StudyFrames
-from analysis.data.invocation import NO_INVOCATION, Invocation
-from analysis.inference.shapes import compare_columns
-from analysis.report.context import StudyContext
-from analysis.report.findings import describe_exploratory, find_answer
-from analysis.report.headline import build_headline
-from analysis.report.study_facts import (
+from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import describe_exploratory, find_answer
+from mtdlab.analysis.report.headline import build_headline
+from mtdlab.analysis.report.study_facts import (
     describe_status,
     list_fixed,
     list_varied,
@@ -25,8 +25,8 @@ from analysis.report.study_facts import (
     more_seeds_command,
     place_of_model,
 )
-from analysis.report.summary import compute_deciding, find_no_gain_of
-from analysis.statistics.configurations import compute_configurations
+from mtdlab.analysis.report.summary import compute_deciding, find_no_gain_of
+from mtdlab.analysis.statistics.configurations import compute_configurations
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_studies")

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import LOOK_COLUMNS, Plan, RecordedSetting, StudyFrames
-from analysis.inference.verdict import format_p
-from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
-from analysis.report.summary import compute_deciding
-from analysis.report.topics import looks
+from mtdlab.analysis.data.frames import LOOK_COLUMNS, Plan, RecordedSetting, StudyFrames
+from mtdlab.analysis.inference.verdict import format_p
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import find_answer
+from mtdlab.analysis.report.summary import compute_deciding
+from mtdlab.analysis.report.topics import looks
 from tests.analysis.inference.test_looks import PEAK, trials_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

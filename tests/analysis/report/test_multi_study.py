@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import Settings, StudyFrames
-from analysis.report import MultiStudyReport, write_multi_study, write_report
-from analysis.report.multi_study import compare_studies, describe_differences, with_curves
-from analysis.statistics.multi_study import (
+from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.report import MultiStudyReport, write_multi_study, write_report
+from mtdlab.analysis.report.multi_study import compare_studies, describe_differences, with_curves
+from mtdlab.analysis.statistics.multi_study import (
     compute_best_spectra,
     compute_curves,
     compute_overview,
@@ -48,7 +48,7 @@ def pages(
     whole = write(three, folders[2])
     # one page shows that figures are drawn
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("analysis.figures.to_svg", lambda _: "<svg></svg>")
+        patch.setattr("mtdlab.analysis.figures.to_svg", lambda _: "<svg></svg>")
         return {1: write(bare[2:], folders[0]), 2: write(bare[1:], folders[1]), 3: whole}
 
 

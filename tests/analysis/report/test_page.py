@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from analysis import read_run_table
-from analysis.data.frames import StudyFrames
-from analysis.data.invocation import Invocation
-from analysis.inference.level_means import load_published_means
-from analysis.report import Report, write_level_means, write_multi_study
-from analysis.report.topics import configurations, score, trials
+from mtdlab.analysis import read_run_table
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.inference.level_means import load_published_means
+from mtdlab.analysis.report import Report, write_level_means, write_multi_study
+from mtdlab.analysis.report.topics import configurations, score, trials
 from tests.analysis.conftest import OpenPage, build_study, make_trials
 from tests.analysis.report.test_report import make_state, write
 

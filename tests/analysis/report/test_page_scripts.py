@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.report.topics import TOPICS, trials
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.report.topics import TOPICS, trials
 from tests.analysis.conftest import OpenPage, build_study, make_trials
 from tests.analysis.report.test_report import fail, write
 

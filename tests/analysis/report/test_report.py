@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import analysis.report
-from analysis.data.environment import Environment
-from analysis.data.frames import RecordedSetting, StudyFrames
-from analysis.data.invocation import NO_INVOCATION, Invocation
-from analysis.report import Report, write_report
-from analysis.report.topics import TOPICS, score
-from analysis.report.topics import trials as trials_topic
+from mtdlab import analysis
+from mtdlab.analysis.data.environment import Environment
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.analysis.report import Report, write_report
+from mtdlab.analysis.report.topics import TOPICS, score
+from mtdlab.analysis.report.topics import trials as trials_topic
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables", "png_not_drawn")
-PACKAGE = Path(str(analysis.report.__file__)).parent
+PACKAGE = Path(str(analysis.__file__)).parent / "report"
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
 

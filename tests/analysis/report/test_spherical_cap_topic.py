@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.report import write_report
-from analysis.report.topics import representation
+from mtdlab.analysis.report import write_report
+from mtdlab.analysis.report.topics import representation
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from analysis.data.frames import StudyFrames
-from analysis.report.context import StudyContext
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.report.context import StudyContext
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -58,8 +58,8 @@ def test_a_study_without_a_score_has_a_view_but_no_plot(study: StudyFrames) -> N
 
 def test_a_verdict_imports_neither_torch_nor_matplotlib_nor_the_database() -> None:
     code = (
-        "import sys, pandas as pd; from analysis.data.frames import empty, TRIAL_COLUMNS; "
-        "from analysis.notebook import Study; "
+        "import sys, pandas as pd; from mtdlab.analysis.data.frames import empty, TRIAL_COLUMNS; "
+        "from mtdlab.analysis.notebook import Study; "
         "study = Study('a', 'sts_test', 1, empty(TRIAL_COLUMNS)); study._repr_html_(); "
         "print(study.verdict().verdict, "
         "*(name in sys.modules for name in ('torch', 'matplotlib', 'sqlalchemy')))"

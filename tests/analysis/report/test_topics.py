@@ -11,15 +11,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.inference.pairing import LevelScores, level_scores
-from analysis.report import write_report
-from analysis.report.cells import make_table
-from analysis.report.context import StudyContext
-from analysis.report.reference import example_studies
-from analysis.report.topics import TOPICS, Topic, score
-from analysis.report.topics.base import Axes, Drawing
-from analysis.report.warnings import list_warnings
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.inference.pairing import LevelScores, level_scores
+from mtdlab.analysis.report import write_report
+from mtdlab.analysis.report.cells import make_table
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.reference import example_studies
+from mtdlab.analysis.report.topics import TOPICS, Topic, score
+from mtdlab.analysis.report.topics.base import Axes, Drawing
+from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -84,7 +84,7 @@ def test_scores_by_level_are_tabulated_once_for_a_page(monkeypatch: pytest.Monke
         tabulated.append(level_scores(*arguments, **options))
         return tabulated[-1]
 
-    monkeypatch.setattr("analysis.report.context.level_scores", tabulate)
+    monkeypatch.setattr("mtdlab.analysis.report.context.level_scores", tabulate)
     context = StudyContext(build_study(make_trials()))
     assert len(score.tabulate(context)) == 8
     assert "two groups" not in " ".join(list_warnings(context))
@@ -140,14 +140,15 @@ def test_no_two_topics_write_the_same_file_or_heading() -> None:
 
 _COMPUTE_ALL = """
 import importlib, pathlib, pickle, sys
-import analysis
-from analysis.report.context import StudyContext
-from analysis.report.topics import TOPICS
+from mtdlab import analysis
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import TOPICS
 folder = pathlib.Path(analysis.__file__).parent
 for file in folder.rglob("*.py"):
     parts = file.relative_to(folder.parent).with_suffix("").parts
     if parts[1] != "figures":
-        importlib.import_module(".".join(part for part in parts if part != "__init__"))
+        name = ".".join(part for part in parts if part != "__init__")
+        importlib.import_module(f"mtdlab.{name}")
 analysis.inference.simultaneous._DRAWS = 1_000
 context = StudyContext(pickle.load(sys.stdin.buffer))
 found = 0

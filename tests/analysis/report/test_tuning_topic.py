@@ -6,12 +6,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames, Tuning
-from analysis.data.stored_frames import from_parquet, to_parquet
-from analysis.report.context import StudyContext
-from analysis.report.study_facts import describe_status
-from analysis.report.topics import conditions, tuning
-from analysis.report.warnings import list_warnings
+from mtdlab.analysis.data.frames import StudyFrames, Tuning
+from mtdlab.analysis.data.stored_frames import from_parquet, to_parquet
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.study_facts import describe_status
+from mtdlab.analysis.report.topics import conditions, tuning
+from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 RATES = (0.001, 0.002, 0.004)

@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.environment import Corpus, Environment, Evaluation
-from analysis.report.context import StudyContext, describe_checkpoints, describe_selection
-from analysis.report.topics import score
-from analysis.report.warnings import (
+from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
+from mtdlab.analysis.report.context import StudyContext, describe_checkpoints, describe_selection
+from mtdlab.analysis.report.topics import score
+from mtdlab.analysis.report.warnings import (
     list_warnings,
     warn_of_environment,
     warn_of_failures,
 )
-from analysis.statistics.training import count_best_at_end
+from mtdlab.analysis.statistics.training import count_best_at_end
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.frames import Baseline, StudyFrames
-from analysis.statistics.baseline import compare_with_baseline, name_baseline
+from mtdlab.analysis.data.frames import Baseline, StudyFrames
+from mtdlab.analysis.statistics.baseline import compare_with_baseline, name_baseline
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.inference.pairing import LevelScores
-from analysis.report.agreement import compute, describe, describe_agreement, draw, show
-from analysis.statistics.multi_study import (
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.inference.pairing import LevelScores
+from mtdlab.analysis.report.agreement import compute, describe, describe_agreement, draw, show
+from mtdlab.analysis.statistics.multi_study import (
     Agreement,
     Levels,
     compare_levels,

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import StudyFrames
-from analysis.data.runs import format_mtd
-from analysis.report.context import StudyContext
-from analysis.report.topics import trials
-from analysis.statistics.best_trial import (
+from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import trials
+from mtdlab.analysis.statistics.best_trial import (
     Spread,
     compute_choices,
     estimate_spread,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import compare_studies, compare_trials
-from analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis import compare_studies, compare_trials
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
 from tests.analysis.conftest import build_study, make_trials
 
 

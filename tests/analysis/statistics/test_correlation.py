@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.report.context import StudyContext
-from analysis.report.topics import score
-from analysis.statistics.curves import MEASURES, compute_correlations
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import score
+from mtdlab.analysis.statistics.curves import MEASURES, compute_correlations
 from tests.analysis.conftest import build_study, make_trials
 
 LEVELS = [5.0, 6.0, 8.0, 12.0, 20.0, 36.0, 68.0]

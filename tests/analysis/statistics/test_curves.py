@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
-from analysis.report.context import StudyContext
-from analysis.report.topics import conditions, score
-from analysis.statistics.curves import compute_distances, compute_mtd_curve
+from mtdlab.analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import conditions, score
+from mtdlab.analysis.statistics.curves import compute_distances, compute_mtd_curve
 from tests.analysis.conftest import SETTINGS, build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.items import ItemScores
-from analysis.inference.blocks import Blocks
-from analysis.inference.simultaneous import compare_own
-from analysis.statistics.configurations import (
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.inference.blocks import Blocks
+from mtdlab.analysis.inference.simultaneous import compare_own
+from mtdlab.analysis.statistics.configurations import (
     compute_effects,
     effect_contrasts,
     interaction_contrasts,

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
-from analysis.report.topics import history
-from analysis.statistics.history import (
+from mtdlab.analysis.data.frames import PROBE_COLUMNS, StudyFrames, empty
+from mtdlab.analysis.report.topics import history
+from mtdlab.analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
     compute_retained,

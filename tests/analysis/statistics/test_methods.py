@@ -7,23 +7,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import figures
-from analysis.data.runs import varied_settings
-from analysis.inference.shapes import compare_columns
-from analysis.report.context import StudyContext
-from analysis.report.findings import find_answer
-from analysis.report.study_facts import list_varied
-from analysis.report.summary import summarise_study
-from analysis.report.topics import TOPICS
-from analysis.report.topics import methods as topic
-from analysis.report.topics import trials as trials_topic
-from analysis.report.warnings import list_warnings
-from analysis.statistics.methods import (
+from mtdlab.analysis import figures
+from mtdlab.analysis.data.runs import varied_settings
+from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import find_answer
+from mtdlab.analysis.report.study_facts import list_varied
+from mtdlab.analysis.report.summary import summarise_study
+from mtdlab.analysis.report.topics import TOPICS
+from mtdlab.analysis.report.topics import methods as topic
+from mtdlab.analysis.report.topics import trials as trials_topic
+from mtdlab.analysis.report.warnings import list_warnings
+from mtdlab.analysis.statistics.methods import (
     compute_method_properties,
     compute_methods,
     select_curve_trials,
 )
-from analysis.statistics.multi_study import compute_curves
+from mtdlab.analysis.statistics.multi_study import compute_curves
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

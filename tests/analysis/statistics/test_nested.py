@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics.sufficiency import (
+from mtdlab.analysis.statistics.sufficiency import (
     added_space,
     explained_share,
     fit_blocks,

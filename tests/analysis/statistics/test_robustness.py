@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.data.frames import PROBE_COLUMNS
-from analysis.inference.verdict import describe_conditions
-from analysis.report.context import StudyContext
-from analysis.report.topics import conditions as topic
-from analysis.statistics.robustness import compute_conditions
+from mtdlab.analysis.data.frames import PROBE_COLUMNS
+from mtdlab.analysis.inference.verdict import describe_conditions
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import conditions as topic
+from mtdlab.analysis.statistics.robustness import compute_conditions
 from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")

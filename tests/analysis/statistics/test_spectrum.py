@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.measures.geometry import singular_values
-from analysis.statistics.curves import (
+from mtdlab.analysis.measures.geometry import singular_values
+from mtdlab.analysis.statistics.curves import (
     compute_effective_ranks,
     compute_spectra,
     effective_rank,

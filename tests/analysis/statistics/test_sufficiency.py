@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.data.items import ItemScores
-from analysis.measures.trace import d_trace
-from analysis.report.context import StudyContext
-from analysis.report.topics import sufficiency as topic
-from analysis.statistics.sufficiency import (
+from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.measures.trace import d_trace
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics import sufficiency as topic
+from mtdlab.analysis.statistics.sufficiency import (
     build_models,
     compute_sufficiency,
     describe_confounding,

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from analysis.report.topics.trials import compute_trials_table
-from analysis.statistics.curves import compute_tasks
+from mtdlab.analysis.report.topics.trials import compute_trials_table
+from mtdlab.analysis.statistics.curves import compute_tasks
 from tests.analysis.conftest import make_trials
 
 

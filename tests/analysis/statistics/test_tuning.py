@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.data.frames import Tuning
-from analysis.statistics.tuning import choose_values, compute_tuning
+from mtdlab.analysis.data.frames import Tuning
+from mtdlab.analysis.statistics.tuning import choose_values, compute_tuning
 
 COLUMNS = ["group", "configuration", "seed", "learning_rate", "selected", "state"]
 
