@@ -48,7 +48,11 @@ docs: .venv/installed  ## Generate the reference pages in docs/reference
 # of each study: its figure, and the file in which the documentation shows it
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
   robustness/robustness:docs/gallery/robustness wiki-minilm/mtd_curve:docs/gallery/wiki-minilm \
+  queue-or-batch/methods:docs/gallery/queue-or-batch best-history/transfer:docs/gallery/best-history \
+  age-or-number/interactions:docs/gallery/age-or-number \
   methods/methods:docs/methods/methods methods/spherical_cap:docs/methods/spherical_cap
+# pages that the gallery holds whole, without the data beside them
+PAGES := wiki-minilm queue-or-batch age-or-number
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
@@ -56,6 +60,11 @@ figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	  made=reports/$$page/figures/$${name%%:*}.png; shown=$${each#*:}.png; \
 	  if [ -f $$made ]; then cp $$made $$shown && echo "$$shown"; \
 	  else echo "$$shown is left as it is: mtdlab report $$page makes $$made"; fi; \
+	done
+	@for page in $(PAGES); do \
+	  if [ -f reports/$$page/index.html ]; then \
+	    rm -rf docs/gallery/$$page && cp -r reports/$$page docs/gallery/ && rm -r docs/gallery/$$page/data; \
+	  fi; \
 	done
 
 lint: .venv/tested  ## Check style and layout with ruff

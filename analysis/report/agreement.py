@@ -144,16 +144,21 @@ def _describe_order(agreement: Agreement) -> str:
 
 
 def _describe_best(agreement: Agreement, first: str, other: str) -> str:
-    own, others = (
-        f"{_number(level.mean)} ({_number(level.low)} to {_number(level.high)} may be the best)"
-        for level in agreement.best
-    )
+    own, others = map(_place, agreement.best)
     text = f"The best level is {own} in {first} and {others} in {other}"
     if not math.isfinite(agreement.ratio.low):
         return f"{text}; the half-life of a level that may be the best is not known."
     same = "may be the same" if agreement.same_best else "are not the same"
     interval = f"{agreement.ratio.low:.2g} to {agreement.ratio.high:.2g}"
     return f"{text}: a ratio of {agreement.ratio.mean:.2g} ({interval}), so they {same}."
+
+
+def _place(level: Estimate) -> str:
+    if not math.isfinite(level.mean):
+        return "not known"
+    if not math.isfinite(level.low):
+        return _number(level.mean)
+    return f"{_number(level.mean)} ({_number(level.low)} to {_number(level.high)} may be the best)"
 
 
 def _number(place: float) -> str:

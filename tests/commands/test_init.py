@@ -36,7 +36,7 @@ def test_every_packaged_study_is_listed_with_its_question(command: Command) -> N
     assert max(map(len, text.splitlines())) <= 80
     for row in rows:
         assert f"\n{row['name']} " in f"\n{text}"
-    assert rows[0]["name"] == "collapse"
+    assert rows[0]["name"] == "age-or-number"
     by_name = {row["name"]: row["profiles"] for row in rows}
     assert by_name["methods"] == ["minilm", "published-code"]
 
