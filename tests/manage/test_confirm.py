@@ -142,6 +142,7 @@ def test_what_new_seeds_show_is_said_of_what_the_study_showed(
     assert sentence.endswith("the new difference is still too high.")
 
 
+@pytest.mark.slow
 def test_a_confirmation_that_is_begun_keeps_its_configurations(url: str) -> None:
     first = confirm(url, "--seeds", "2")
     more = confirm(url, "--seeds", "4")
@@ -198,6 +199,7 @@ def sweep_methods(url: str, written: Written, monkeypatch: pytest.MonkeyPatch, t
     worker.open_in_process.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_best_of_methods_is_confirmed_against_the_next_although_settings_differ(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

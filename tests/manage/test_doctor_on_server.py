@@ -56,6 +56,7 @@ def check(study: tuple[str, Path]) -> Examination:
     return examine(url, models, "a")
 
 
+@pytest.mark.slow
 def test_a_healthy_study_on_a_server_has_no_problem(study: tuple[str, Path]) -> None:
     found = check(study)
     assert (found.holds, found.database, found.studies) == (True, (), {"a": ()})

@@ -83,7 +83,7 @@ def both_on_server(
         yield "both"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def two(request: pytest.FixtureRequest, tmp_path: Path, exported: Path) -> Iterator[str]:
     """A database with the studies grid and drawn; on PostgreSQL they are imported."""
     if request.param == "sqlite":
@@ -99,6 +99,7 @@ def optuna_study(name: str, url: str) -> optuna.Study:
     return optuna.load_study(study_name=name, storage=optuna_storage(url))
 
 
+@pytest.mark.parametrize("two", ["sqlite", "postgresql"], indirect=True)
 def test_a_study_is_the_same_after_export_and_import(
     two: str, exported: Path, tmp_path: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_options_that_do_not_fit_are_refused(runs: Runs, monkeypatch: pytest.Mon
         assert sentence in runs.run("sweep", "own.yaml", *words.split(), code=2)
 
 
+@pytest.mark.slow
 def test_a_worker_with_several_threads_is_refused(runs: Runs) -> None:
     cluster = DaskCluster(runs)
     cluster.start_worker(threads=2)

@@ -60,6 +60,7 @@ def assert_complete(study: Runs) -> None:
     assert (found.name, found.planned, found.counts) == ("mtd", TRIALS, {"COMPLETE": TRIALS})
 
 
+@pytest.mark.slow
 def test_a_shared_server(study: Runs) -> None:
     export, *commands = commands_of("Many machines: PostgreSQL")
     # `Runs.start` sets the variable

@@ -3,6 +3,8 @@
 import re
 import signal
 
+import pytest
+
 from tests.many_machines.conftest import TRIALS, Runs, ended
 
 
@@ -32,6 +34,7 @@ def test_a_worker_takes_the_profile_and_set_of_the_sweep(runs: Runs) -> None:
     assert runs.events("end 2").keys() == {"1.0-7", "1.0-8"}
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_no_trial(runs_on_server: Runs) -> None:
     runs = runs_on_server
     runs.write(seconds=0.1, seeds=2)

@@ -96,7 +96,7 @@ def test_a_cached_loss_is_the_loss(theirs: Settings) -> None:
     assert_same(run(theirs(dropout=0.0)), run(theirs(dropout=0.0, **in_parts)))
 
 
-@pytest.mark.parametrize("is_fast", [True, False])
+@pytest.mark.parametrize("is_fast", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_cached_loss_repeats_the_dropout_of_its_first_pass(
     theirs: Settings, monkeypatch: pytest.MonkeyPatch, is_fast: bool
 ) -> None:

@@ -64,6 +64,7 @@ def assert_complete(folder: Path, steps: int, trials: int) -> None:
     assert not (folder / "models" / ".checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_two_sweeps_with_workers_share_the_trials(folder: Path, start: Start) -> None:
     write_study(folder, steps=3, seconds=0.1, seeds=5)
     both = [start("--jobs", "2") for _ in range(2)]
@@ -78,7 +79,9 @@ def test_two_sweeps_with_workers_share_the_trials(folder: Path, start: Start) ->
     assert workers.isdisjoint(str(process.pid) for process in both)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_trial_continues_after_its_sweep_was_ended(
     folder: Path, start: Start, number: signal.Signals
 ) -> None:
@@ -95,6 +98,7 @@ def test_a_trial_continues_after_its_sweep_was_ended(
     assert int(second[3]) > 2
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_its_process_fails_after_three_deaths(
     folder: Path, start: Start
 ) -> None:
@@ -107,6 +111,7 @@ def test_a_program_that_ends_its_process_fails_after_three_deaths(
     assert states == [("FAIL", "interrupted", 3), ("COMPLETE", "", 0)] * 2
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_its_sweep_as_if_it_were_done_fails_after_three_deaths(
     folder: Path, start: Start
 ) -> None:
@@ -140,7 +145,7 @@ def train(settings, *, seed, checkpoints, report):
 """
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_a_process_that_a_program_forks_records_nothing(
     folder: Path, start: Start, jobs: str
 ) -> None:
@@ -193,6 +198,7 @@ def train(settings, *, seed, checkpoints, report):
 """
 
 
+@pytest.mark.slow
 def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path, start: Start) -> None:
     """Neither the sweep nor its workers: each of them imports the program."""
     (folder / "own.py").write_text(LEAVING)

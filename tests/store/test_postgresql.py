@@ -152,6 +152,7 @@ def test_a_claim_that_may_be_committed_is_released(
     assert sweep(SHORT, wait=True) == DONE
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_running(
     written: Written, sweep: Sweep, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_run
     assert sweep(FOUR) == (0, {"COMPLETE": 4})
 
 
+@pytest.mark.slow
 def test_the_end_of_a_sweep_outlasts_a_lost_connection(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +214,7 @@ def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     assert len(set(trained)) == 4
 
 
+@pytest.mark.slow
 def test_a_server_that_is_started_again_is_waited_for(
     postgresql_url: str,
     postgresql_server: PostgreSQLExecutor,
@@ -239,6 +242,7 @@ def test_a_server_that_is_started_again_is_waited_for(
         wait_until_ready(postgresql_url)
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_waited_for_once(
     postgresql_url: str,
     postgresql_server: PostgreSQLExecutor,

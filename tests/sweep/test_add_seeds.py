@@ -97,6 +97,7 @@ def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
     assert result.counts == {"COMPLETE": 15}
 
 
+@pytest.mark.slow
 def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_same_looks(
     sweep: Sweep,
     written: Written,
@@ -225,6 +226,7 @@ def test_seeds_are_added_at_the_leading_levels_first(sweep: Sweep, url: str, sco
     assert study.trials.groupby("ema_decay")["seed"].nunique().eq(5).all()
 
 
+@pytest.mark.slow
 def test_a_level_beyond_the_run_is_not_judged_and_gets_its_seeds_at_the_last_look(
     sweep: Sweep, url: str
 ) -> None:
@@ -278,6 +280,7 @@ def test_a_comparison_of_configurations_ends_when_it_is_decided(
     assert sweep(RATES).ran == 0
 
 
+@pytest.mark.slow
 def test_configurations_that_may_be_the_best_get_seeds_first_and_all_get_them_at_the_end(
     sweep: Sweep, url: str, score: Any
 ) -> None:
@@ -290,6 +293,7 @@ def test_configurations_that_may_be_the_best_get_seeds_first_and_all_get_them_at
     assert study.trials.groupby("learning_rate")["seed"].nunique().eq(5).all()
 
 
+@pytest.mark.slow
 def test_methods_of_which_one_has_an_mtd_are_compared(sweep: Sweep, score: Any) -> None:
     noise = np.random.default_rng(1)
     score(lambda settings: 40 + 5 * (settings.method == "simcse") + 0.2 * noise.normal())

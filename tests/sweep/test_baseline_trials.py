@@ -107,6 +107,7 @@ beyond_run: keep
 """
 
 
+@pytest.mark.slow
 def test_looks_neither_count_it_nor_run_on_without_it(
     scored: Scored, written: Written, url: str, tmp_path: Path
 ) -> None:

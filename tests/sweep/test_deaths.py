@@ -29,6 +29,7 @@ def test_a_killed_worker_is_replaced_and_its_trial_resumed(tmp_path: Path) -> No
     assert study.query("SELECT sum(deaths) FROM mtdlab_trials") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_model_whose_saving_kills_the_process_does_not_cost_the_result(tmp_path: Path) -> None:
     study = StubSweep(tmp_path, configurations=2, seeds=1, options={"die_in_export": True})
     study.run("--jobs", "2")

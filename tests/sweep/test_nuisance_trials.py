@@ -78,7 +78,9 @@ def test_it_is_chosen_before_what_is_compared_begins(
     assert run.sweep(written(STUDY), url, ONE).ran == 0
 
 
-@pytest.mark.parametrize("step", ["record_once", "add_trials"])
+@pytest.mark.parametrize(
+    "step", [pytest.param("record_once", marks=pytest.mark.slow), "add_trials"]
+)
 def test_a_death_around_the_choice_is_made_good(
     scored: Scored, written: Written, url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_death_around_the_choice_is_made_good(
     check(url)
 
 
+@pytest.mark.slow
 def test_the_choice_that_was_recorded_first_is_kept(
     scored: Scored, written: Written, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +171,7 @@ def test_looks_add_trials_with_the_chosen_values(
     assert study.trials.groupby("ema_decay")["learning_rate"].nunique().tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_an_export_has_the_choice(
     scored: Scored, written: Written, url: str, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def tell(url: str) -> None:
     study.tell(study.ask(), 7.0)
 
 
+@pytest.mark.slow
 def test_a_trial_of_another_program_is_replaced_by_ours(tmp_path: Path) -> None:
     """It has the number of the trial that runs."""
     study = make(tmp_path, seconds=0.02)

@@ -78,7 +78,11 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
 
 @pytest.mark.parametrize(
     "killed_in",
-    [pytest.param("finish", marks=pytest.mark.slow), "publish_model", "replace_folder"],
+    [
+        pytest.param("finish", marks=pytest.mark.slow),
+        "publish_model",
+        pytest.param("replace_folder", marks=pytest.mark.slow),
+    ],
 )
 def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_training(
     of_one_seed, tmp_path, monkeypatch, killed_in: str
@@ -121,6 +125,7 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
     assert sweep(of_one_seed, tmp_path).ran == 0
 
 
+@pytest.mark.slow
 def test_a_model_that_is_missing_here_is_named_with_its_host(
     of_one_seed, url, tmp_path, monkeypatch
 ) -> None:

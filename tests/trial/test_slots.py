@@ -64,6 +64,7 @@ def threads_on_one_core(pipe: Connection) -> None:
     pipe.send([slots.threads_each(1), slots.threads_each(2)])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
 def test_a_batch_system_may_give_fewer_cores_than_the_machine_has() -> None:
     pipe, other = PROCESSES.Pipe()

@@ -178,6 +178,7 @@ def ask(path: Path, scores: Floats, seeds: int, candidate: str = "c1", baseline:
     return decide(study_of(scores[:seeds]), candidate, baseline=baseline, session=path)
 
 
+@pytest.mark.slow
 def test_null_candidates_that_are_asked_after_every_seed(tmp_path: Path) -> None:
     """Of 80 sessions with an error of 40 %, of which the first candidate has half.
 

@@ -81,6 +81,7 @@ def test_a_level_is_averaged_over_a_complete_block_of_configurations_and_seeds()
     np.testing.assert_allclose(levels.scores, expected)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_covers_seeds_and_items() -> None:
     """The true mean is 0; the items' standard error is 0.7, that of the seeds 0.2."""
     draws, covers = np.random.default_rng(5), {"seeds": 0, "items": 0}

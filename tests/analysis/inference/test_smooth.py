@@ -46,6 +46,7 @@ def test_a_curve_that_a_spline_can_follow_is_followed() -> None:
     assert (curve["mtd"].iloc[0], curve["mtd"].iloc[-1]) == pytest.approx((5, 200))
 
 
+@pytest.mark.slow
 def test_the_band_holds_for_the_whole_curve() -> None:
     rng = np.random.default_rng(0)
     held = 0

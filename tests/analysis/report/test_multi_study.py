@@ -89,6 +89,7 @@ def test_the_first_screen_compares_the_studies(
     assert shown.recommendation is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_two_builds_are_the_same_and_own_pages_as_by_themselves(
     three: list[StudyFrames], pages: dict[int, MultiStudyReport], tmp_path: Path

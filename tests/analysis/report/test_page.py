@@ -197,7 +197,9 @@ def audit() -> Callable[..., str]:
     return run
 
 
-@pytest.mark.parametrize("width", [1280, pytest.param(768, marks=pytest.mark.slow), 390])
+@pytest.mark.parametrize(
+    "width", [390, *(pytest.param(each, marks=pytest.mark.slow) for each in (768, 1280))]
+)
 def test_the_page_is_accessible(
     open_page: OpenPage, audit: Callable[..., str], address: str, width: int
 ) -> None:

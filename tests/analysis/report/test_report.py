@@ -123,6 +123,7 @@ def test_a_full_study_has_every_section(report: Report) -> None:
     assert "No average: the study was not scored on STS13, STS14, STS15, STS16, SICKR." in text
 
 
+@pytest.mark.slow
 def test_scores_chosen_on_test_are_marked_in_every_figure(
     report: Report, full: StudyFrames, tmp_path: Path
 ) -> None:
