@@ -77,10 +77,8 @@ typecheck: .venv/tested  ## Check types with mypy
 bench: .venv/tested  ## Measure training, embedding and the sweep's overhead
 	$(BIN)/python tests/benchmarks/bench.py
 
+# without bytecode: what is imported is compiled then, a tenth of what is installed
 PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
-# on all cores and without the packages' own tests, which pip would compile too, file by file; some
-# files are of a newer Python and cannot be compiled
-COMPILE = $(BIN)/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib || true
 
 # torch is installed first and separately, so that pip uses a CPU build if one is available
 .venv/torch: pyproject.toml constraints.txt
@@ -90,16 +88,13 @@ COMPILE = $(BIN)/python -W ignore -m compileall -qq -j 0 -x /tests/ .venv/lib ||
 
 .venv/installed: .venv/torch
 	$(PIP) -e .
-	$(COMPILE)
 	touch $@
 
 # does not depend on .venv/installed: installing the package twice would take seconds
 .venv/tested: .venv/torch
 	$(PIP) -e '.[test]'
-	$(COMPILE)
 	touch .venv/installed $@
 
 .venv/mutation: .venv/tested
 	$(PIP) -e '.[test,mutation]'
-	$(COMPILE)
 	touch $@

@@ -261,7 +261,7 @@ def _verify_score(
 ) -> None:
     encoder = load_encoder(str(folder), None)
     device = choose_device(settings)
-    encoder.model.to(device.device)  # type: ignore[arg-type]
+    encoder.model.to(device.device)
     embedder = Embedder(encoder.model, settings.representation, device)
     score = inputs.dev.measure(embedder)[1].score
     tolerance = MERGED_SCORE if has_adapters(inputs.encoder.model) else SAME_SCORE

@@ -100,7 +100,13 @@ TOO_LARGE = {
 
 
 LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "points"}
-LONG |= {"skipped", "skipped points", "skipped values"}
+LONG |= {
+    "skipped",
+    "skipped points",
+    "skipped values",
+    "grid of strata",
+    "configurations times seeds",
+}
 """Cases of many mistakes, points and skipped points that are like another one, or take seconds."""
 
 

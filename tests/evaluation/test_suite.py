@@ -169,6 +169,7 @@ def best(data: Examples, strengths: list[float], count: int = 10) -> float:
     return strengths[int(np.argmax(means))]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_train_and_test_by_hand() -> None:
     train, test = blobs(120, 0), blobs(60, 1)

@@ -245,6 +245,7 @@ def test_text_in_tables_is_no_formula_of_a_spreadsheet(tmp_path: Path) -> None:
     assert "=setting" not in table
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     trials = make_trials()
     assert_names_are_text(write_hostile(build_study(trials), trials, tmp_path))

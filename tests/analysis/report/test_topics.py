@@ -163,6 +163,7 @@ print(found, "matplotlib" in sys.modules, "seaborn" in sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_nothing_but_drawing_imports_matplotlib() -> None:
     study = build_study(make_trials(batches=(64, 128), times=(1, 2, 4, 8)))
     ran = subprocess.run(
