@@ -51,6 +51,7 @@ def test_a_gpu_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         choose_device(make_settings(device="cuda:3"))
 
 
+@pytest.mark.slow
 def test_the_peak_memory_is_that_since_the_last_reset() -> None:
     device = choose_device(make_settings(device="cpu"))
     # bytes that are not all zero: pages of zeros are not resident

@@ -24,7 +24,7 @@ def why_not() -> str:
     """What is missing for the comparison, or nothing."""
     absent = [name for name in NEEDED if find_spec(name) is None]
     if absent:
-        return f"{' and '.join(absent)} not installed (extras minilm and peers)"
+        return f"{' and '.join(absent)} not installed (extras minilm and sentence-transformers)"
     return "" if _data() else "no STS task under MTDLAB_DATA"
 
 

@@ -16,7 +16,9 @@ from mtdlab.training.inputs import RunInputs
 def why_not() -> str:
     """What is missing for the comparison, or nothing."""
     installed = find_spec("sentence_transformers") is not None
-    return "" if installed else "sentence_transformers is not installed (extra peers)"
+    return (
+        "" if installed else "sentence_transformers is not installed (extra sentence-transformers)"
+    )
 
 
 def seconds_per_step(inputs: RunInputs, steps: int, device: Device) -> float:

@@ -10,6 +10,7 @@ from tests.analysis.conftest import build_study, make_trials
 from tests.analysis.report.test_report import assert_names_are_text, write_hostile
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_rendered")
 def test_a_page_that_is_not_escaped_has_handlers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -222,6 +222,7 @@ def test_the_best_of_methods_is_confirmed_against_the_next_although_settings_dif
     assert confirm(url, "--seeds", "3")["best"] == found["best"]
 
 
+@pytest.mark.slow
 def test_the_best_of_settings_without_levels_of_mtd_is_confirmed(
     written: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,6 +259,7 @@ def test_an_export_that_was_not_changed_is_imported(
     assert filled >= COLUMNS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_simulated_tables")
 def test_a_few_changed_exports(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ def test_workers_run_what_a_sweep_has_recorded(runs: Runs) -> None:
     assert str(runs.store.study().invocation).startswith("mtdlab sweep own.yaml")
 
 
+@pytest.mark.slow
 def test_a_worker_takes_the_profile_and_set_of_the_sweep(runs: Runs) -> None:
     """They are in no file that a worker could read."""
     (runs.folder / "own.yaml").write_text(

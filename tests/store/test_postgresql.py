@@ -52,7 +52,8 @@ def sweep(written: Written, postgresql_url: str) -> Sweep:
 
 
 @pytest.mark.parametrize(
-    ("contents", "count"), [(SHORT, 2), (DRAWN.replace("trials: 3", "trials: 1"), 2)]
+    ("contents", "count"),
+    [pytest.param(SHORT, 2, marks=pytest.mark.slow), (DRAWN.replace("trials: 3", "trials: 1"), 2)],
 )
 def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
     written: Written, sweep: Sweep, contents: str, count: int, postgresql_url: str, tmp_path: Path
@@ -92,6 +93,7 @@ def test_four_processes_claim_every_queued_trial_once(
             assert claimed == Counter(names)
 
 
+@pytest.mark.slow
 def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     sweep: Sweep, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +299,7 @@ def test_another_schema_on_a_server_is_refused(postgresql_url: str) -> None:
             opening(postgresql_url)
 
 
+@pytest.mark.slow
 def test_a_lock_that_another_process_holds_is_named_with_its_time(
     postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_trial_of_a_killed_sweep_is_run_before_the_look(
     assert store.last_look() is None
 
 
+@pytest.mark.slow
 def test_a_look_is_recorded_once_only_for_its_own_trials_and_its_design_cannot_change(
     sweep: Sweep, url: str
 ) -> None:

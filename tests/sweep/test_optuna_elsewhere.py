@@ -115,6 +115,7 @@ def test_what_mtdlab_did_not_record_is_neither_deleted_nor_renamed(tmp_path: Pat
     assert set(optuna.get_all_study_names(url)) == {"other", "stubs"}
 
 
+@pytest.mark.slow
 def test_a_copy_that_is_minimised_is_not_written_to(tmp_path: Path) -> None:
     """TPE would minimise the score."""
     study = make(tmp_path)

@@ -76,6 +76,7 @@ def test_a_pruner_compares_the_scores_that_rank_the_trials(sweep: Sweep) -> None
     assert {trial.number for trial in done} == set(trials["number"])
 
 
+@pytest.mark.slow
 def test_a_tpe_sampler_learns_from_the_dev_score(sweep: Sweep) -> None:
     search = {"ema_decay": {"low": 0.5, "high": 0.9}}
     _, opened, trials = sweep(search=search, sampler="tpe", trials=2)

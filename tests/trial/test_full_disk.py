@@ -93,6 +93,7 @@ def test_checkpoints_on_a_full_disk(tmp_path: Path) -> None:
     assert_earlier_stays(CHECKPOINT, tmp_path, CHECKPOINT_SIZES)
 
 
+@pytest.mark.slow
 def test_models_on_a_full_disk(tmp_path: Path, kept_model: Kept) -> None:
     assert_earlier_stays(kept_model, tmp_path, MODEL_SIZES, EVERY)
 

@@ -166,6 +166,7 @@ def test_a_study_that_was_begun_without_a_place_gets_one(sweep, tmp_path) -> Non
     assert result.model.folder.startswith(f"file://{tmp_path}/shared/kept/models/trial-")
 
 
+@pytest.mark.slow
 @EACH_PLACE
 def test_a_model_that_a_killed_machine_staged_is_published_by_another(
     sweep, shared_url, tmp_path, monkeypatch

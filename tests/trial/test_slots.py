@@ -81,6 +81,7 @@ def hold(folder: Path, pipe: Connection) -> None:
     pipe.poll(None)
 
 
+@pytest.mark.slow
 def test_processes_spread_over_the_gpus(tmp_path: Path) -> None:
     """Of sweeps that know nothing of each other; a killed one leaves its slot to the next."""
     pipes = list[Connection]()

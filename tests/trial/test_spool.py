@@ -180,6 +180,7 @@ def test_a_trial_whose_result_could_not_be_recorded_is_not_trained_again(
     assert not list((models / ".checkpoints").glob("**/result"))
 
 
+@pytest.mark.slow
 def test_a_lock_that_ends_before_the_timeout_is_waited_for(
     spec: StudySpec,
     database: Database,

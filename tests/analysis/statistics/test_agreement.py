@@ -206,10 +206,8 @@ def test_the_section_states_what_is_missing() -> None:
     assert (draw(info), show(info), len(info.table), len(info.candidates)) == (None, (), 0, 0)
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [pytest.param(0.3, marks=pytest.mark.slow), 1.0, pytest.param(3.0, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.3, 1.0, 3.0])
 def test_intervals_cover_the_truth(noise: float) -> None:
     """At 95 %, in 400 pairs of studies with 4 seeds; the bounds are conservative."""
     truth = np.array([[1.0, 2.0, 4.0, 3.0], [1.0, 3.0, 2.0, 4.0]])
