@@ -9,11 +9,13 @@ import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN
+from mtdlab.analysis.data.frames import Tuning
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.statistics.training import count_best_at_end
+from mtdlab.analysis.statistics.tuning import compute_tuning
 
 _WIDE = 4.0
 """The gap between two groups of scores, in robust standard deviations."""
@@ -80,10 +82,7 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "split."
         )
     if study.tuning is not None:
-        yield (
-            f"Each {clean(' and '.join(study.tuning.names), most=60)} was chosen on dev data, with "
-            "other seeds. A difference is one at the chosen values."
-        )
+        yield _warn_of_tuning(study.tuning)
     if study.sampler in _ADAPTIVE_SAMPLERS:
         yield (
             f"An adaptive sampler ({study.sampler}) chose the settings. It tries more where scores "
@@ -98,6 +97,20 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
             "or a correlation over the remaining trials is biased: where trials were pruned, only "
             "good ones are left."
         )
+
+
+def _warn_of_tuning(tuning: Tuning) -> str:
+    """How nuisance settings were chosen; first, how many values lie at an end of their range."""
+    table, setting = compute_tuning(tuning), clean(" and ".join(tuning.names), most=60)
+    chosen = f"Each {setting} was chosen on dev data, with other seeds. "
+    if ends := int(table["at_end"].sum()):
+        groups = count(table["group"].nunique(), "value" if tuning.per else "configuration")
+        groups += f" of {clean(' and '.join(tuning.per), most=60)}" if tuning.per else ""
+        chosen = (
+            f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
+            f"value beyond the range may suit {'it' if ends == 1 else 'them'} better. {chosen}"
+        )
+    return f"{chosen}A difference is one at the chosen values."
 
 
 def _warn_of_design(context: StudyContext) -> Iterator[str]:

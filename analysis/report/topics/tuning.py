@@ -6,7 +6,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import Tuning
 from mtdlab.analysis.data.runs import chosen_settings
-from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.cells import clean, make_table
 from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
 from mtdlab.analysis.report.topics.configurations import name_table
 from mtdlab.analysis.statistics.tuning import compute_tuning
@@ -61,19 +61,6 @@ def describe(choice: Choice) -> tuple[str, ...]:
     )
 
 
-def warn(choice: Choice) -> tuple[str, ...]:
-    """The groups whose value was the lowest or highest tried."""
-    groups = choice.table["group"].nunique()
-    ends = int(choice.table["at_end"].sum())
-    if not ends:
-        return ()
-    return (
-        f"The chosen {choice.settings} is the lowest or highest value tried for {ends} of "
-        f"{count(groups, 'configuration')}: a value beyond the range may suit "
-        f"{'it' if ends == 1 else 'them'} better.",
-    )
-
-
 def tabulate(choice: Choice) -> tuple[Table, ...]:
     """The tried values of each configuration."""
     score = f"mean {clean(choice.score, most=40)}"
@@ -90,7 +77,6 @@ TOPIC = Topic[StudyContext, Choice](
     compute=compute,
     csv={"tuning": lambda choice: choice.table},
     text=describe,
-    warnings=warn,
     tables=tabulate,
     folded=lambda _: True,
 )
