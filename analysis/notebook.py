@@ -33,14 +33,13 @@ class Study(StudyFrames):
         return cls(**{field.name: getattr(frames, field.name) for field in fields(frames)})
 
     def verdict(self) -> "Verdict | BestVerdict":
-        """The verdict on the score against MTD, as on the study's page.
+        """The verdict of the study's page: on the score against MTD.
 
-        Of runs that have no MTD it is that on which configuration is best.
+        Of several methods, and of runs without an MTD, it is that on which of them is best.
         """
         from mtdlab.analysis.report.context import StudyContext
 
-        context = StudyContext(self)
-        return context.best if context.has_no_mtd else context.verdict
+        return StudyContext(self).answer
 
     def summary(self) -> str:
         """What the study shows, in the sentence that its page begins with."""

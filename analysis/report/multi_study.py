@@ -14,6 +14,7 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
+from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.verdict import Verdict, join_words
 from mtdlab.analysis.report import agreement
 from mtdlab.analysis.report.cells import PERCENT, clean, make_table
@@ -172,15 +173,17 @@ class Studies:
     """
 
     studies: Sequence[StudyFrames]
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[Verdict | BestVerdict]
     transfer: bool
 
     @cached_property
     def overview(self) -> pd.DataFrame:
-        """`compute_overview` with the verdict of each study of two or more levels of MTD."""
+        """`compute_overview` with the verdict of each study that asks for one on levels of MTD."""
         verdicts = [
-            verdict.verdict if verdict.levels_run > 1 else "not applicable"
-            for verdict in self.verdicts
+            answer.verdict
+            if isinstance(answer, Verdict) and answer.levels_run > 1
+            else "not applicable"
+            for answer in self.verdicts
         ]
         return compute_overview(self.studies).assign(verdict=verdicts)
 

@@ -12,6 +12,7 @@ import pandas as pd
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.data.stored_frames import to_parquet
+from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.power import Needed
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.report.cells import clean
@@ -141,12 +142,14 @@ class Report(Files):
     """A written report: its folder, the sentences of its summary, and its verdict.
 
     Attributes:
+        verdict: on the score against MTD; of several methods, and of runs without an MTD, on which
+            of them is best.
         mtd_sufficient: the answer of `compute_sufficiency`; "cannot be tested" without its section.
         needed: of an inconclusive study: seeds or items for a verdict with 80 % power; else None.
         baseline: the study's baseline beside its recommended configuration; None without one.
     """
 
-    verdict: Verdict
+    verdict: Verdict | BestVerdict
     summary: tuple[str, ...]
     mtd_sufficient: Answer = "cannot be tested"
     needed: Needed | None = None
@@ -325,7 +328,7 @@ def write_report(
     )
     return Report(
         **vars(files),
-        verdict=context.verdict,
+        verdict=context.answer,
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,

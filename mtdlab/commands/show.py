@@ -147,7 +147,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "description": study.description,
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
-        "verdict": verdict_fields(StudyContext(frames).verdict),
+        "verdict": verdict_fields(StudyContext(frames).answer, frames.summary()),
         "baseline": baseline_fields(find_baseline(frames)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,

@@ -20,6 +20,7 @@ FIELDS = {
     *("mtd_sufficient", "seeds_for_power", "items_for_power", "items", "left_out"),
     "baseline",
 }
+RATES = (0.1, 0.2, 0.4)
 TABLE = "score,seed,mtd\n" + "\n".join(
     f"{score + 0.1 * seed + 0.03 * (seed * mtd % 7)},{seed},{mtd}"
     for seed in range(5)
@@ -160,9 +161,27 @@ def test_a_mistake_is_one_sentence(run: Command, folder: Path, line: str, senten
     assert not (folder / "reports").exists()
 
 
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_the_verdict_of_runs_without_an_mtd_is_on_their_configurations(
+    run: Command, tmp_path: Path
+) -> None:
+    rows = (
+        f"{rate},{seed},{80 * rate + seed * rate % 0.07}" for seed in range(6) for rate in RATES
+    )
+    (tmp_path / "rates.csv").write_text("\n".join(["lr,seed,score", *rows]), encoding="utf-8")
+    written = json.loads(run("report --table rates.csv --json")[0])
+    assert (written["verdict"], written["ranked"], written["may_be_best"]) == (
+        "separated",
+        [2, 1, 0],
+        [2],
+    )
+    assert written["sentence"].startswith("The mean score is highest with lr 0.4: ")
+    assert "peak_mtd" not in written
+
+
 def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
-    print_json(verdict_fields(compute_verdict(empty, ())))
+    print_json(verdict_fields(compute_verdict(empty, ()), ""))
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert set(fields) == FIELDS - {
         "mtd_sufficient",
@@ -174,7 +193,7 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
     # level is that of the look
     looks = OverLooks(planned=4, taken=3, confidence=0.95, p_value=0.031, is_early=True)
-    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks))
+    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks), "")
     assert (fields["p_over_looks"], fields["confidence"]) == (0.031, 0.95)
 
 
