@@ -39,6 +39,8 @@ from mtdlab.analysis.inference.intervals import Estimate
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
+_MOST_NAME = 24
+"""The most letters of a baseline's name in a figure."""
 _MOST_BAND = 1.5
 _MARGIN = 0.05
 # what an axis of MTD shows beyond its ends, as a factor
@@ -140,7 +142,7 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
         artist.remove()
     for group in ax.containers:
         group.set_label(str(group.get_label()).removesuffix(f", {BAND}"))
-    ax.plot([], [], " ", label=f"{BAND} {reach[0]:.4g} to {reach[1]:.4g}, not drawn")
+    ax.plot([], [], " ", label=f"{BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
 
 
 def draw_mtd_curve(
@@ -231,7 +233,9 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
         ax.axhspan(score.low, score.high, color=OTHER, alpha=0.13, linewidth=0, zorder=0)
     ax.axhline(score.mean, color=OTHER, linewidth=1.4, zorder=3)
     text: dict[str, Any] = {"ha": "right", "va": "bottom", "color": OTHER, "zorder": 5}
-    label = f"baseline, {printable(name)}: {score.mean:.2f}"
+    # a longer one would leave the axes; the page names it beside the figure
+    named = f", {printable(name)}" if len(name) <= _MOST_NAME else ""
+    label = f"baseline{named}: {score.mean:.2f}"
     ax.text(0.99, score.mean, label, transform=ax.get_yaxis_transform(), **text)
     ax.set_ylim(low, high)
 

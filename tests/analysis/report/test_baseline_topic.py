@@ -108,6 +108,13 @@ def test_the_band_is_drawn_whole_with_its_name_unless_it_would_dwarf_the_curve()
     plt.close("all")
 
 
+def test_a_name_that_would_leave_the_axes_is_left_to_the_page() -> None:
+    _, ax = plt.subplots()
+    figures.draw_baseline("SimCSE, learning_rate 0.0001 without a queue", Estimate(48.0), ax)
+    assert [text.get_text() for text in ax.texts] == ["baseline: 48.00"]
+    plt.close("all")
+
+
 def test_the_curve_has_it_as_a_band_and_says_so() -> None:
     context = StudyContext(beside({0: 60.0, 1: 61.0, 2: 62.0}))
     drawing = score.draw(context)
