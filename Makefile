@@ -50,9 +50,9 @@ FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/suffic
   robustness/robustness:docs/gallery/robustness wiki-minilm/mtd_curve:docs/gallery/wiki-minilm \
   queue-or-batch/methods:docs/gallery/queue-or-batch best-history/transfer:docs/gallery/best-history \
   age-or-number/interactions:docs/gallery/age-or-number \
-  methods/methods:docs/methods/methods methods/spherical_cap:docs/methods/spherical_cap
+  methods/methods:docs/gallery/methods methods/spherical_cap:docs/methods/spherical_cap
 # pages that the gallery holds whole, without the data beside them
-PAGES := wiki-minilm queue-or-batch age-or-number
+PAGES := wiki-minilm queue-or-batch age-or-number methods
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
