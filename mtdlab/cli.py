@@ -114,6 +114,10 @@ def main() -> None:
         with whole_output(sys.stdout):
             sys.stdout.flush()
         sys.exit(code)
+    except BrokenPipeError:
+        # as Click does where it handles errors itself
+        _discard_output()
+        sys.exit(1)
     except OutputError as error:
         _discard_output()
         _fail(error.kind, str(error), error.exit_code, as_json=False)

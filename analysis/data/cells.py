@@ -73,8 +73,8 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
     column if it has a name, and the column run if it holds text. A cell that holds all settings or
     scores of a run is a column for each.
 
-    Raises TableError for a file that is missing or damaged, repeats a column's name, has rows of
-    different lengths, more than 20,000 rows or more than 500 columns.
+    Raises TableError for a file that is missing or damaged, repeats a column's name, has no row,
+    rows of different lengths, more than 20,000 rows or more than 500 columns.
     """
     if isinstance(table, pd.DataFrame):
         frame = _as_text(_with_index(table))
@@ -89,6 +89,8 @@ def read_cells(table: Path | pd.DataFrame) -> pd.DataFrame:
         raise TableError(f"more than {MAX_ROWS:,} rows; at most {MAX_ROWS:,} are read")
     frame = _expand(frame)
     _check_header([*frame.columns])
+    if not len(frame):
+        raise TableError("no row below the header; a row is a run")
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(f"column {repeated[0]!r} occurs twice; each name must be unique")

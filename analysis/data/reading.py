@@ -7,6 +7,8 @@ from typing import Literal
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 
 Scale = Literal["fraction", "percent"]
+TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
+"""Ends of the names of files with runs, where a study's name may stand too."""
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,10 @@ def _find_runs(
     elif study.baseline is not None:
         old, baseline = completed_runs(study.baseline.trials), "baseline"
     else:
-        raise ValueError(f"study {study.name} has no baseline of its own; give its settings")
+        raise ValueError(
+            f"study {study.name} has no baseline of its own; name one with "
+            "--baseline KEY=VALUE, in Python baseline="
+        )
     if {*new["number"]} & {*old["number"]}:
         raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
     return new, old, (_normalise(baseline), _normalise(candidate))

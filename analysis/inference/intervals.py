@@ -58,7 +58,8 @@ def estimate(
     Degrees of freedom after Satterthwaite (1946), with the variance between seeds weighted by 1 + 4
     / (S - 1) and at least S - 1: where that variance is small by chance there would be too many (3
     seeds and 3,000 items: coverage 91 % without, 95 % with the weight). `of_items` is the variance
-    of the mean due to what all seeds share, as the evaluation items, with its `freedom`.
+    of the mean due to what all seeds share, as the evaluation items, with its `freedom`. The
+    interval is at least as wide as without it: 2 seeds would cover 92 %.
     """
     mean, seeds = float(values.mean()), len(values)
     if seeds < 2:
@@ -67,9 +68,10 @@ def estimate(
     spread = (1 + 4 / (seeds - 1)) * of_seeds**2 / (seeds - 1) + of_items**2 / freedom
     if spread <= 0:
         return Estimate(mean, mean, mean)
-    total = of_seeds + of_items
-    quantile = special.stdtrit(max(total**2 / spread, seeds - 1), (1 + level) / 2)
-    return Estimate.around(mean, float(quantile * np.sqrt(total)))
+    total, tail = of_seeds + of_items, (1 + level) / 2
+    width = special.stdtrit(max(total**2 / spread, seeds - 1), tail) * np.sqrt(total)
+    of_these = special.stdtrit(seeds - 1, tail) * np.sqrt(of_seeds)
+    return Estimate.around(mean, float(max(width, of_these)))
 
 
 def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mtdlab.analysis.measures import Floats
 
-_VERSION = 4
+_VERSION = 5
 """A part of every key; it is raised when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
 

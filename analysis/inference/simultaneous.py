@@ -142,10 +142,15 @@ def null_for(null: Null, scores: Floats, items: Floats | None) -> Null:
 def null_with_items(null: Null, items: Floats) -> Null:
     """Simulated tables to which an effect of the evaluation items on each level is added.
 
+    The tables without it stay: the items' share is an estimate, and a critical value that is lower
+    with it could let the items decide what the seeds alone leave open.
+
     `items`: covariance of the effects due to the items, (L, L), relative to the pooled variance
     of an error.
     """
-    return Null(null.errors, (*null.definition, items), lambda: _add_items(null, items))
+    return Null(
+        null.errors, (*null.definition, items), lambda: (*null.fits, *_add_items(null, items))
+    )
 
 
 def _add_items(null: Null, items: Floats) -> tuple[Fit, ...]:

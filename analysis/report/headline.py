@@ -62,7 +62,9 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
     if seeds > 1:
         interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f} for these items, "
     return Finding(
-        "Training lowered the score" if change.high < 0 else "Training did not raise the score",
+        "Training lowered the score"
+        if change.high < 0
+        else "Training was not shown to raise the score",
         f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
         f"configuration with the highest mean: {change.mean:+.2f} points "
         f"({interval}{count(seeds, 'seed')}).",

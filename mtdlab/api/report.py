@@ -37,7 +37,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
 
 @overload
 def report(
-    study: "str | StudyFrames | DataFrame",
+    study: "str | Path | StudyFrames | DataFrame",
     *,
     storage: str | None = None,
     out: str | Path = "reports",
@@ -61,7 +61,7 @@ def report(
 
 
 def report(
-    study: "str | StudyFrames | DataFrame | list[str | StudyFrames]",
+    study: "str | Path | StudyFrames | DataFrame | list[str | StudyFrames]",
     *,
     storage: str | None = None,
     out: str | Path = "reports",
@@ -75,30 +75,36 @@ def report(
 
     Args:
         study: names in the database, what `load_study` or `mtdlab.analysis.read_run_table`
-            returned, or a DataFrame with a row per run made elsewhere.
+            returned, or runs made elsewhere: a DataFrame with a row for each, or a CSV, Parquet or
+            JSON file, which a name that ends in .csv, .parquet, .pq or .json is.
         name: the folder of the page in `out`; by default the names joined by +.
         generated: when it is made, as printed; by default SOURCE_DATE_EPOCH, then now. The same
             text gives the same bytes.
         transfer: whether to compare the answer of the first study of a list with the others'.
-        score, columns: of a DataFrame, as for `mtdlab.analysis.read_run_table`.
+        score, columns: of runs made elsewhere, as for `mtdlab.analysis.read_run_table`.
 
     Raises:
         NothingToReport: for a study that is missing.
-        MtdlabError: for a name that a folder cannot have, and for score or columns without a
-            DataFrame.
-        TableError: a ValueError, for a DataFrame that cannot be read.
+        MtdlabError: for a name that a folder cannot have, and for score or columns of a study.
+        TableError: a ValueError, for a DataFrame or a file that cannot be read.
         OSError: where `out` cannot be written.
     """
     from pandas import DataFrame
 
+    from mtdlab.analysis.data.reading import TABLE_SUFFIXES
     from mtdlab.analysis.notebook import read_run_table
     from mtdlab.analysis.report import write_multi_study, write_report
 
-    if isinstance(study, DataFrame):
+    if isinstance(study, str) and Path(study).suffix in TABLE_SUFFIXES:
+        study = Path(study)
+    if isinstance(study, DataFrame | Path):
         check_name(name)
         study = read_run_table(study, score=score, columns=columns, name=name or "")
     elif score or columns:
-        raise MtdlabError("score and columns describe a DataFrame of runs; give them with one")
+        raise MtdlabError(
+            "score and columns describe runs made elsewhere; give them with a DataFrame, or with a "
+            f"file that ends in one of {', '.join(TABLE_SUFFIXES)}"
+        )
     several = study if isinstance(study, list) else [study]
     frames = [load_named(given, storage) if isinstance(given, str) else given for given in several]
     made = generated or now()

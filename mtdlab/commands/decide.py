@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.reading import Reading, Scale
+from mtdlab.analysis.data.reading import TABLE_SUFFIXES, Reading, Scale
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
 from mtdlab.commands.report import Table, parse_columns
@@ -86,7 +86,7 @@ def decide(
     from mtdlab.analysis.inference.decide import decide as find_decision
     from mtdlab.store import load_frames
 
-    is_file = Path(source).suffix in (".csv", ".parquet", ".pq", ".json")
+    is_file = Path(source).suffix in TABLE_SUFFIXES
     reading = Reading(score, parse_columns(column or []), scale=scale)
     table = Table(Path(source) if is_file else None, reading)
     if not is_file and table != Table(None):

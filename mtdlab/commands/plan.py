@@ -229,7 +229,9 @@ def _span(bounds: tuple[float, float]) -> str:
     if low == high:
         return low
     number, _, unit = low.rpartition(" ")
-    return f"{number if high.endswith(unit) and number.isdigit() else low} to {high}"
+    # 67 min to 2 h 23 min: of hours, the unit of both is not the last one
+    shares_unit = number.isdigit() and high.split()[1:] == [unit]
+    return f"{number if shares_unit else low} to {high}"
 
 
 def describe_design(design: Design) -> list[str]:

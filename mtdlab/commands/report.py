@@ -155,6 +155,8 @@ def report(
             _watch(studies, storage, write)
         else:
             write()
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # studies and tables that cannot be read raise errors of their own
         reason = (error.strerror or str(error)).lower()

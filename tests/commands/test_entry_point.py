@@ -24,6 +24,12 @@ def test_the_installed_command_and_the_module_print_the_version(tmp_path: Path) 
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"mtdlab {mtdlab.__version__}\n", "")
 
 
+def test_a_reader_that_ends_gets_no_traceback(tmp_path: Path) -> None:
+    words = f"{MTDLAB} init --list --json | true; exit ${{PIPESTATUS[0]}}"
+    ran = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, b"", b"")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "out", "err"),
     [

@@ -123,6 +123,7 @@ def test_time_and_basis_are_lines() -> None:
     ("between", "trial", "said"),
     [
         ((600.0, 1800.0), (100.0, 400.0), "10 to 30 min: 1 to 3 trials of 2 to 7 min on 2 workers"),
+        ((4020.0, 8580.0), (5.0, 5.2), "67 min to 2 h 23 min: 1 to 3 trials of 5 s on 2 workers"),
         ((50.0, 3 * 3600.0), (5.0, 5.2), "50 s to 3 h 0 min: 1 to 3 trials of 5 s on 2 workers"),
         (None, None, "not known: 1 to 3 trials on 2 workers"),
     ],

@@ -64,7 +64,10 @@ def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
     assert named.page == tmp_path / "runs" / "index.html"
     with pytest.raises(ValueError, match="the DataFrame: no column 'acuracy'; did you mean"):
         mtdlab.report(frame, score="acuracy", out=tmp_path)
-    with pytest.raises(MtdlabError, match="describe a DataFrame of runs; give them with one"):
+    frame.to_csv(tmp_path / "runs.csv", index=False)
+    of_file = mtdlab.report(str(tmp_path / "runs.csv"), score="accuracy", out=tmp_path)
+    assert (of_file.summary, of_file.page) == (written.summary, named.page)
+    with pytest.raises(MtdlabError, match="describe runs made elsewhere; give them with a DataF"):
         mtdlab.report("a", score="accuracy")
 
 

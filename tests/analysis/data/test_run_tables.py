@@ -380,6 +380,7 @@ REFUSED = [
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
     (["summary,config,name", "a,b,c"], r"column 'config' has all settings of a run in one cell"),
     ([""], r"t.csv: empty; it must begin with a header"),
+    (["score,seed,mtd"], r"t.csv: no row below the header; a row is a run"),
     (
         ["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"],
         r"2 level means; between 3 and 100 can be compared",
@@ -443,11 +444,6 @@ def test_a_byte_order_mark_and_blank_lines_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("\n".join([HEADER, ROWS[0], "", ROWS[1], ""]), encoding="utf-8-sig")
     assert read_run_table(path).trials["score"].tolist() == [31.5, 32.5]
-
-
-def test_a_table_without_rows_makes_a_page(tmp_path: Path) -> None:
-    study = read_run_table(write(tmp_path / "t.csv", HEADER))
-    assert "No trial is complete with a score." in report_of(study, tmp_path / "out")[1]
 
 
 @pytest.mark.usefixtures("png_not_drawn")

@@ -13,6 +13,7 @@ from mtdlab.analysis.inference.blocks import (
     levels_kept,
     to_normal,
 )
+from mtdlab.analysis.inference.simultaneous import compare_own
 
 Floats = np.ndarray
 
@@ -78,11 +79,11 @@ def test_standard_errors_are_the_runs_weights_times_their_variances(holes: int) 
     squares = slow.run_weights(contrast) ** 2
     own = np.array([fit.variances[level] for _, level in slow.cells])
     assert found.estimate[0] == pytest.approx(contrast @ slow.effects)
-    assert found.errors[0, 0] == pytest.approx(np.sqrt(squares @ own))
-    assert found.errors[1, 0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
+    assert found.errors[0, 0, 0] == pytest.approx(np.sqrt(squares @ own))
+    assert found.errors[0, 1, 0] == pytest.approx(np.sqrt(squares.sum() * fit.typical))
     parts = np.array([squares[own == each].sum() * each for each in fit.variances])
     satterthwaite = parts.sum() ** 2 / (parts**2 / blocks.level_freedom).sum()
-    assert found.freedoms[0, 0] == pytest.approx(satterthwaite)
+    assert found.freedoms[0, 0, 0] == pytest.approx(satterthwaite)
 
 
 def quadratic_curves(scores: Floats, places: Floats) -> Floats:
@@ -102,13 +103,13 @@ def test_the_variance_by_seed_is_that_of_the_seeds_slopes_and_curvatures() -> No
     inside = rows @ basis
     # the slope over all levels lies in the span: a t test of the seeds' slopes
     by_seed = scores @ rows[0]
-    assert found.errors[2, 0] == pytest.approx(by_seed.std(ddof=1) / np.sqrt(5))
-    assert found.freedoms[2, 0] == pytest.approx(4)
+    assert found.errors[0, 2, 0] == pytest.approx(by_seed.std(ddof=1) / np.sqrt(5))
+    assert found.freedoms[0, 2, 0] == pytest.approx(4)
     residuals = scores - scores.mean(axis=1, keepdims=True) - scores.mean(axis=0) + scores.mean()
     rest = ((residuals**2).sum() - (curves**2).sum()) / (4 * 3)
     left = (rows**2).sum(axis=1) - (inside**2).sum(axis=1)
     expected = (curves @ inside.T).var(axis=0, ddof=1) + rest * left
-    np.testing.assert_allclose(found.errors[2], np.sqrt(expected / 5))
+    np.testing.assert_allclose(found.errors[0, 2], np.sqrt(expected / 5))
 
 
 @pytest.mark.parametrize("levels", [2, 3])
@@ -119,8 +120,8 @@ def test_with_few_levels_it_is_the_paired_t_test(levels: int) -> None:
     row[0, [0, -1]] = -1, 1
     found = blocks.compare(blocks.fit(scores), blocks.weigh(row))
     t = stats.ttest_rel(scores[:, -1], scores[:, 0]).statistic
-    assert found.estimate[0] / found.errors[2, 0] == pytest.approx(t)
-    assert found.freedoms[2, 0] == pytest.approx(4)
+    assert found.estimate[0] / found.errors[0, 2, 0] == pytest.approx(t)
+    assert found.freedoms[0, 2, 0] == pytest.approx(4)
 
 
 def test_without_an_order_it_is_the_paired_t_test_of_every_contrast() -> None:
@@ -129,8 +130,8 @@ def test_without_an_order_it_is_the_paired_t_test_of_every_contrast() -> None:
     rows = np.array([[1.0, 0, 0, -1, 0, 0], [1, 1, 1, -1, -1, -1]])
     found = blocks.compare(blocks.fit(scores), blocks.weigh(rows))
     expected = stats.ttest_1samp(scores @ rows.T, 0)
-    np.testing.assert_allclose(found.estimate / found.errors[2], expected.statistic)
-    np.testing.assert_allclose(found.freedoms[2], 4)
+    np.testing.assert_allclose(found.estimate / found.errors[0, 2], expected.statistic)
+    np.testing.assert_allclose(found.freedoms[0, 2], 4)
 
 
 def test_without_an_order_it_is_unbiased_with_missing_runs() -> None:
@@ -139,11 +140,11 @@ def test_without_an_order_it_is_unbiased_with_missing_runs() -> None:
     contrasts = blocks.weigh(np.array([[1.0, 0, 0, -1, 0, 0], [1, 1, 1, -1, -1, -1]]))
     tables = np.random.default_rng(3).normal(size=(20_000, *present.shape))
     found = blocks.compare(blocks.fit(tables), contrasts)
-    variances = (found.errors[2] ** 2).mean(axis=0)
+    variances = (found.errors[0, 2] ** 2).mean(axis=0)
     np.testing.assert_allclose(variances, found.estimate.var(axis=0), rtol=0.04)
     # degrees of freedom of the variance by its first two moments
-    moments = 2 * variances**2 / (found.errors[2] ** 2).var(axis=0)
-    np.testing.assert_allclose(found.freedoms[2, 0], moments, rtol=0.05)
+    moments = 2 * variances**2 / (found.errors[0, 2] ** 2).var(axis=0)
+    np.testing.assert_allclose(found.freedoms[0, 2, 0], moments, rtol=0.05)
 
 
 def test_the_variance_by_seed_is_not_too_small_with_missing_runs() -> None:
@@ -156,7 +157,7 @@ def test_the_variance_by_seed_is_not_too_small_with_missing_runs() -> None:
     for curves, most in ((0 * own, 1.1), (own, 1.4)):
         tables = rng.normal(size=(3000, 6, 7)) + curves
         found = blocks.compare(blocks.fit(tables), blocks.weigh(np.eye(7) - 1 / 7))
-        ratio = (found.errors[2] ** 2).mean(axis=0) / found.estimate.var(axis=0)
+        ratio = (found.errors[0, 2] ** 2).mean(axis=0) / found.estimate.var(axis=0)
         # what a missing run removes of a seed's curve is allowed for, at most too much
         assert (ratio > 0.9).all()
         assert (ratio < most).all()
@@ -176,8 +177,24 @@ def test_what_the_items_add_is_counted_once() -> None:
     without = blocks.compare(replace(fit, items=None), contrasts)
     with_items = blocks.compare(fit, contrasts)
     added = found[0, 0] + found[1, 1] - 2 * found[0, 1]
-    np.testing.assert_allclose(with_items.errors**2, without.errors**2 + added)
-    assert (with_items.freedoms > without.freedoms).all()
+    np.testing.assert_allclose(with_items.errors[0] ** 2, without.errors[0] ** 2 + added)
+    assert (with_items.freedoms[0] > without.freedoms[0]).all()
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_items_never_decide_what_seeds_alone_leave_open(seeds: int) -> None:
+    """Their part raises the degrees of freedom, which with few seeds outweighs it."""
+    rng = np.random.default_rng(seeds)
+    rows = np.array([[1.0, -1, 0], [0, 1, -1], [1, 0, -1]])
+    for share in (0.01, 0.1, 1.0):
+        scores = rng.normal(size=(seeds, 3))
+        widths = []
+        for items in (None, share * np.eye(3)):
+            family, fit = compare_own(scores, rows, items)
+            comparison = family.compare(fit)
+            halves = [family.intervals(fit, 0.05)[1], comparison.pointwise(0.95)]
+            widths.append(np.array([*halves, -np.abs(comparison.scores())]))
+        assert (widths[1] >= widths[0]).all()
 
 
 def test_many_tables_at_once_are_the_same_as_one_by_one() -> None:

@@ -61,8 +61,8 @@ def test_offsets_are_those_of_multcomp(name: str) -> None:
     _, found, pooled = compare(name, np.eye(levels) - 1 / levels)
     np.testing.assert_allclose(found.estimate, expected["estimate"])
     np.testing.assert_allclose(pooled, expected["se"])
-    np.testing.assert_allclose(found.errors[0], expected["se_by_level"])
-    np.testing.assert_allclose(found.freedoms[0], expected["df_by_level"])
+    np.testing.assert_allclose(found.errors[0, 0], expected["se_by_level"])
+    np.testing.assert_allclose(found.freedoms[0, 0], expected["df_by_level"])
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -74,7 +74,7 @@ def test_slopes_are_those_of_multcomp(name: str, family: str) -> None:
     _, found, pooled = compare(name, rows)
     np.testing.assert_allclose(found.estimate, expected["estimate"])
     np.testing.assert_allclose(found.estimate / pooled, expected["t"])
-    np.testing.assert_allclose(found.freedoms[0], expected["df_by_level"])
+    np.testing.assert_allclose(found.freedoms[0, 0], expected["df_by_level"])
 
 
 def simulate_largest(blocks: Blocks, rows: np.ndarray, *, two_sided: bool = False) -> float:
@@ -117,7 +117,7 @@ def test_comparisons_with_the_best_are_those_of_multcomp(name: str) -> None:
         blocks, found, pooled = compare(name, rows)
         np.testing.assert_allclose(found.estimate, expected["estimate"])
         np.testing.assert_allclose(pooled, expected["se"])
-        np.testing.assert_allclose(found.errors[0], expected["se_by_level"])
+        np.testing.assert_allclose(found.errors[0, 0], expected["se_by_level"])
         critical = simulate_largest(blocks, rows)
         assert critical == pytest.approx(expected["critical"], abs=SIMULATED)
 

@@ -396,7 +396,7 @@ def test_auto_is_shown_as_what_the_machines_made_of_it() -> None:
 
 @pytest.mark.parametrize(
     ("above", "answer"),
-    [(20.0, "Training lowered the score"), (0.0, "Training did not raise the score")],
+    [(20.0, "Training lowered the score"), (0.0, "Training was not shown to raise the score")],
 )
 def test_training_that_did_not_raise_the_score_is_the_headline(above: float, answer: str) -> None:
     trials = make_trials(noise=0.1)
