@@ -32,6 +32,7 @@ def forgotten() -> Iterator[None]:
     import_evaluator(None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_study_of_a_function(
     command: Command, tmp_path: Path, tiny_encoder: Path, tiny_corpus: Path, tiny_pairs: Path

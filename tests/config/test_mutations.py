@@ -91,6 +91,7 @@ def test_a_mutated_file_is_read_or_refused(
     assert not LIBRARY_WORDS.search(message), message
 
 
+@pytest.mark.slow
 def test_the_accidents_are_of_both_kinds(tmp_path: Path) -> None:
     """Else the test above would say little."""
     path, read, refused = tmp_path / "study.yaml", 0, set()

@@ -8,6 +8,7 @@ import pytest
 from tests.many_machines.conftest import TRIALS, Runs, ended
 
 
+@pytest.mark.slow
 def test_workers_run_what_a_sweep_has_recorded(runs: Runs) -> None:
     printed = runs.run("sweep", "own.yaml", "--jobs", "0")
     assert f"0 of {TRIALS} trials done ({TRIALS} waiting); 0 run now" in printed

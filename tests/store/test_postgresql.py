@@ -111,6 +111,7 @@ def test_connections_that_are_cut_during_trials_do_not_end_a_sweep(
     assert sweep(SHORT) == DONE
 
 
+@pytest.mark.slow
 def test_a_result_whose_connection_is_cut_is_recorded_again(
     sweep: Sweep, postgresql_url: str
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_clear_peak_ends_the_study_before_all_seeds(sweep: Sweep, url: str) ->
     assert sweep().ran == 0
 
 
+@pytest.mark.slow
 def test_a_flat_study_ends_for_futility(sweep: Sweep, score: Any) -> None:
     noise = np.random.default_rng(0)
     score(lambda settings: 40 + settings.seed + 0.01 * noise.normal())

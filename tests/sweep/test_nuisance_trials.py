@@ -136,6 +136,7 @@ def test_other_values_are_refused_once_the_study_has_begun(
         run.sweep(written(STUDY.replace("0.004]", "0.004, 0.008]")), url, ONE)
 
 
+@pytest.mark.slow
 def test_a_value_that_diverges_is_not_chosen_and_all_of_them_end_the_sweep(
     scored: Scored, written: Written, url: str
 ) -> None:

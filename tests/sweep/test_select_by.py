@@ -65,6 +65,7 @@ def test_optunas_values_and_the_best_trial_are_by_select_by(
     assert f"| trial | {best['number']} |" in card
 
 
+@pytest.mark.slow
 def test_a_pruner_compares_the_scores_that_rank_the_trials(sweep: Sweep) -> None:
     _, opened, trials = sweep(pruner="median")
     done = [trial for trial in opened.trials if trial.state.name == "COMPLETE"]

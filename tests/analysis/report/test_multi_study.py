@@ -179,6 +179,7 @@ def test_one_untrained_encoder_is_drawn_once(three: list[StudyFrames]) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_metrics_are_not_mixed_in_one_figure(three: list[StudyFrames], tmp_path: Path) -> None:
     plain = dataclasses.replace(three[0], spectra=pd.DataFrame())
