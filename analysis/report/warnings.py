@@ -101,11 +101,10 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
 
 def _warn_of_tuning(tuning: Tuning) -> str:
     """How nuisance settings were chosen; first, how many values lie at an end of their range."""
-    setting = clean(" and ".join(tuning.names), most=60)
+    table, setting = compute_tuning(tuning), clean(" and ".join(tuning.names), most=60)
     chosen = f"Each {setting} was chosen on dev data, with other seeds. "
-    if ends := int(compute_tuning(tuning)["at_end"].sum()) if len(tuning.trials) else 0:
-        amount = tuning.trials["group"].nunique()
-        groups = count(amount, "value" if tuning.per else "configuration")
+    if ends := int(table["at_end"].sum()):
+        groups = count(table["group"].nunique(), "value" if tuning.per else "configuration")
         groups += f" of {clean(' and '.join(tuning.per), most=60)}" if tuning.per else ""
         chosen = (
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "

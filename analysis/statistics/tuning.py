@@ -26,7 +26,9 @@ def compute_tuning(tuning: Tuning) -> pd.DataFrame:
         no score, such as one that diverged: it is not chosen.
     """
     trials = tuning.trials
-    tables = [_compare(group, runs, tuning) for group, runs in trials.groupby("group", sort=False)]
+    # before the first trial its frame may lack columns
+    groups = trials.groupby("group", sort=False) if len(trials) else ()
+    tables = [_compare(group, runs, tuning) for group, runs in groups]
     columns = ["group", *tuning.names, *_COLUMNS]
     return (
         pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)

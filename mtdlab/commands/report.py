@@ -340,7 +340,7 @@ def _agreement_fields(agreement: "Agreement") -> dict[str, Any]:
 def _page_fields(written: "Report") -> dict[str, Any]:
     return {
         **_files(written),
-        **verdict_fields(written.verdict, written.summary[0]),
+        **answer_fields(written.verdict, written.summary[0]),
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
@@ -402,27 +402,34 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     }
 
 
-def verdict_fields(verdict: "Verdict | BestVerdict", sentence: str) -> dict[str, Any]:
-    """The verdict as it is printed with --json; null where a value is not known.
+def answer_fields(answer: "Verdict | BestVerdict", sentence: str) -> dict[str, Any]:
+    """The verdict of a page as it is printed with --json; null where a value is not known.
 
-    On MTD, verdict is flat, rising, falling, peaked or inconclusive, and distances are in steps. On
-    the best method or configuration it is separated, equivalent or inconclusive; ranked and
-    may_be_best are numbers of trials. confidence is that of intervals, over all looks where there
-    are several.
+    On the best method or configuration it is separated, equivalent or inconclusive, with the page's
+    `sentence`; ranked and may_be_best are numbers of trials. On MTD it is `verdict_fields`.
     """
     # it imports SciPy, without which other commands start
     from mtdlab.analysis.inference.best import BestVerdict
 
-    if isinstance(verdict, BestVerdict):
-        return {
-            "verdict": verdict.kind,
-            "sentence": sentence,
-            "p_value": verdict.p_value,
-            "p_over_looks": verdict.over_looks and verdict.over_looks.p_value,
-            "confidence": verdict.confidence,
-            "ranked": verdict.ranked,
-            "may_be_best": verdict.may_be_best,
-        }
+    if not isinstance(answer, BestVerdict):
+        return verdict_fields(answer)
+    return {
+        "verdict": answer.kind,
+        "sentence": sentence,
+        "p_value": answer.p_value,
+        "p_over_looks": answer.over_looks and answer.over_looks.p_value,
+        "confidence": answer.confidence,
+        "ranked": answer.ranked,
+        "may_be_best": answer.may_be_best,
+    }
+
+
+def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
+    """The verdict on MTD as it is printed with --json; null where a value is not known.
+
+    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps; confidence is
+    that of intervals, over all looks where there are several.
+    """
     interval, over = verdict.peak_interval, verdict.over_looks
     return {
         "verdict": verdict.verdict,

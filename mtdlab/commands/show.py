@@ -138,16 +138,17 @@ def show(
 
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.analysis.report.context import StudyContext
-    from mtdlab.analysis.report.summary import find_baseline
-    from mtdlab.commands.report import baseline_fields, verdict_fields
+    from mtdlab.analysis.report.summary import find_baseline, summarise_study
+    from mtdlab.commands.report import answer_fields, baseline_fields
 
+    context = StudyContext(frames)
     failed = frames.trials[frames.trials["state"] == "FAIL"]
     named = ["trial", "reason", "reason_code"]
     return study_fields(study) | {
         "description": study.description,
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
-        "verdict": verdict_fields(StudyContext(frames).answer, frames.summary()),
+        "verdict": answer_fields(context.answer, summarise_study(context)[0]),
         "baseline": baseline_fields(find_baseline(frames)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,

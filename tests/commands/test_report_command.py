@@ -181,7 +181,7 @@ def test_the_verdict_of_runs_without_an_mtd_is_on_their_configurations(
 
 def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
     empty = pd.DataFrame({"mtd": [], "score": [], "seed": []}, dtype="float64")
-    print_json(verdict_fields(compute_verdict(empty, ()), ""))
+    print_json(verdict_fields(compute_verdict(empty, ())))
     fields = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert set(fields) == FIELDS - {
         "mtd_sufficient",
@@ -193,7 +193,7 @@ def test_a_verdict_without_a_score_is_valid_json(capsys: pytest.CaptureFixture[s
     assert fields["peak_mtd"] is fields["p_value"] is fields["p_over_looks"] is None
     # level is that of the look
     looks = OverLooks(planned=4, taken=3, confidence=0.95, p_value=0.031, is_early=True)
-    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks), "")
+    fields = verdict_fields(Verdict("inconclusive", level=0.982, over_looks=looks))
     assert (fields["p_over_looks"], fields["confidence"]) == (0.031, 0.95)
 
 

@@ -99,8 +99,11 @@ TOO_LARGE = {
 }
 
 
-LONG = {"keys that stand twice", "unknown settings", "wrong seeds", "points"}
-LONG |= {
+LONG = {
+    "keys that stand twice",
+    "unknown settings",
+    "wrong seeds",
+    "points",
     "skipped",
     "skipped points",
     "skipped values",
