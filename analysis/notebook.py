@@ -38,8 +38,9 @@ class Study(StudyFrames):
         Of several methods, and of runs without an MTD, it is that on which of them is best.
         """
         from mtdlab.analysis.report.context import StudyContext
+        from mtdlab.analysis.report.summary import state_verdict
 
-        return StudyContext(self).answer
+        return state_verdict(StudyContext(self))
 
     def summary(self) -> str:
         """What the study shows, in the sentence that its page begins with."""

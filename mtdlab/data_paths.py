@@ -32,11 +32,11 @@ def find_data(setting: str, name: str) -> Path:
         return path
     if folder and exists(Path(folder) / path):
         return Path(folder) / path
-    tried = f", the working folder or {VARIABLE} ({folder})" if folder else " or the working folder"
+    tried = f", {VARIABLE} ({folder})" if folder else ""
     raise MtdlabError(
-        f"{setting} {name}: cannot be read: no such file or folder in the study file's "
-        f"folder{tried}; set {VARIABLE} to the folder that holds it, or give another path: "
-        f"--set trainer.{setting}=PATH"
+        f"{setting} {name}: cannot be read: no such file or folder in the working folder{tried} or "
+        f"beside the study file, if any; set {VARIABLE} to the folder that holds it, or give "
+        f"another path (of a study: --set trainer.{setting}=PATH)"
     )
 
 

@@ -73,6 +73,13 @@ def execute(spec: str, option: str) -> ModuleType:
         return module
     except KeyboardInterrupt:
         raise
+    except ModuleNotFoundError as error:
+        if error.name != spec.partition(".")[0]:
+            raise MtdlabError(f"{option}: {one_line(error)}") from error
+        raise MtdlabError(
+            f"{option}: no file {spec}.py in the working folder or beside the study file, and no "
+            f"installed module {error.name}"
+        ) from error
     except BaseException as error:
         # code of the user can raise any exception, and call sys.exit
         raise MtdlabError(f"{option}: {one_line(error)}") from error

@@ -258,7 +258,7 @@ def _describe(
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(table.settings.values()),
-        "columns not read": ", ".join(table.others),
+        "columns not read": ", ".join(name or "(without a name)" for name in table.others),
         "repeated": _describe_repeated(trials, names),
     }
     return {name: value for name, value in facts.items() if value}

@@ -141,6 +141,7 @@ class BestVerdict:
     """What a study shows about which configuration is the best.
 
     Attributes:
+        sentence: the same as text, of a study's page; empty where the verdict was computed alone.
         p_value: of the best being above each other one; NaN where nothing is compared.
         ranked: what is compared, each named by the number of its first trial, the highest estimate
             first.
@@ -159,6 +160,7 @@ class BestVerdict:
     level: float = LEVEL
     margin: float = MARGIN
     over_looks: OverLooks | None = None
+    sentence: str = ""
 
     @property
     def confidence(self) -> float:

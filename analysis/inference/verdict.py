@@ -113,6 +113,11 @@ class Verdict:
         return self.peak_mtd not in (self.first, self.last)
 
     @property
+    def is_cut(self) -> bool:
+        """Whether levels above the highest that is compared were run, beyond the run."""
+        return any(level.mtd > self.last for level in self.left_out)
+
+    @property
     def good_ends(self) -> tuple[float, ...]:
         """Those of the first and the last level that may be the best."""
         return tuple(end for end in (self.first, self.last) if end in self.optimal_range)
@@ -317,7 +322,8 @@ def _trend(verdict: Verdict) -> str:
         f"({state_p(verdict)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
         f"at least "
         f"{verdict.margin:g} points inside the range {excluded}; MTDs "
-        f"{'above' if rising else 'below'} {near} were not tested."
+        f"{'above' if rising else 'below'} {near} were not "
+        f"{'compared' if rising and verdict.is_cut else 'tested'}."
     )
 
 

@@ -245,11 +245,6 @@ class StudyContext:
         return len(self.methods) > 0
 
     @property
-    def answer(self) -> Verdict | BestVerdict:
-        """The verdict that the page states: which method or configuration is best, or on MTD."""
-        return self.best if self.has_no_mtd or self.compares_methods else self.verdict
-
-    @property
     def mixed_methods(self) -> bool:
         return bool(set(self.methods) & set(self.study.compared) - {"method"})
 

@@ -68,8 +68,10 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         verb = "rises" if verdict.verdict == "rising" else "falls"
         if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
             return f"The score {verb} overall with MTD; it is best {best}"
-        end = f"up to {last}, the highest" if verb == "rises" else f"from {first}, the lowest"
-        return f"The score {verb} with MTD, {end} tested"
+        if verb == "falls":
+            return f"The score falls with MTD, from {first}, the lowest tested"
+        compared = "within the run" if verdict.is_cut else "tested"
+        return f"The score rises with MTD, up to {last}, the highest {compared}"
     if verdict.verdict == "flat":
         return f"MTD makes no difference between {first} and {last}"
     if verdict.levels < 2 and verdict.left_out:

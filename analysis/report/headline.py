@@ -81,7 +81,6 @@ _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_RUN_AGAIN = 20
 _MOST_COMMAND = 2_000
-_OVER = ("complete", "failed")
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _OF_BEST = ("methods", "configurations")
 """The topics of findings on the best configuration."""
@@ -141,7 +140,7 @@ def recommend(
     if finding.best is None:
         return None
     label = "Highest mean, not confirmed as best"
-    if status.kind not in _OVER:
+    if not status.is_over:
         label = "Highest mean so far"
     elif no_gain is not None:
         label = "Highest mean, not above that before training"
@@ -200,11 +199,14 @@ def _describe_choice(context: StudyContext, number: int) -> str:
     if not varied or runs["seed"].nunique() < 2:
         return ""
     text = "This mean chose the configuration, so it is slightly too high"
-    dev = find_scores(runs, study.scores, DEV)
-    if study.metric == DEV or not dev.notna().all():
+    group = number_configurations(runs, varied)
+    # means over unlike seeds are not compared
+    common = group.groupby(runs["seed"]).transform("nunique") == group.nunique()
+    dev = find_scores(runs, study.scores, DEV)[common]
+    if study.metric == DEV or not len(dev) or not dev.notna().all():
         return f"{text}."
-    means = runs.assign(dev=dev).groupby(varied, dropna=False)["dev"].transform("mean")
-    top = int(runs["number"].to_numpy()[means.to_numpy().argmax()])
+    means = dev.groupby(group[common]).transform("mean")
+    top = int(runs.loc[common, "number"].to_numpy()[means.to_numpy().argmax()])
     if number in select_configuration(runs, study.settings, top)["number"].to_numpy():
         return f"{text}; {DEV} chooses the same."
     other = _list_settings(context, top)
@@ -217,7 +219,7 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
     study, command = context.study, context.study.invocation.command
     new_seeds = f"{CONFIRMATION_SEEDS} new seeds"
     time = describe_time(study, 2 * CONFIRMATION_SEEDS)
-    if status.kind not in _OVER:
+    if not status.is_over:
         return _continue(context, status)
     # the failed runs of a table may have been run again already
     if status.failures and not (study.table and finding.topic):
@@ -294,6 +296,8 @@ def _widen(context: StudyContext) -> str:
     if verdict.verdict not in ("rising", "falling") or verdict.peak_mtd not in ends:
         return ""
     end, further = ends[verdict.peak_mtd]
+    if end == "highest" and verdict.is_cut:
+        return "The best level is the highest within the run: more steps allow a higher MTD. "
     return f"The best level is the {end} tested: also test {further} MTD. "
 
 

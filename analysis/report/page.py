@@ -130,6 +130,11 @@ class Status:
     failures: tuple[str, ...] = ()
     retry: str = ""
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no trial is left to run."""
+        return self.kind in ("complete", "failed")
+
 
 @dataclass(frozen=True)
 class Effect:

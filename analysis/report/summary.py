@@ -4,6 +4,7 @@ For a notebook there are a figure and a small table as HTML.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,11 +15,18 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, traced_runs, varied_settings
+from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.verdict import Verdict, over_all_looks
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext, describe_splits
-from mtdlab.analysis.report.findings import Finding, Infos, find_answer, find_best_level
+from mtdlab.analysis.report.findings import (
+    Finding,
+    Infos,
+    find_answer,
+    find_best_level,
+    write_effect,
+)
 from mtdlab.analysis.report.headline import ask, find_no_gain
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import (
@@ -183,6 +191,19 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
         training = _describe_training(context.traced, context.study.program)
         texts = (*differences, context.verdict.sentence, _describe_runs(context), training)
     return tuple(filter(None, (*texts, describe_splits(context.study))))
+
+
+def state_verdict(context: StudyContext, infos: Infos | None = None) -> Verdict | BestVerdict:
+    """The verdict of a page: on the best method or configuration with the page's answer, or on MTD.
+
+    `infos` is what topics have computed, if they have: what the answer depends on at least.
+    """
+    if not (context.has_no_mtd or context.compares_methods):
+        return context.verdict
+    finding = find_answer(context, compute_deciding(context) if infos is None else infos)
+    effect = write_effect(finding.effect) if finding.effect else ""
+    sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
+    return replace(context.best, sentence=sentence)
 
 
 def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:

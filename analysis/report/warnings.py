@@ -9,11 +9,12 @@ import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import Tuning
+from mtdlab.analysis.data.frames import StudyFrames, Tuning
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.analysis.statistics.training import count_best_at_end
 from mtdlab.analysis.statistics.tuning import compute_tuning
 
@@ -55,6 +56,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
     """
     groups = (
         (
+            _warn_of_open_study(context.study),
             *_warn_of_design(context),
             warn_of_failures(context.curve_trials),
             *_warn_of_levels(context),
@@ -113,6 +115,16 @@ def _warn_of_tuning(tuning: Tuning) -> str:
     return f"{chosen}A difference is one at the chosen values."
 
 
+def _warn_of_open_study(study: StudyFrames) -> str:
+    """A warning that the answer may lack what is still to be run, in a sweep that is not over."""
+    if study.table or not len(study.trials) or describe_status(study).is_over:
+        return ""
+    return (
+        "The study has not ended: the answer is of what has been run, and it may change. Values "
+        "without a completed trial are missing from tables and figures."
+    )
+
+
 def _warn_of_design(context: StudyContext) -> Iterator[str]:
     """Warnings that an effect of MTD cannot be told from chance, another setting or methods."""
     runs = context.traced
@@ -157,15 +169,16 @@ def _warn_of_short_training(trials: pd.DataFrame) -> str:
 
 
 def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
-    shown = collapsed[collapsed["collapsed"] > 0].head(_MOST_NAMED)
+    shown = collapsed[collapsed["collapsed"] > 0]
     where = ", ".join(
         f"{'' if assessed == trials else 'at least '}{amount} of {trials} trials at MTD "
         f"{format_mtd(mtd)}"
-        for mtd, trials, assessed, amount, _ in shown.itertuples(name=None)
+        for mtd, trials, assessed, amount, _ in shown.head(_MOST_NAMED).itertuples(name=None)
     )
     text = (
-        f"Trials collapsed: {where}. A mean there depends on how many of its trials collapse; "
-        "the table of levels has the median and the share of collapsed trials beside it."
+        f"Trials collapsed at {count(len(shown), 'level')} of MTD. By level: {where}. A mean there "
+        "depends on how many of its trials collapse; the table of levels has the median and the "
+        "share of collapsed trials beside it."
     )
     return text if where else ""
 
@@ -231,8 +244,9 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
     if not texts:
         return ""
     return (
-        f"Scores fall into two groups: {'; '.join(texts[:_MOST_NAMED])} (after effects of seed and "
-        "level). Means and intervals assume one group."
+        f"Scores fall into two groups at {count(len(texts), 'level')} of MTD. By level: "
+        f"{'; '.join(texts[:_MOST_NAMED])} (after effects of seed and level). Means and intervals "
+        "assume one group."
     )
 
 
@@ -259,9 +273,9 @@ def warn_of_failures(trials: pd.DataFrame) -> str:
         for mtd, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
     ]
     return (
-        f"Failures are concentrated at some levels of MTD: {', '.join(where)}, against "
-        f"{all_failed} of {all_ended} trials in all (Fisher's exact test, Bonferroni-adjusted p "
-        "< 0.05). The trials that completed there are a selection."
+        f"Failures are concentrated at {count(len(uneven), 'level')} of MTD. By level: "
+        f"{', '.join(where)}, against {all_failed} of {all_ended} trials in all (Fisher's exact "
+        "test, Bonferroni-adjusted p < 0.05). The trials that completed there are a selection."
     )
 
 

@@ -21,7 +21,12 @@ from mtdlab.analysis.report.findings import describe_exploratory, find_answer
 from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
-from mtdlab.analysis.report.summary import describe_methods, list_terms, summarise_study
+from mtdlab.analysis.report.summary import (
+    describe_methods,
+    list_terms,
+    state_verdict,
+    summarise_study,
+)
 from mtdlab.analysis.report.topics import TOPICS, Topic
 from mtdlab.analysis.report.topics.base import MAIN_FIGURE, choose_main_figure, render_figure
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
@@ -328,7 +333,7 @@ def write_report(
     )
     return Report(
         **vars(files),
-        verdict=context.answer,
+        verdict=state_verdict(context, infos),
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,

@@ -340,7 +340,7 @@ def _agreement_fields(agreement: "Agreement") -> dict[str, Any]:
 def _page_fields(written: "Report") -> dict[str, Any]:
     return {
         **_files(written),
-        **answer_fields(written.verdict, written.summary[0]),
+        **answer_fields(written.verdict),
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
@@ -402,11 +402,11 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     }
 
 
-def answer_fields(answer: "Verdict | BestVerdict", sentence: str) -> dict[str, Any]:
+def answer_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
     """The verdict of a page as it is printed with --json; null where a value is not known.
 
-    On the best method or configuration it is separated, equivalent or inconclusive, with the page's
-    `sentence`; ranked and may_be_best are numbers of trials. On MTD it is `verdict_fields`.
+    On the best method or configuration it is separated, equivalent or inconclusive; ranked and
+    may_be_best are numbers of trials. On MTD it is `verdict_fields`.
     """
     # it imports SciPy, without which other commands start
     from mtdlab.analysis.inference.best import BestVerdict
@@ -415,7 +415,7 @@ def answer_fields(answer: "Verdict | BestVerdict", sentence: str) -> dict[str, A
         return verdict_fields(answer)
     return {
         "verdict": answer.kind,
-        "sentence": sentence,
+        "sentence": answer.sentence,
         "p_value": answer.p_value,
         "p_over_looks": answer.over_looks and answer.over_looks.p_value,
         "confidence": answer.confidence,

@@ -175,7 +175,9 @@ def test_the_verdict_of_runs_without_an_mtd_is_on_their_configurations(
         [2, 1, 0],
         [2],
     )
-    assert written["sentence"].startswith("The mean score is highest with lr 0.4: ")
+    assert written["sentence"].startswith(
+        "lr 0.4 is best. lr 0.4 less lr 0.2, the runner-up: +16.00 points"
+    )
     assert "peak_mtd" not in written
 
 

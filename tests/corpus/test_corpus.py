@@ -319,13 +319,16 @@ def test_what_is_in_neither_is_one_sentence(
     data: Path, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act = open_corpus if setting == "corpus" else evaluation_folder
-    end = rf"set MTDLAB_DATA to .*: --set trainer\.{setting}=PATH$"
+    end = rf"set MTDLAB_DATA to .*: --set trainer\.{setting}=PATH\)$"
+    where = "or beside the study file, if any"
     with pytest.raises(
-        MtdlabError, match=rf"^{setting} no/a: cannot .*MTDLAB_DATA \({data}\); {end}"
+        MtdlabError, match=rf"^{setting} no/a: cannot .*MTDLAB_DATA \({data}\) {where}; {end}"
     ):
         act("no/a")
     monkeypatch.delenv("MTDLAB_DATA")
-    with pytest.raises(MtdlabError, match=f"^{setting} wiki/a.txt: .*or the working folder; {end}"):
+    with pytest.raises(
+        MtdlabError, match=f"^{setting} wiki/a.txt: .*in the working folder {where}; {end}"
+    ):
         act("wiki/a.txt")
 
 

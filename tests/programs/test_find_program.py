@@ -40,7 +40,7 @@ REFUSED = {
     ":train": "write MODULE:FUNCTION",
     "own:train()": "write MODULE:FUNCTION",
     "gone.py:train": "--objective gone.py:train: no such file",
-    "gone:train": "--objective gone:train: ModuleNotFoundError: No module named 'gone'",
+    "gone:train": "--objective gone:train: no file gone.py in the working folder or beside the",
     "own:trian": "own has no function trian; did you mean train\\?",
     "own:number": "it is of type int; expected a function train\\(settings, \\*, seed",
     "own:no_seed": "unexpected keyword argument 'seed'.*its signature is \\(settings, \\*, chec",

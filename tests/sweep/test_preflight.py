@@ -157,7 +157,7 @@ def test_every_missing_input_is_reported_at_once(write: Write, tmp_path: Path) -
     sentences = [
         r"3 inputs are missing or cannot be read:\n",
         r"  encoder no-encoder: neither a folder here nor in the local hub cache; .*\n",
-        r"  corpus no.txt: cannot be read: no such file or folder in the study file's folder.*\n",
+        r"  corpus no.txt: cannot be read: no such file or folder in the working folder.*\n",
         r"  evaluation .*sts-dev.csv: .*$",
     ]
     with pytest.raises(MtdlabError, match="".join(sentences)):

@@ -156,6 +156,7 @@ def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
     verdict = study.verdict()
     assert isinstance(verdict, BestVerdict)
     assert (verdict.kind, verdict.ranked[0], verdict.may_be_best) == ("separated", 12, (12,))
+    assert verdict.sentence.startswith("lr 0.1, momentum 0.9 is best. ")
     names = [label.get_text() for label in study.plot().axes[0].get_yticklabels()]
     assert "lr 0.1, momentum 0.9" in names
     assert study.facts["table"] == "DataFrame, 24 rows"

@@ -51,7 +51,10 @@ def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
             ["Batch sizes differ between levels of MTD"],
         ),
         (make_trials(seeds=range(8)), []),
-        (GROUPS, ["Scores fall into two groups: at MTD 14.7 2 of 8 seeds lie"]),
+        (
+            GROUPS,
+            ["Scores fall into two groups at 1 level of MTD. By level: at MTD 14.7 2 of 8 seeds"],
+        ),
         (EXCLUDED, ["The verdict leaves out 1 level of MTD"]),
         (make_trials(times=range(1, 21)), ["The 40 levels of MTD are merged"]),
         (make_trials(decays=(0.85,)), [ALONE.format("queue_size")]),
@@ -113,11 +116,12 @@ def test_collapsed_trials_are_counted_at_their_level() -> None:
     trials.loc[failed, "score"] = np.nan
     study = build_study(trials)
     said = " ".join(list_warnings(StudyContext(study)))
-    assert "Trials collapsed: at least 1 of 3 trials at MTD 14.7." in said
+    assert "collapsed at 1 level of MTD. By level: at least 1 of 3 trials at MTD 14.7." in said
     assert StudyContext(study).collapsed["share"].isna().all(), "no curve was read"
     curves = trials[["number", "score"]].assign(step=10, uniformity=-2.0, mean_cosine=0.1)
     read = StudyContext(dataclasses.replace(study, curves=curves))
-    assert "Trials collapsed: 1 of 3 trials at MTD 14.7." in " ".join(list_warnings(read))
+    said = " ".join(list_warnings(read))
+    assert "Trials collapsed at 1 level of MTD. By level: 1 of 3 trials at MTD 14.7." in said
     shares = read.collapsed["share"]
     assert shares.iloc[-1] == pytest.approx(100 / 3)
     assert shares.iloc[:-1].tolist() == [0] * (len(shares) - 1)
@@ -145,7 +149,7 @@ def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not() -> Non
     # trials of one level follow each other: 0 to 4 are at MTD 5
     text = warn_of_failures(failures(trials, [0, 1, 2, 4]))
     assert text.startswith(
-        "Failures are concentrated at some levels of MTD: 4 of 5 at MTD 5, against 4 of 40 trials"
+        "Failures are concentrated at 1 level of MTD. By level: 4 of 5 at MTD 5, against 4 of 40"
     )
     assert warn_of_failures(failures(trials, [0, 7, 14, 22])) == ""
     assert warn_of_failures(failures(trials, list(range(40)))) == ""
