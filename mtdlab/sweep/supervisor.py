@@ -193,7 +193,10 @@ class Supervisor:
         if self._display is None and progress.counts.get("WAITING"):
             spec, planned = self._study.spec, sum(progress.counts.values())
             ranked_by = self._store.select_by(spec.metric)
-            tally = Tally(planned, progress.finished, 1, ranked_by, spec.known)
+            best = self._store.best_trial()
+            tally = Tally(
+                planned, progress.finished, 1, ranked_by, spec.known, best and best.ranking
+            )
             self._display = self._opened.enter_context(Display(tally))
         if progress.ended:
             self._failed_starts = 0

@@ -1,6 +1,7 @@
 """Studies of a program: run, failed, pruned, decided, resumed, refused, and their pages."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,14 @@ def test_a_stopped_trial_is_resumed_from_its_folder(
     assert (study.scores.loc[study.scores["task"] == "total", "score"] == 10).all()
     assert study.curves.loc[study.curves["number"] == 0, "step"].tolist() == [1, 2, 3, 4]
     assert f"called again after step {stopped_at}" in study.trials["note"].iloc[0]
+
+
+def test_the_best_that_a_later_sweep_shows_is_the_study_s(folder: Path, run: Command) -> None:
+    write(folder, "return {'accuracy': 60.0 - seed}")
+    run(f"{SWEEP} --set seeds=[0]")
+    later = run(f"{SWEEP} --set seeds=[0,1]").stderr
+    assert "accuracy 59.00" in later
+    assert set(re.findall(r"; best ([0-9.]+)", later)) == {"60.00"}
 
 
 def test_another_program_or_none_is_refused(folder: Path, run: Command) -> None:
