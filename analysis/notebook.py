@@ -43,7 +43,7 @@ class Study(StudyFrames):
         return state_verdict(StudyContext(self))
 
     def summary(self) -> str:
-        """What the study shows, in the sentence that its page begins with."""
+        """What the study shows: the sentences of `verdict`, with its numbers."""
         from mtdlab.analysis.report.summary import find_summary
 
         return find_summary(self)

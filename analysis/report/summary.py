@@ -198,12 +198,13 @@ def state_verdict(context: StudyContext, infos: Infos | None = None) -> Verdict 
 
     `infos` is what topics have computed, if they have: what the answer depends on at least.
     """
-    if not (context.has_no_mtd or context.compares_methods):
-        return context.verdict
+    answer = context.best if context.has_no_mtd or context.compares_methods else context.verdict
+    if isinstance(answer, Verdict) and answer.levels_run:
+        return answer
     finding = find_answer(context, compute_deciding(context) if infos is None else infos)
     effect = write_effect(finding.effect) if finding.effect else ""
     sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
-    return replace(context.best, sentence=sentence)
+    return replace(answer, sentence=sentence)
 
 
 def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
@@ -244,8 +245,8 @@ def find_baseline(study: StudyFrames) -> Beside | None:
 
 
 def find_summary(study: StudyFrames) -> str:
-    """The first sentence of the page's summary: the verdict, or how methods differ."""
-    return summarise_study(StudyContext(study))[0]
+    """What the study shows: the verdict of its page in sentences, with its numbers."""
+    return state_verdict(StudyContext(study)).sentence
 
 
 def draw_study(study: StudyFrames) -> "Figure":

@@ -295,7 +295,7 @@ def _write_studies(
         own = write_pages(frames, out=out, generated=generated)
         beside = [own.baseline.sentence] if own.baseline else []
         read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
-        lines = [own.summary[0], *beside, *_describe_failed(frames), *read]
+        lines = [own.verdict.sentence, *beside, *_describe_failed(frames), *read]
         fields = _page_fields(own) | _ranking(frames)
         return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
@@ -303,7 +303,7 @@ def _write_studies(
         frames.name: _page_fields(own) | _ranking(frames)
         for frames, own in zip(studies, written.pages.values(), strict=True)
     }
-    lines = [f"{study}: {own.summary[0]}" for study, own in written.pages.items()]
+    lines = [f"{study}: {own.verdict.sentence}" for study, own in written.pages.items()]
     lines += map(describe_agreement, written.agreements)
     fields = _files(written) | {"pages": pages}
     if transfer:

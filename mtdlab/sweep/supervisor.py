@@ -195,7 +195,7 @@ class Supervisor:
             ranked_by = self._store.select_by(spec.metric)
             best = self._store.best_trial()
             tally = Tally(
-                planned, progress.finished, 1, ranked_by, spec.known, best and best.ranking
+                planned, progress.finished, 1, ranked_by, spec.known, best.ranking if best else None
             )
             self._display = self._opened.enter_context(Display(tally))
         if progress.ended:
