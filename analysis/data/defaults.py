@@ -1,6 +1,11 @@
-"""Defaults, names and states that the analysis and mtdlab share; imports nothing, to start fast."""
+"""Defaults, names, states and a folder that the analysis and mtdlab share.
 
+It imports no package, so that commands start fast.
+"""
+
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 BeyondRun = Literal["leave-out", "keep"]
@@ -47,3 +52,10 @@ def find_state(counts: Mapping[str, int], begun: int) -> State:
     if not begun:
         return "planned"
     return "complete" if counts.get("COMPLETE") else "failed"
+
+
+def cache_folder() -> Path:
+    """The folder of files that can be made again: MTDLAB_CACHE, or the user's cache folder."""
+    if configured := os.environ.get("MTDLAB_CACHE"):
+        return Path(configured)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"

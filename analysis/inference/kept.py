@@ -13,18 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mtdlab.analysis.data.defaults import cache_folder
 from mtdlab.analysis.measures import Floats
 
 _VERSION = 5
 """A part of every key; it is raised when what is simulated, or how, changes."""
 _DIGEST = hashlib.sha256().digest_size
-
-
-def cache_folder() -> Path:
-    """The folder of files that can be made again: MTDLAB_CACHE, or the user's cache folder."""
-    if configured := os.environ.get("MTDLAB_CACHE"):
-        return Path(configured)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
 
 
 def keep(name: str, definition: tuple[object, ...], compute: Callable[[], Floats]) -> Floats:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from mtdlab.analysis.inference.kept import cache_folder
+from mtdlab.analysis.data.defaults import cache_folder
 from mtdlab.corpus.corpus import Corpus, chunks, fingerprint_of
 from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids

@@ -195,6 +195,15 @@ class _Trainer(SentenceTransformerTrainer):
         """None is written: mtdlab writes the card of the model that it keeps."""
 
 
+class _Arguments(SentenceTransformerTrainingArguments):
+    """The arguments of their trainer for one GPU, that of the run, not all that are visible."""
+
+    @property
+    def n_gpu(self) -> int:
+        """0 or 1: of several their trainer would make copies of the model."""
+        return int(super().n_gpu > 0)
+
+
 class _EndStep(TrainerCallback):
     """Ends a step of the run after each of theirs: it is recorded, evaluated and saved."""
 
@@ -215,7 +224,7 @@ def take_steps(model: SentenceTransformer, loss: nn.Module, steps: Steps) -> Non
     settings, device = steps.settings, model.device
     gpus = [device] if device.type == "cuda" else []
     with quiet(), TemporaryDirectory() as folder:
-        arguments = SentenceTransformerTrainingArguments(
+        arguments = _Arguments(
             output_dir=folder,
             max_steps=steps.left,
             per_device_train_batch_size=settings.batch_size,
@@ -230,8 +239,6 @@ def take_steps(model: SentenceTransformer, loss: nn.Module, steps: Steps) -> Non
             report_to="none",
             disable_tqdm=True,
         )
-        # the GPU of the run, not all that this process sees
-        arguments._n_gpu = min(arguments.n_gpu, 1)
         # it seeds torch, whose state may be that of a resumed run
         with torch.random.fork_rng(devices=gpus):
             trainer = _Trainer(
