@@ -53,6 +53,5 @@ def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> N
                     writer.add_scalar(tag, float(value), step)
         for tag, score in final.items():
             writer.add_scalar(tag, score, outcome.best_step)
-        file = writer._get_file_writer()
         for summary in hparams(settings.model_dump(), final):
-            file.add_summary(summary)
+            writer.file_writer.add_summary(summary)
