@@ -270,6 +270,7 @@ def test_a_single_run_prints_its_scores_and_saves_its_encoder(
     assert AutoModel.from_pretrained(place / "model").config.hidden_size == 128
 
 
+@pytest.mark.slow
 def test_an_evaluation_prints_a_table_and_its_twin(run: Command) -> None:
     done = run("evaluate builtin")
     # the processor has instructions for bfloat16 or not

@@ -80,7 +80,7 @@ def test_a_healthy_study_on_a_server_has_no_problem(study: tuple[str, Path]) -> 
 @pytest.mark.parametrize(
     "name",
     [
-        "every running trial has a living owner",
+        pytest.param("every running trial has a living owner", marks=pytest.mark.slow),
         "every complete trial has its results",
         "mtdlab's and Optuna's tables agree",
         "deleted through Optuna",

@@ -99,7 +99,9 @@ def optuna_study(name: str, url: str) -> optuna.Study:
     return optuna.load_study(study_name=name, storage=optuna_storage(url))
 
 
-@pytest.mark.parametrize("two", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    "two", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_a_study_is_the_same_after_export_and_import(
     two: str, exported: Path, tmp_path: Path
 ) -> None:

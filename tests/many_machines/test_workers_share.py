@@ -8,7 +8,6 @@ import pytest
 from tests.many_machines.conftest import TRIALS, Runs, ended
 
 
-@pytest.mark.slow
 def test_workers_run_what_a_sweep_has_recorded(runs: Runs) -> None:
     printed = runs.run("sweep", "own.yaml", "--jobs", "0")
     assert f"0 of {TRIALS} trials done ({TRIALS} waiting); 0 run now" in printed
@@ -51,6 +50,7 @@ def test_a_killed_worker_loses_no_trial(runs_on_server: Runs) -> None:
     assert sum(runs.events("begin").values()) in (runs.trials, runs.trials + 1)
 
 
+@pytest.mark.slow
 def test_stop_reaches_every_worker_through_the_database(runs_on_server: Runs) -> None:
     runs = runs_on_server
     runs.write(seconds=0.2, seeds=1)

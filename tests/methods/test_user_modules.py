@@ -104,6 +104,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output + str(result.exception or "")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_single_file_reaches_workers_database_and_page(study: Path, tmp_path: Path) -> None:
     """A sweep with two worker processes, then a report without the file."""

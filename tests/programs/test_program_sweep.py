@@ -153,6 +153,7 @@ def test_a_wrong_result_fails_its_trial_with_a_sentence(folder: Path, run: Comma
     assert not (folder / "models" / ".checkpoints").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_what_cannot_be_imported_is_not_recorded(folder: Path, run: Command) -> None:
     """Numbers whose squares overflow, as scores, as reports and with a pruner that reads these."""
@@ -360,6 +361,7 @@ def test_a_place_for_checkpoints_of_mtdlabs_own_trainer_is_refused(
     assert not (folder / "shared").exists()
 
 
+@pytest.mark.slow
 def test_a_baseline_of_a_program_is_other_values_of_its_settings(
     folder: Path, run: Command
 ) -> None:

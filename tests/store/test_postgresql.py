@@ -145,7 +145,7 @@ def lose(method: Callable[..., Any], times: int) -> Callable[..., Any]:
     return losing
 
 
-@pytest.mark.parametrize("released", [0, 3])
+@pytest.mark.parametrize("released", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_claim_that_may_be_committed_is_released(
     sweep: Sweep, monkeypatch: pytest.MonkeyPatch, released: int
 ) -> None:

@@ -216,6 +216,7 @@ def test_two_sweeps_at_once_take_the_same_looks(
     assert not study.trials.duplicated(["ema_decay", "seed"]).any()
 
 
+@pytest.mark.slow
 def test_seeds_are_added_at_the_leading_levels_first(sweep: Sweep, url: str, score: Any) -> None:
     """Levels that are far below the best wait after look 1; they are not dropped for good."""
     score(lambda settings: falling(settings, noise=0.5))

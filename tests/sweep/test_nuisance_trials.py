@@ -161,6 +161,7 @@ def test_a_value_that_diverges_is_not_chosen_and_all_of_them_end_the_sweep(
     assert {*chosen} == {0.002}
 
 
+@pytest.mark.slow
 def test_looks_add_trials_with_the_chosen_values(
     scored: Scored, written: Written, url: str
 ) -> None:

@@ -28,7 +28,8 @@ def during(study: StubSweep, jobs: str, act: Callable[[str], None]) -> tuple[int
     return process.returncode, output + error
 
 
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_study_deleted_through_optuna_loses_nothing(tmp_path: Path, jobs: str) -> None:
     study = make(tmp_path, seconds=0.05)
     code, printed = during(

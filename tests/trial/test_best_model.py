@@ -147,7 +147,7 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     ("error", "note"),
     [
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
-        (KeyError("esimcse"), "KeyError: 'esimcse'"),
+        pytest.param(KeyError("esimcse"), "KeyError: 'esimcse'", marks=pytest.mark.slow),
         (TrialError("the saved model scores 1.00 on dev"), "the saved model scores 1.00 on dev"),
     ],
 )

@@ -138,7 +138,11 @@ def spec(tiny_study: TinyStudy) -> StudySpec:
 @pytest.mark.parametrize(
     ("prevent", "message"),
     [
-        (Database.hold, r"s\.db: database is locked after \d s; stop the process that has"),
+        pytest.param(
+            Database.hold,
+            r"s\.db: database is locked after \d s; stop the process that has",
+            marks=pytest.mark.slow,
+        ),
         (Database.fill, r"s\.db: database or disk is full; [\d.]+ MB are free in /.*; free some"),
     ],
 )

@@ -173,8 +173,10 @@ def test_the_precision_tells_seeds_from_items() -> None:
 
 @pytest.mark.parametrize(
     ("truth", "margin"),
-    [(2 * (1 - np.abs(PLACE)), 0.5), (0.1 * PLACE, 0.8)],
-    ids=["peaked", "flat"],
+    [
+        pytest.param(2 * (1 - np.abs(PLACE)), 0.5, id="peaked"),
+        pytest.param(0.1 * PLACE, 0.8, id="flat", marks=pytest.mark.slow),
+    ],
 )
 def test_the_counted_seeds_give_the_power(truth: np.ndarray, margin: float) -> None:
     scatter = independent(DISTANCE, 1.0)

@@ -148,7 +148,9 @@ def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones()
     assert name_rows(table, names, beside=["learning_rate"], most=20)[1].startswith("trial 5: ")
 
 
-@pytest.mark.parametrize("noise", [0.2, 2.0, 6.0])
+@pytest.mark.parametrize(
+    "noise", [2.0, *(pytest.param(noise, marks=pytest.mark.slow) for noise in (0.2, 6.0))]
+)
 def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
     """In the tables, the sentences and the answer alike."""
     study = queue_or_batch(noise=noise)

@@ -55,7 +55,9 @@ def assert_on_the_first_screen(page: "Page", parts: list[str]) -> None:
     ("state", "status", "answer", "command"),
     [
         ("complete", "Complete", "The score peaks between MTD", "mtdlab confirm mtd"),
-        ("running", "Running", "The score peaks between MTD", SWEEP),
+        pytest.param(
+            *("running", "Running", "The score peaks between MTD", SWEEP), marks=pytest.mark.slow
+        ),
         ("paused", "Paused", "The score peaks between MTD", SWEEP),
         ("failed", "Failed", "All 24 trials failed", f"{SWEEP} --retry-failed"),
         ("learning rates", "Complete", "learning_rate 0.001 is best", ""),

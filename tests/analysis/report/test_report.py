@@ -330,7 +330,7 @@ def test_an_interrupted_report_leaves_the_old_page(
 @pytest.mark.parametrize(
     ("count", "topics"),
     [
-        (1_200, (score.TOPIC, trials_topic.TOPIC)),
+        pytest.param(1_200, (score.TOPIC, trials_topic.TOPIC), marks=pytest.mark.slow),
         pytest.param(10_000, TOPICS, marks=pytest.mark.slow),
     ],
     ids=["1200", "10000"],
