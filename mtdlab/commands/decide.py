@@ -140,11 +140,11 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         )
     elif decision.answer == "more seeds":
         yield "No number of seeds up to 512 would decide, or the study plans no further look."
-    bounds = f"Each bound holds with {100 * (1 - decision.alpha):g} %"
+    bounds = f"Each end of the interval is a one-sided bound of {100 * (1 - decision.alpha):g} %"
     if decision.looks:
-        bounds += f" over all looks at this candidate ({len(decision.looks)} so far)"
+        bounds += f", over all looks at this candidate ({len(decision.looks)} so far)"
     else:
-        bounds += " for this look alone; --session FILE makes it hold for all"
+        bounds += ", for this look alone; --session FILE makes it hold over all looks"
     if decision.candidates:
         bounds += f", the lower one over all candidates together ({decision.candidates} so far)"
     yield f"{bounds}."

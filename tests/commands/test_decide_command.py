@@ -41,7 +41,7 @@ def test_the_answer_is_the_exit_code(
     text = " ".join(command(f"{PAIR} rate={rate}", code).stdout.split())
     assert text.startswith(f"{answer}: rate={rate} less rate=0.1 is ")
     assert says in text
-    assert "for this look alone; --session FILE makes it hold for all" in text
+    assert "for this look alone; --session FILE makes it hold over all looks" in text
     fields = json.loads(command(f"{PAIR} rate={rate} --session s.json --json", code).stdout)
     assert (fields["answer"], fields["looks"], fields["candidates"]) == (answer, [4], 1)
     assert fields["difference"]["low"] <= fields["difference"]["mean"]
