@@ -46,7 +46,7 @@ def s3_url(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"s3://{bucket}/runs"
 
 
-@pytest.fixture(params=["file", "memory", "s3"])
+@pytest.fixture(params=["file", "memory", pytest.param("s3", marks=pytest.mark.slow)])
 def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of an empty shared place, of each kind."""
     if request.param == "s3":

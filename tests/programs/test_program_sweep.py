@@ -321,6 +321,7 @@ def test_until_decided_adds_seeds(folder: Path, run: Command) -> None:
     assert study.looks["decision"].iloc[-1] in ("decided", "flat", "max_seeds")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_the_python_interface_takes_a_program() -> None:
     values = {"study": "own", "metric": "accuracy", "search": {"rate": [1.0, 2.0]}}

@@ -76,14 +76,8 @@ def test_of_trials_with_equal_scores_the_first_is_staged(
     assert bool(saved) is is_staged
 
 
-@pytest.mark.parametrize(
-    "killed_in",
-    [
-        pytest.param("finish", marks=pytest.mark.slow),
-        "publish_model",
-        pytest.param("replace_folder", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("killed_in", ["finish", "publish_model", "replace_folder"])
 def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_training(
     of_one_seed, tmp_path, monkeypatch, killed_in: str
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_first_screen_states_the_difference_to_the_recommended_configuration
     assert again.sentence == found.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_page_is_made_again_from_its_data(tmp_path: Path) -> None:
     study = beside({0: 60.0, 1: 61.0})
