@@ -47,11 +47,9 @@ docs: .venv/installed  ## Generate the reference pages in docs/reference
 
 # of each study: its figure, and the file in which the documentation shows it
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
-  robustness/robustness:docs/gallery/robustness wiki-minilm/mtd_curve:docs/gallery/wiki-minilm \
-  queue-or-batch/methods:docs/gallery/queue-or-batch best-history/transfer:docs/gallery/best-history \
-  age-or-number/interactions:docs/gallery/age-or-number \
-  methods/methods:docs/gallery/methods methods/spherical_cap:docs/methods/spherical_cap
-# pages that the gallery holds whole, without the data beside them
+  robustness/robustness:docs/gallery/robustness best-history/transfer:docs/gallery/best-history \
+  methods/spherical_cap:docs/methods/spherical_cap
+# pages that the gallery holds whole, with their figures and without the data beside them
 PAGES := wiki-minilm queue-or-batch age-or-number methods
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
