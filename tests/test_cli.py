@@ -107,7 +107,7 @@ def test_help_imports_no_large_library(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sweep_and_its_report_end_to_end(run: Command, place: Path, tiny: str) -> None:
     command = f"sweep studies/mtd.yaml {tiny}"
     swept = run(command).stdout
-    assert "is complete: 4 of 4 trials done; 4 run now" in swept
+    assert "complete, 4 of 4 trials done; 4 run now" in swept
     assert "4 of 4 trials done; 0 run now" in run(command).stdout
 
     written = json.loads(run("report --study mtd --json").stdout)

@@ -248,9 +248,12 @@ def _describe(
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
+    given = pd.to_numeric(table.cells.get("number", pd.Series(dtype="object")), errors="coerce")
+    is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
+    others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {
         "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
-        "trial": "" if "number" in table.cells else "numbers are those of the rows, from 0",
+        "trial": "column number" if is_numbered else "numbers are those of the rows, from 0",
         "SHA-256": digest,
         "score": f"column {table.named['score']}, higher is better. {rule}",
         "seed": f"column {table.named['seed']}",
@@ -258,7 +261,7 @@ def _describe(
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
         "settings": ", ".join(table.settings.values()),
-        "columns not read": ", ".join(name or "(without a name)" for name in table.others),
+        "columns not read": ", ".join(name or "(without a name)" for name in others),
         "repeated": _describe_repeated(trials, names),
     }
     return {name: value for name, value in facts.items() if value}

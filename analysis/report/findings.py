@@ -308,7 +308,7 @@ def _contest(
         named[f"the default, {names[default]}"] = default
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
     notes = [
-        f"{list_above(above, level, over)}Paired by seed, multiplicity-adjusted; "
+        f"{list_above(above, level, over)}Blocked by seed, multiplicity-adjusted; "
         f"{count(int(seeds), 'seed')}.",
         describe_over_looks(verdict.over_looks),
     ]

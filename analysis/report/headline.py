@@ -311,8 +311,9 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
         wider = "test a wider range of MTD" if of_mtd else "compare what differs more"
         if need.items:
             return _step(
-                f"Use more evaluation items or {wider}: with the {items:,} items no number of "
-                f"seeds would decide here; it takes at least {need.items:,}"
+                f"Use more evaluation items or {wider}: if the difference is as estimated, with "
+                f"the {items:,} items no number of seeds would decide; it takes at least "
+                f"{need.items:,}"
             )
         return _step(
             f"{wider[0].upper()}{wider[1:]}: more than {MOST_SEEDS} seeds would be needed to "

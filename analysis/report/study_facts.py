@@ -94,11 +94,10 @@ def describe_status(study: StudyFrames) -> Status:
     parts = [f"{amount:,} {name}" for name, amount in others.items() if amount]
     if kind == "complete" and not failed:
         parts.append("none failed")
-    text = ", ".join([f"{done:,} of {count(planned, 'trial')} complete", *parts])
     of = {"of the baseline": study.baseline, "that choose nuisance settings": study.tuning}
-    parts = [f"{each.planned:,} {what}" for what, each in of.items() if each is not None]
-    if parts:
-        text += f" ({', '.join(parts)})"
+    beside = [f"{each.planned:,} {what}" for what, each in of.items() if each is not None]
+    whole = count(planned, "trial") + (f" ({', '.join(beside)})" if beside else "")
+    text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
     if failed and study.invocation.command == "sweep":
         retry = str(study.invocation.adding("retry-failed"))
@@ -175,8 +174,10 @@ def _is_default(column: pd.Series, setting: RecordedSetting) -> bool:
 
 
 def describe_cost(study: StudyFrames) -> str:
-    """A sentence on the time that trials took; empty where none was recorded."""
-    seconds = completed_runs(study.trials)["wall_seconds"].astype("float64")
+    """A sentence on the time that trials took, those of baseline and choice too, or empty."""
+    beside = [each.trials for each in (study.baseline, study.tuning) if each is not None]
+    every = [completed_runs(trials)["wall_seconds"] for trials in (study.trials, *beside)]
+    seconds = pd.concat(every, ignore_index=True).astype("float64")
     if not np.isfinite(seconds).any():
         return ""
     return (
@@ -294,8 +295,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
         for name in names
     ]
     if following := len(varied_settings(study.trials, study.settings)) - len(names):
-        varied.append(f"{count(following, 'setting')} that follow from the method")
-    varied.append(count(int(study.trials["seed"].nunique()), "seed"))
+        varied.append(f"{count(following, 'setting')} that follow from others")
+    so_far = "" if study.table or describe_status(study).is_over else " so far"
+    varied.append(count(int(study.trials["seed"].nunique()), "seed") + so_far)
     data = [study.metric]
     if used.corpus:
         data.append(f"trained on {used.corpus.size}")

@@ -62,8 +62,9 @@ _PUBLISHED = (
     "them, not levels."
 )
 _PAIRED = (
-    "Configurations are compared by the paired difference of their scores over common seeds. "
-    "Because the best is chosen by the same scores, the confidence intervals are simultaneous for "
+    "Configurations are compared with seeds as blocks (least squares): by the paired difference of "
+    "their scores where every configuration has every seed. Because the best is chosen by the same "
+    "scores, the confidence intervals are simultaneous for "
     "all pairs; a difference is statistically significant if its interval excludes 0."
 )
 

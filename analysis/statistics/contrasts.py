@@ -52,7 +52,7 @@ class Contrast:
 def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     """The configurations of two trials, each named by its number.
 
-    Raises ValueError where one is not complete, or is of the baseline.
+    Raises ValueError where one is not complete, or is of the baseline, or both have the same.
     """
     runs, baseline = completed_runs(study.trials), study.baseline
     for number in (first, second):
@@ -61,11 +61,18 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
                 f"trial {number} of study {study.name} is of its baseline, which its page compares "
                 "with every configuration: mtdlab report"
             )
+        if not (study.trials["number"] == number).any():
+            raise ValueError(f"study {study.name} has no trial {number}, or did not run it yet")
         if not (runs["number"] == number).any():
             raise ValueError(f"trial {number} of study {study.name} is not complete")
     varied = varied_settings(runs, study.settings)
     rows = runs.set_index("number").loc[[first, second], varied]
     one, two = (select_configuration(runs, study.settings, number) for number in (first, second))
+    if one.index.equals(two.index):
+        raise ValueError(
+            f"trials {first} and {second} of study {study.name} are of one configuration: it is "
+            "configurations that are compared, over the seeds that both have"
+        )
     first_mean, second_mean = (chosen.groupby("seed")["score"].mean() for chosen in (one, two))
     table = pd.DataFrame({"first": first_mean, "second": second_mean}).dropna()
     table["difference"] = table["first"] - table["second"]

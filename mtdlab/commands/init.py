@@ -192,7 +192,7 @@ def init(
     given = any((encoder, corpus, evaluation, vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-    chosen = _check_study_name(_DEFAULT_NAME if name is None else name)
+    chosen, missing = _check_study_name(_DEFAULT_NAME if name is None else name), list[str]()
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)
@@ -206,11 +206,26 @@ def init(
     elif asks:
         path, text = _ask(name, out)
     else:
+        missing = _describe_missing(path, encoder=encoder, corpus=corpus, evaluation=evaluation)
         data = [_absolute(source or BUILTIN, path) for source in (encoder, corpus, evaluation)]
         varied = parse_varied(vary or [_DEFAULT_VARIED])
         new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
         text = write_study(new)
-    _write(path, text, as_json)
+    _write(path, text, missing, as_json)
+
+
+def _describe_missing(file: Path, **named: str | None) -> list[str]:
+    """A sentence on each input that is not here; the study may be written for another machine."""
+    from mtdlab.training.present import check_input
+
+    sentences = []
+    for setting, name in named.items():
+        try:
+            if name and not (file.parent / name).exists():
+                check_input(setting, name)
+        except MtdlabError as error:
+            sentences.append(str(error))
+    return sentences
 
 
 def _check_free(path: Path) -> None:
@@ -237,8 +252,8 @@ def _absolute(value: str, file: Path) -> str:
     return str(Path(value).resolve()) if elsewhere and Path(value).exists() else value
 
 
-def _write(path: Path, text: str, as_json: bool) -> None:
-    """Check the study, write its file, and print what it holds and what comes next."""
+def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None:
+    """Check the study, write its file, and print what it holds, what it lacks and what is next."""
     from mtdlab.config.reader import parse_study
     from mtdlab.trial.checks import length_warnings
 
@@ -248,7 +263,7 @@ def _write(path: Path, text: str, as_json: bool) -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(f"{path} cannot be written: {reason}") from None
-    trials, warnings = len(spec.planned_trials()), length_warnings(spec)
+    trials, warnings = len(spec.planned_trials()), [*missing, *length_warnings(spec)]
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
         print_json(fields)

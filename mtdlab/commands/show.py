@@ -167,6 +167,8 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
         for reason, trials in frames.trials.query("state == 'FAIL'").groupby("reason", sort=False)
     ]
     seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
+    if seeds and study.state not in ("complete", "failed"):
+        seeds += " so far"
     ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
     return [
         ("question", study.description),

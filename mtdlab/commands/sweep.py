@@ -64,6 +64,9 @@ def sweep(
     from mtdlab.trial.signals import ended_by_signals
 
     invocation = opt.invocation_of(context)
+    if jobs == 0:
+        # the command that resumes the study runs its trials
+        invocation = invocation.without("jobs")
     given = Given(file, profile, set_, import_, evaluator, objective)
     with ended_by_signals():
         spec = given.read()

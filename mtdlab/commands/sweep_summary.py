@@ -99,9 +99,9 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
     """The end of a sweep in a few lines; the arguments are those of `summary_fields`."""
     done = result.counts.get("COMPLETE", 0)
     others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
-    whole = "complete: " if done == result.planned else ""
+    whole = "complete, " if done == result.planned else ""
     lines = [
-        f"study {result.study} in {mask(result.storage)} is {whole}{done} of {result.planned} "
+        f"study {result.study} in {mask(result.storage)}: {whole}{done} of {result.planned} "
         + (f"trials done ({', '.join(others)})" if others else "trials done")
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]

@@ -24,7 +24,7 @@ from mtdlab.config.search import (
 )
 from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, nearest_or_program
 from mtdlab.config.study import StudySpec
-from mtdlab.config.study_file import StudyFile, lacking, point_at
+from mtdlab.config.study_file import StudyFile, lacking, point_at, unknown_setting
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings import Setting, TrainerSettings, first_error
@@ -132,7 +132,7 @@ def check_trainer(
         mistakes.add(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     for name in top.trainer:
         if len(methods) > 1 and name not in known:
-            mistakes.collect([mistakes.source.unknown_setting(("trainer", name), known)])
+            mistakes.collect([unknown_setting(mistakes.source, ("trainer", name), known)])
     # what is searched may decide whether the fixed values go together
     interacting = {"method", "batch_size", STRATA, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
@@ -167,10 +167,7 @@ def check_searched(
     elif name == STRATA:
         check_strata(top, known, mistakes)
     elif name not in known:
-        others = [method for method in BUILTIN if name in settings_class(method).model_fields]
-        source = mistakes.source
-        unknown = lacking(source, where, others) if others else None
-        mistakes.collect([unknown or source.unknown_setting(where, known)])
+        mistakes.collect([unknown_setting(mistakes.source, where, known)])
     elif name == "preset":
         mistakes.add(
             where,

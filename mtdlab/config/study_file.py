@@ -1,6 +1,6 @@
 """The keys of a study file, and how a section is checked against a model of its keys."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -122,14 +122,27 @@ def point_at(
 def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:
     """The error for a key that `model` lacks: the nearest it has, or where the key belongs."""
     key = str(where[-1])
-    others = [name for name in BUILTIN if key in settings_class(name).model_fields]
-    if model is StudyFile and others:
+    others = methods_with(key)
+    # seed is a setting of the trainer, and at the top of a file it is seeds
+    if model is StudyFile and others and f"{key}s" not in model.model_fields:
         return source.error(where, f"unknown key; did you mean trainer.{key}?")
     if model is not StudyFile and others:
         return lacking(source, where, others)
     if issubclass(model, TrainerSettings):
         return source.unknown_setting(where, model.model_fields)
     return source.unknown(where, model.model_fields)
+
+
+def methods_with(setting: str) -> list[str]:
+    """The methods that come with mtdlab and have a setting."""
+    return [name for name in BUILTIN if setting in settings_class(name).model_fields]
+
+
+def unknown_setting(source: Source, where: KeyPath, known: Iterable[str]) -> SpecError:
+    """The error for a setting that no method of the study has: whose it is, or the nearest."""
+    if others := methods_with(str(where[-1])):
+        return lacking(source, where, others)
+    return source.unknown_setting(where, known)
 
 
 def lacking(

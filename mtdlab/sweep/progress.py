@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.settings.roles import SEARCH
+from mtdlab.settings.roles import SEARCH, TUNING
 from mtdlab.store import FinishedTrial
 from mtdlab.terminal import print_text, printable
 
@@ -47,7 +47,9 @@ def describe(
     """
     symbols = {name: setting.symbol or name for name, setting in known.items()}
     words = [] if role == SEARCH else [role]
-    for name, value in parameters.items():
+    # of trials that choose a value, which stands last, it comes before what may be cut
+    items = [*parameters.items()][:: -1 if role == TUNING else 1]
+    for name, value in items:
         symbol = "/".join(symbols.get(part, part) for part in name.split("/"))
         words.append(f"{symbol}={value:g}" if isinstance(value, float) else f"{symbol}={value}")
     return " ".join(words)
@@ -222,7 +224,8 @@ class Display(ExitStack):
         head = tail = ""
         if not self.console.is_terminal:
             head = f"[{self.tally.finished}/{self.tally.planned}] "
-            tail = f"; {self.tally.summary(named=False)}"
+            summary = self.tally.summary(named=False)
+            tail = f"; {summary}" if summary else ""
         self.message(line(trial, self.tally.select_by, self.tally.known, head, tail))
 
     def update(self, now_read: "StudyProgress") -> None:

@@ -42,18 +42,12 @@ def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: 
     assert f"tiny less warm: {first - second:+.2f} points (95 % CI " in "\n".join(lines)
 
 
-def test_two_trials_are_compared_by_number(command: Command, storage: Path) -> None:
-    text = command(f"compare tiny 0 2 --storage {storage}").stdout
-    assert "trial 0 and trial 2: sts_test, in points" in text
-    assert "no setting differs" in text
-    assert "trial 0 less trial 2: +0.00 points" in text
-    assert "mtdlab confirm" in text
-
-
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
         ("tiny 0 1", 2, "trial 1 of study tiny is not complete"),
+        ("tiny 0 2", 2, "trials 0 and 2 of study tiny are of one configuration"),
+        ("tiny 0 99", 2, "study tiny has no trial 99"),
         ("tiny warm 1", 2, "needs the numbers of two trials; 'warm' is none"),
         ("tiny warn", 5, "did you mean warm?"),
         ("tiny", 2, "Missing argument"),

@@ -44,7 +44,7 @@ def saved_model(models: Path, trial: int) -> None:
 def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path: Path) -> None:
     saved_model(tmp_path, 7)
     assert summary_lines(RESULT, tmp_path, SWEEP) == [
-        "study a in sqlite:///mtdlab.db is complete: 8 of 8 trials done; 8 run now in 65 s",
+        "study a in sqlite:///mtdlab.db: complete, 8 of 8 trials done; 8 run now in 65 s",
         "best trial by sts_dev: 7 (MTD 14), sts_dev 55.50, sts_test 51.25",
         f"model: {tmp_path / 'a'}",
         "next: mtdlab report --study a",
@@ -73,7 +73,7 @@ def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: P
     counts = {"COMPLETE": 8, "FAIL": 13}
     result = replace(RESULT, counts=counts, failures=(*FAILED, other), exit_code=3)
     lines = summary_lines(result, tmp_path, SWEEP)
-    assert lines[0].startswith("study a in sqlite:///mtdlab.db is 8 of 21 trials done (13 fail)")
+    assert lines[0].startswith("study a in sqlite:///mtdlab.db: 8 of 21 trials done (13 fail)")
     listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
     assert f"failed: trials {listed}: oom: out of memory" in lines
     assert "failed: trial 30: the loss is nan at step 3" in lines
@@ -97,7 +97,7 @@ def test_the_last_lines_of_a_sweep_with_failed_runs(
     best, places = recorded.result.best, f"--storage {storage} --models {recorded.models}"
     assert best is not None
     first, *lines = command(f"sweep tiny.yaml {places}", code=3).stdout.splitlines()
-    done = f"study tiny in sqlite:///{storage} is 2 of 4 trials done (2 fail); 0 run now in"
+    done = f"study tiny in sqlite:///{storage}: 2 of 4 trials done (2 fail); 0 run now in"
     assert re.fullmatch(rf"{re.escape(done)} [\d.]+ s", first)
     assert lines == [
         f"best trial by sts_dev: {best.number} (MTD 6), sts_dev {best.ranking:.2f}, "

@@ -71,7 +71,7 @@ def test_a_sweep_runs_on_a_cluster_whose_workers_are_killed_and_join(runs: Runs)
     runs.hurry()
     printed = ended(sweep)
     assert "study own in sqlite" in printed
-    assert f"is complete: {TRIALS} of {TRIALS} trials done" in printed
+    assert f"complete, {TRIALS} of {TRIALS} trials done" in printed
     runs.assert_complete(killed=1)
     assert sum(runs.events("begin").values()) in (TRIALS, TRIALS + 1)
     assert runs.processes() == {str(worker.pid) for worker in cluster.workers}
@@ -112,7 +112,7 @@ def test_a_sweep_without_a_worker_says_so_and_ctrl_c_saves_the_trials(runs: Runs
     runs.wait_for(lambda: says_that_no_worker_is_there(left, cluster))
     runs.hurry()
     runs.run("sweep", "own.yaml", "--jobs", "1")
-    assert f"is complete: {TRIALS} of {TRIALS} trials done" in ended(left)
+    assert f"complete, {TRIALS} of {TRIALS} trials done" in ended(left)
 
 
 def says_that_no_worker_is_there(sweep: ForkedCommand, cluster: DaskCluster) -> bool:

@@ -19,7 +19,7 @@ from tests.many_machines.conftest import Runs, ended
 from tests.many_machines.test_dask_cluster import DaskCluster
 from tests.postgresql import optuna_storage
 
-COMPLETE = re.compile(r"is complete: (\d+) of \1 trials done")
+COMPLETE = re.compile(r"complete, (\d+) of \1 trials done")
 WORKERS = 3
 KILLED_AFTER = 4
 SECONDS = 2 * 3600

@@ -76,7 +76,7 @@ def test_a_shared_place(study: Runs, tmp_path: Path) -> None:
     place = tmp_path / "share"
     place.mkdir()
     printed = run(study, sweep, bucket=str(place))
-    assert "is complete: 4 of 4 trials done" in printed
+    assert "complete, 4 of 4 trials done" in printed
     assert_complete(study)
     assert list(place.glob("mtd/models/trial-*/modules.json"))
 

@@ -185,7 +185,7 @@ def test_a_program_that_closes_the_standard_streams_hides_no_output(
     study = STUDY.replace("[1.0, 2.5]", "[1.0]").replace("[0, 1]", "[0, 1, 2, 3]")
     (folder / "own.yaml").write_text(study)
     printed = finish(start("--jobs", "1"))
-    for line in ("[4/4] trial 3 seed 3", "seed 3 prints", "complete: 4 of 4 trials done"):
+    for line in ("[4/4] trial 3 seed 3", "seed 3 prints", "complete, 4 of 4 trials done"):
         assert line in printed
 
 
@@ -203,7 +203,7 @@ def test_a_thread_that_a_program_leaves_keeps_no_process(folder: Path, start: St
     """Neither the sweep nor its workers: each of them imports the program."""
     (folder / "own.py").write_text(LEAVING)
     printed = finish(start("--jobs", "2"))
-    assert "complete: 4 of 4 trials done" in printed
+    assert "complete, 4 of 4 trials done" in printed
     ended = "ended while threads run that code of the user has left: uploader"
     assert printed.count(ended) > 1
 

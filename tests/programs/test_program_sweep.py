@@ -34,7 +34,7 @@ def write(folder: Path, body: str, study: str = "") -> None:
 
 def test_a_study_is_run_and_recorded(folder: Path, run: Command) -> None:
     printed = run(SWEEP)
-    assert "complete: 4 of 4 trials done" in printed.stdout
+    assert "complete, 4 of 4 trials done" in printed.stdout
     assert "best trial by accuracy: 3, accuracy 53.50" in printed.stdout
     assert "model" not in printed.stdout
     study = load_study("own")
@@ -51,7 +51,7 @@ def test_a_study_is_run_and_recorded(folder: Path, run: Command) -> None:
     assert "own:train, SHA-256" in study.facts["program"]
     assert not (folder / "models" / ".checkpoints").exists()
     assert "nothing is left" in run("plan own.yaml --objective own:train").stdout
-    assert run(SWEEP).stdout.startswith("study own in sqlite:///mtdlab.db is complete")
+    assert run(SWEEP).stdout.startswith("study own in sqlite:///mtdlab.db: complete")
     assert len(calls(folder)) == 4
 
 
@@ -368,7 +368,7 @@ def test_a_baseline_of_a_program_is_other_values_of_its_settings(
 ) -> None:
     (folder / "own.yaml").write_text(STUDY + "baseline: {rate: 10.0, name: theirs}\n")
     printed = run(SWEEP)
-    assert "complete: 6 of 6 trials done" in printed.stdout
+    assert "complete, 6 of 6 trials done" in printed.stdout
     assert "best trial by accuracy: 4, accuracy 53.50" in printed.stdout
     # always 7.5 above the best of the search
     assert (
@@ -396,6 +396,6 @@ nuisance: {rate: [0.1, 0.2, 0.3], seeds: [7]}
 seeds: [0, 1]
 """
     write(folder, body, study)
-    assert "complete: 10 of 10 trials done" in run(SWEEP).stdout
+    assert "complete, 10 of 10 trials done" in run(SWEEP).stdout
     found = trials()[["depth", "seed", "rate"]].itertuples(index=False)
     assert sorted(map(tuple, found)) == [(1, 0, 0.1), (1, 1, 0.1), (3, 0, 0.3), (3, 1, 0.3)]

@@ -47,7 +47,7 @@ def test_the_first_screen_states_the_difference_to_the_recommended_configuration
     assert "it holds for all 6 configurations at once). Its mean sts_average is 61.00." in html
     assert html.count("Baseline, SimCSE without a queue") == 1
     assert "18 of 21 trials" not in html
-    assert "21 of 21 trials complete, none failed (3 of the baseline)" in html
+    assert "21 of 21 trials (3 of the baseline) complete, none failed" in html
     assert 'id="trial-100"' not in html
     table = pd.read_csv(tmp_path / "tables" / "baseline.csv")
     assert table["difference"].iloc[0] == pytest.approx(found.difference.mean)
@@ -87,7 +87,7 @@ def test_what_is_not_known_is_said(
 def test_failed_and_waiting_trials_of_it_are_those_of_the_study() -> None:
     status = describe_status(beside({0: np.nan}, state="FAIL", reason="the loss is nan"))
     assert (status.kind, status.failures) == ("paused", ("1 trial failed: the loss is nan",))
-    assert status.text == "18 of 21 trials complete, 1 failed, 2 waiting (3 of the baseline)"
+    assert status.text == "18 of 21 trials (3 of the baseline) complete, 1 failed, 2 waiting"
     assert "--retry-failed" in status.retry
 
 

@@ -194,7 +194,7 @@ def test_a_learning_rate_study_opens_with_a_paired_difference() -> None:
     assert shown.answer == "learning_rate 0.001 is best"
     assert shown.effect.value == "+2.05"
     assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001"
-    assert shown.certainty == "Paired by seed, multiplicity-adjusted; 6 seeds."
+    assert shown.certainty == "Blocked by seed, multiplicity-adjusted; 6 seeds."
     equal = pd.concat([low, high.assign(score=low["score"].to_numpy()[::-1])], ignore_index=True)
     shown = headline_of(build_study(equal.assign(number=range(12))))
     assert "is not significantly worse" in shown.answer

@@ -42,7 +42,7 @@ def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> No
     _, html = report_of(study, tmp_path, tuning.TOPIC, conditions.TOPIC)
     assert "highest mean sts_dev, over seeds that only the choice has (8, 9)" in html
     assert "differences at their chosen values" in html
-    assert "16 of 16 trials complete, none failed (12 that choose nuisance settings)" in html
+    assert "16 of 16 trials (12 that choose nuisance settings) complete, none failed" in html
     assert "learning rate 0.004" not in html.split('id="tuning"')[0]
     table = pd.read_csv(tmp_path / "tables" / "tuning.csv")
     assert table["group"].tolist() == ["ema_decay 0.5"] * 3 + ["ema_decay 0.9"] * 3

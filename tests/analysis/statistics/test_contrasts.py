@@ -42,12 +42,11 @@ def test_two_trials_are_compared_by_their_configurations(study: StudyFrames) -> 
     assert (found.seeds, found.configurations) == (4, 1)
 
 
-def test_trials_of_one_configuration_have_no_difference(study: StudyFrames) -> None:
+def test_trials_of_one_configuration_are_refused(study: StudyFrames) -> None:
     queue = int(study.trials["queue_size"].min())
     numbers = (number_of(study, 0.75, queue, seed) for seed in (0, 1))
-    found = compare_trials(study, *numbers)
-    assert found.settings == {}
-    assert found.difference.mean == pytest.approx(0)
+    with pytest.raises(ValueError, match="are of one configuration"):
+        compare_trials(study, *numbers)
 
 
 def test_two_studies_are_compared_where_both_have_every_seed(study: StudyFrames) -> None:
