@@ -39,7 +39,7 @@ from mtdlab.analysis.inference.intervals import Estimate
 
 _MOST_SEED_LINES = 12
 _MOST_MARKERS = 40
-_MOST_NAME = 24
+_MOST_NAME = 16
 """The most letters of a baseline's name in a figure."""
 _MOST_BAND = 1.5
 _MARGIN = 0.05
@@ -232,11 +232,13 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
             low, high = ax.get_ylim()
         ax.axhspan(score.low, score.high, color=OTHER, alpha=0.13, linewidth=0, zorder=0)
     ax.axhline(score.mean, color=OTHER, linewidth=1.4, zorder=3)
-    text: dict[str, Any] = {"ha": "right", "va": "bottom", "color": OTHER, "zorder": 5}
+    # above the line, not on it
+    text: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "zorder": 5}
+    text |= {"ha": "right", "va": "bottom", "color": OTHER}
     # a longer one would leave the axes; the page names it beside the figure
     named = f", {printable(name)}" if len(name) <= _MOST_NAME else ""
     label = f"baseline{named}: {score.mean:.2f}"
-    ax.text(0.99, score.mean, label, transform=ax.get_yaxis_transform(), **text)
+    ax.annotate(label, (0.99, score.mean), xycoords=ax.get_yaxis_transform(), **text)
     ax.set_ylim(low, high)
 
 

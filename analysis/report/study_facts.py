@@ -222,6 +222,9 @@ def describe_scope(context: StudyContext) -> str:
     seeds, encoder = int(runs["seed"].nunique()), describe_encoder(context)
     if seeds < 2:
         return f"Covers these trials alone (one seed); {encoder}." if seeds else ""
+    several = context.asks_for_best and len(context.configurations) > 1
+    if several and not context.best_scores.comparable:
+        return f"Covers these trials alone (no two seeds of all); {encoder}."
     of_levels = verdict.levels > 1 and not context.compares_methods
     items = verdict.items if of_levels else 0
     if not of_levels and study.items and runs["number"].isin(study.items.numbers).all():
