@@ -22,7 +22,7 @@ from mtdlab.analysis.inference.intervals import estimate, estimate_over_items
 from mtdlab.analysis.inference.shapes import shape_tests
 from mtdlab.analysis.measures import Floats
 
-SEEDS, ITEMS = (2, 3, 5, 8, 12, 20), (70, 500, 1379, 3000)
+SEEDS, ITEMS = (3, 5, 8, 12, 20), (70, 500, 1379, 3000)
 _SLOPES = np.array([0.60, 0.62, 0.63])
 _SEED_SLOPE, _SHARED, _LEVEL, _RUN = 0.008, 0.8, 0.1, 0.15
 _DISTANCE = np.array([10.0, 18, 208])
