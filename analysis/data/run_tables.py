@@ -79,9 +79,14 @@ def read_trials(table: RunTable, scale: Scale | None) -> tuple[pd.DataFrame, str
     return _complete(frame), rule
 
 
+def _given_numbers(cells: pd.DataFrame) -> pd.Series:
+    """The values of a column number, NaN where one is no number; empty without the column."""
+    return pd.to_numeric(cells.get("number", pd.Series(dtype="object")), errors="coerce")
+
+
 def _number_runs(cells: pd.DataFrame) -> pd.Series:
     """The numbers in a column number, as Optuna and mtdlab write them, or those of the rows."""
-    given = pd.to_numeric(cells.get("number", pd.Series(dtype="object")), errors="coerce")
+    given = _given_numbers(cells)
     is_number = given.is_unique and (given.between(0, 2**53) & (given % 1 == 0)).all()
     return given.astype("int64") if len(given) and is_number else pd.Series(range(len(cells)))
 
@@ -248,7 +253,7 @@ def _describe(
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
-    given = pd.to_numeric(table.cells.get("number", pd.Series(dtype="object")), errors="coerce")
+    given = _given_numbers(table.cells)
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {

@@ -11,7 +11,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import Baseline, RecordedSetting, StudyFrames, Tuning
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from mtdlab.analysis.data.settings import format_value
@@ -64,17 +64,20 @@ def model_folder(study: StudyFrames) -> str:
 _MOST_REASONS = 3
 
 
+def _beside(study: StudyFrames) -> list[Baseline | Tuning]:
+    """What ran beside the search: the baseline and the choice of nuisance settings."""
+    return [each for each in (study.baseline, study.tuning) if each is not None]
+
+
 def trial_states(study: StudyFrames) -> pd.DataFrame:
     """The state and reason of every trial that was started, those of baseline and choice too."""
-    beside = [each.trials for each in (study.baseline, study.tuning) if each is not None]
-    every = [study.trials, *beside]
+    every = [study.trials, *(each.trials for each in _beside(study))]
     return pd.concat([trials[["state", "reason"]] for trials in every], ignore_index=True)
 
 
 def planned_trials(study: StudyFrames) -> int:
     """How many trials are planned, those of baseline and choice too."""
-    beside = [each.planned for each in (study.baseline, study.tuning) if each is not None]
-    return study.planned + sum(beside)
+    return study.planned + sum(each.planned for each in _beside(study))
 
 
 def describe_status(study: StudyFrames) -> Status:
@@ -175,9 +178,9 @@ def _is_default(column: pd.Series, setting: RecordedSetting) -> bool:
 
 def describe_cost(study: StudyFrames) -> str:
     """A sentence on the time that trials took, those of baseline and choice too, or empty."""
-    beside = [each.trials for each in (study.baseline, study.tuning) if each is not None]
-    every = [completed_runs(trials)["wall_seconds"] for trials in (study.trials, *beside)]
-    seconds = pd.concat(every, ignore_index=True).astype("float64")
+    every = [study.trials, *(each.trials for each in _beside(study))]
+    runs = [completed_runs(trials)["wall_seconds"] for trials in every]
+    seconds = pd.concat(runs, ignore_index=True).astype("float64")
     if not np.isfinite(seconds).any():
         return ""
     return (

@@ -194,15 +194,15 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
-def state_verdict(context: StudyContext, infos: Infos | None = None) -> Verdict | BestVerdict:
+def state_verdict(context: StudyContext, finding: Finding | None = None) -> Verdict | BestVerdict:
     """The verdict of a page: on the best method or configuration with the page's answer, or on MTD.
 
-    `infos` is what topics have computed, if they have: what the answer depends on at least.
+    `finding` is that of the page; without it, it is found here.
     """
     answer = context.best if context.has_no_mtd or context.compares_methods else context.verdict
     if isinstance(answer, Verdict) and answer.levels_run:
         return answer
-    finding = find_answer(context, compute_deciding(context) if infos is None else infos)
+    finding = finding or find_answer(context, compute_deciding(context))
     effect = write_effect(finding.effect) if finding.effect else ""
     sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
     return replace(answer, sentence=sentence)

@@ -333,7 +333,7 @@ def write_report(
     )
     return Report(
         **vars(files),
-        verdict=state_verdict(context, infos),
+        verdict=state_verdict(context, finding),
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,

@@ -192,7 +192,8 @@ def init(
     given = any((encoder, corpus, evaluation, vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-    chosen, missing = _check_study_name(_DEFAULT_NAME if name is None else name), list[str]()
+    chosen = _check_study_name(_DEFAULT_NAME if name is None else name)
+    missing: list[str] = []
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
         _check_free(path)
