@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     BestPower,
@@ -110,7 +109,7 @@ def plan(
     costs = find_these(print_design) if find_these else None
     print_design()
     if costs:
-        print_text("\n".join(cost_lines(costs, given.invocation())))
+        print_text("\n".join(cost_lines(costs)))
     if not left:
         print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
     raise typer.Exit(_exit_code(costs))
@@ -182,45 +181,37 @@ def describe_nuisance(spec: "StudySpec") -> str:
     return wrap_text(f"nuisance {values}: chosen for each {of} by {spec.select_by}, seeds {seeds}")
 
 
-def cost_lines(costs: "Estimate | NoEstimate", sweep: Invocation = ANY_SWEEP) -> list[str]:
-    """Time, memory and disk, a line each; or why there is no estimate. `sweep` runs the study."""
+def cost_lines(costs: "Estimate | NoEstimate") -> list[str]:
+    """Time, memory and disk, a line each; or why there is no estimate."""
     from rich.filesize import decimal
 
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
     workers, trials = count_noun(costs.workers, "worker"), count_noun(costs.trials, "trial")
+    threads = count_noun(costs.threads, "thread")
     if costs.fewest != costs.trials:
         trials = f"{costs.fewest} to {trials}"
-    if costs.trial:
-        trials += f" of {_span(costs.trial)}"
-    whole = _span(costs.between) if costs.between else "not known"
+    whole = _span(costs.between)
     if costs.seconds is not None:
         whole = f"about {format_seconds(costs.seconds)}"
-    elif not costs.measured:
-        whole += ", not timed on this machine"
     lines = [
-        f"time    {whole}: {trials} on {workers} with {count_noun(costs.threads, 'thread')}, "
-        f"after {format_seconds(costs.start)} to start",
+        f"time    {whole}: {trials} of {_span(costs.trial)} on {workers} with {threads}, after "
+        f"{format_seconds(costs.start)} to start",
         f"memory  up to {decimal(costs.memory)}: {workers} of {decimal(costs.worker_memory)}",
     ]
     if costs.gpu_memory:
         fit = f"up to {costs.gpu_workers} fit on each GPU (--jobs-per-gpu)"
         fit = fit if costs.gpu_workers else "more than the smallest GPU has"
         lines.append(f"GPU     {decimal(costs.gpu_memory)} for each worker: {fit}")
-    others = "varied, or were scaled up" if costs.between else "took too long"
-    lines += [
+    others = "; others varied or follow from smaller batches"
+    return [
+        *lines,
         f"disk    {decimal(costs.database)} of database, {decimal(costs.model)} for the best model",
         *(f"encoder {name}: {text}" for name, text in costs.encoders.items()),
-        f"basis   {costs.measured} of {costs.kinds} kinds of step were timed on this machine"
-        + (f"; others {others}" if costs.measured != costs.kinds else ""),
+        f"basis   {costs.known} of {costs.kinds} kinds of step were timed to within 10 %"
+        + others * (costs.known < costs.kinds),
+        *(f"warning {warning}" for warning in costs.warnings),
     ]
-    if smaller := costs.smaller:
-        lines += [
-            f"to begin with a smaller study, about {format_seconds(smaller.seconds)} for "
-            f"{count_noun(smaller.trials, 'trial')}:",
-            f"  {sweep.adding('set', *smaller.overrides)}",
-        ]
-    return lines + [f"warning {warning}" for warning in costs.warnings]
 
 
 def _span(bounds: tuple[float, float]) -> str:

@@ -1,15 +1,14 @@
 """What a study costs on this machine: time, memory and disk, before it runs.
 
 A few real steps of each kind are timed in as many workers, with as many threads, as the sweep
-would start; the rest is computed from counts. Where that leaves a wide range, no number is given.
+would start; the rest is computed from counts. Where that leaves a wide range, the range is given.
 """
 
 import heapq
-import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import cycle
@@ -24,9 +23,6 @@ from mtdlab.analysis.data.tasks import LAST
 from mtdlab.analysis.measures import Floats
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
-from mtdlab.config.reader import defined_study
-from mtdlab.config.search import Choices
-from mtdlab.config.source import SpecError
 from mtdlab.cost.measure import Bounds, Kind, Measured, kind_of, measure_in_workers
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import peak_memory
@@ -42,67 +38,12 @@ from mtdlab.trial.objective import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
 
-FEWEST_SEEDS = 2
-"""Of a smaller study: fewer give no confidence interval."""
-SHARES = (1, 2, 5, 10, 20, 50, 100)
-"""What the number of steps is divided by, one after the other."""
-LEAST_STEPS, EVALUATIONS = 20, 4
-
-
-def smaller_studies(spec: MethodSpec) -> Iterator[tuple[list[str], MethodSpec]]:
-    """Smaller versions of a study on a grid, from the longest to the shortest, each with its --set.
-
-    None of a study that adds seeds, or draws configurations.
-    """
-    if spec.until is not None or spec.sampler != "grid":
-        return
-    # the lowest and the highest value of each setting that is searched as a list of values
-    levels = {
-        f"search.{name}": [min(found.values), max(found.values)]
-        for name, found in spec.search.items()
-        if isinstance(found, Choices)
-        and len(found.values) > 2
-        and spec.known[name].is_number
-        and None not in found.values
-        and isinstance(spec.definition["search"].get(name), list)
-    }
-    for share in SHARES:
-        changed: dict[str, Any] = {"study": f"{spec.name}-small", **levels}
-        if {"steps", "sentences", "evaluate_every"}.isdisjoint(spec.search):
-            changed |= _shorter(spec, share)
-        if len(spec.seeds) > FEWEST_SEEDS:
-            changed["seeds"] = list(spec.seeds[:FEWEST_SEEDS])
-        overrides = [
-            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-            for key, value in changed.items()
-        ]
-        code = (spec.user_modules, spec.places.folder)
-        try:
-            small = defined_study(spec.definition, spec.text, *code, overrides=overrides)
-            yield overrides, MethodSpec.of(small)
-        except SpecError:
-            # other settings may depend on the number of steps, or on a level
-            return
-
-
-def _shorter(spec: MethodSpec, share: int) -> dict[str, Any]:
-    """A share of the run, and its evaluations: of its sentences, where it is given in these."""
-    if (sentences := spec.fixed().sentences) is None:
-        steps = max(spec.fixed().steps // share, LEAST_STEPS)
-        return {"trainer.steps": steps, "trainer.evaluate_every": max(1, steps // EVALUATIONS)}
-    least = LEAST_STEPS * max(spec.possible_values("batch_size"))
-    return {
-        "trainer.sentences": max(sentences // share, least),
-        "trainer.evaluate_every": 1 / EVALUATIONS,
-    }
-
-
 CLOSE = 1.3
 """Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""
 DWARFS = 2.0
 """Above this ratio of evaluation to training a trial's evaluations are warned of."""
-LONG_SECONDS, FIRST_LOOK_SECONDS = 1200.0, 600.0
-"""Duration of a study above which a smaller one is proposed, and what that should take."""
+KNOWN = 1.1
+"""Ratio of the bounds of a step up to which it counts as known."""
 METHOD_COLUMNS = 4
 """Columns of a training curve beside those of its evaluations, at most, for our methods."""
 SAMPLED_CONFIGURATIONS = 30
@@ -120,9 +61,8 @@ class Estimate:
     Attributes:
         trials: those that are left to run; of a study with `until` at most.
         fewest: those that are left up to its first look; of another study all.
-        seconds: of the sweep; None where its bounds are not close, or not known.
-        between: seconds of the sweep at least, with the fewest trials, and at most; None where
-            steps of some kind were not timed at all, and then `trial` and `training` are too.
+        seconds: of the sweep; None where its bounds are not close.
+        between: seconds of the sweep at least, with the fewest trials, and at most.
         trial: duration of the shortest and of the longest trial.
         training: seconds of the longest trial in steps.
         evaluation: in evaluations.
@@ -130,9 +70,7 @@ class Estimate:
         memory: maximum of all workers and the process that started them.
         gpu_memory: of a GPU, for each worker; 0 without one.
         gpu_workers: how many workers the smallest GPU of this machine has the memory for.
-        kinds, measured: kinds of step in the study, and of how many several steps were timed, with
-            two halves that agree.
-        smaller: of a study that takes long, a smaller one to begin with.
+        kinds, known: kinds of step in the study, and of how many the duration is known to 10 %.
         encoders: family, forward pass and dropout of each encoder.
         warnings: sentences on evaluations that take long, and on scores and data.
     """
@@ -142,9 +80,9 @@ class Estimate:
     workers: int
     threads: int
     seconds: float | None
-    between: Bounds | None
-    trial: Bounds | None
-    training: float | None
+    between: Bounds
+    trial: Bounds
+    training: float
     evaluation: float
     start: float
     memory: int
@@ -154,19 +92,9 @@ class Estimate:
     database: int
     model: int
     kinds: int
-    measured: int
-    smaller: "Smaller | None" = None
+    known: int
     encoders: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Smaller:
-    """A smaller study: its duration in seconds, its trials, and the --set that make it."""
-
-    seconds: float
-    trials: int
-    overrides: list[str]
 
 
 def estimate(
@@ -214,7 +142,6 @@ def estimate(
     trial, longest = training + evaluation, training[:, 0].argmax()
     in_steps, in_evaluations = float(training[longest, 1]), float(evaluation[longest, 1])
     low, high = clock.whole(first, jobs)[0], clock.whole(trials, jobs)[1]
-    is_known = math.isfinite(high)
     gpu = max(each.gpu_memory for each in measured)
     # the best checkpoint so far, and the one that replaces it
     worker = int(np.mean([each.memory for each in measured]))
@@ -225,9 +152,9 @@ def estimate(
         workers=jobs,
         threads=threads_each(jobs),
         seconds=(low + high) / 2 if high <= CLOSE * low else None,
-        between=(low, high) if is_known else None,
-        trial=(float(trial[:, 0].min()), float(trial[:, 1].max())) if is_known else None,
-        training=in_steps if is_known else None,
+        between=(low, high),
+        trial=(float(trial[:, 0].min()), float(trial[:, 1].max())),
+        training=in_steps,
         evaluation=in_evaluations,
         start=float(clock.start(trials[0])[1]),
         memory=jobs * worker + peak_memory(),
@@ -237,8 +164,7 @@ def estimate(
         database=EMPTY_DATABASE + sum(map(database_bytes, trials)),
         model=model_bytes(trials, measured[0]),
         kinds=len(kinds),
-        measured=min(each.direct for each in measured),
-        smaller=None if done else find_smaller(spec, clock, jobs, high),
+        known=int((steps[:, 1] <= KNOWN * steps[:, 0]).sum()),
         encoders=measured[0].encoders,
         warnings=warn_of_evaluation(in_steps, in_evaluations)
         + selection_warnings(spec)
@@ -254,22 +180,6 @@ def warn_of_evaluation(training: float, evaluation: float) -> list[str]:
         f"a trial evaluates for {format_seconds(evaluation)} and trains for "
         f"{format_seconds(training)}; raise evaluate_every, or take tasks or evaluation pairs out"
     ]
-
-
-def find_smaller(spec: MethodSpec, clock: "Clock", jobs: int, whole: float) -> Smaller | None:
-    """Of a long study the first smaller one that takes no longer than a first look should, or the
-    smallest.
-    """
-    found = None
-    if not LONG_SECONDS < whole < math.inf:
-        return None
-    for overrides, small in smaller_studies(spec):
-        trials = trials_of(small)
-        seconds = clock.whole(trials, min(jobs, len(trials)))[1]
-        found = Smaller(seconds, len(trials), overrides)
-        if found.seconds <= FIRST_LOOK_SECONDS:
-            break
-    return found if found and found.seconds < whole / 2 else None
 
 
 def trials_of(spec: MethodSpec, done: Collection[tuple[str, int]] = ()) -> list[TrainerSettings]:

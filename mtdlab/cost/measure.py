@@ -1,7 +1,7 @@
 """The durations of training steps and of embedding on this machine, in workers like a sweep's.
 
 A duration is two bounds. Of what was timed they are the means of two halves of its repetitions; of
-a step for which there was no time they are what steps of other sizes imply.
+a step for which there was no time they are what steps with smaller batches imply.
 """
 
 import time
@@ -32,19 +32,16 @@ from mtdlab.user_code import UserModule
 IMPORTED = time.time()
 """When the process that the workers are forks of had imported everything: this module is last."""
 MOST_SECONDS, SECONDS_A_KIND = 11.0, 6.0
-"""Duration of the timed steps at most, in all and of one kind, unless three steps take longer."""
+"""Duration of the timed steps at most, in all and of one kind, unless a few steps take longer."""
 STEADY_SECONDS = 1.0
 """For how long a step is repeated where there is time, and embedding."""
 FEWEST = 3
 """Repetitions, whatever they take: one that is left out, and two that are compared."""
-AGREE = 1.1
-"""Ratio of the bounds up to which a step counts as measured."""
 FIRST_BATCH = 4
-"""Batch size of the first steps of a family: quick ones, which say how many fit into the time."""
+"""Batch size of the first steps of a kind: quick ones, which say how many fit into the time."""
 
 Kind = tuple[tuple[str, object], ...]
 Bounds = tuple[float, float]
-UNKNOWN: Bounds = (0.0, float("inf"))
 
 
 def kind_of(settings: TrainerSettings) -> Kind:
@@ -57,17 +54,6 @@ def kind_of(settings: TrainerSettings) -> Kind:
         elif setting.step_cost != "none":
             deciding.append((name, value))
     return tuple(deciding)
-
-
-def family_of(settings: TrainerSettings) -> Kind:
-    """The settings that decide the cost of a step but for its size."""
-    declared = settings_of(type(settings))
-    return tuple(item for item in kind_of(settings) if declared[item[0]].step_cost != "scales")
-
-
-def size_of(settings: TrainerSettings) -> int:
-    """The tokens of a step, with which the cost grows within a family."""
-    return settings.batch_size * settings.max_length
 
 
 def bounds_of(durations: Sequence[float]) -> Bounds:
@@ -106,6 +92,26 @@ def time_steps(
     return bounds_of(np.diff(ends).tolist())
 
 
+def time_kind(settings: TrainerSettings, seconds: float, stop: StopRequest) -> Floats:
+    """Lower and upper bound of a step, peak memory of the process and of the GPU, (4,).
+
+    Timed for about `seconds`. A step that takes longer follows from the largest batch for which
+    there is time.
+    """
+
+    def time_batch(batch: int, seconds: float) -> Floats:
+        reduced = reduce_batch(settings, batch)
+        bounds = time_steps(reduced, load_inputs(reduced), seconds, stop)
+        return np.array([*bounds, *peaks_of(reduced)])
+
+    least = min(FIRST_BATCH, settings.batch_size)
+    small = time_batch(least, 0.0)
+    affordable = int(least * seconds / (FEWEST * small[1]))
+    most = max(least, min(settings.batch_size, affordable))
+    large = time_batch(most, min(seconds, STEADY_SECONDS))
+    return extrapolate(least, small, most, large, settings.batch_size)
+
+
 def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
     """The same step with a batch of at most `batch`; the queue is full from the first step."""
     if batch >= settings.batch_size:
@@ -116,76 +122,16 @@ def reduce_batch(settings: TrainerSettings, batch: int) -> TrainerSettings:
     return settings.model_copy(update=changed)
 
 
-Timed = tuple[int, Floats]
-"""A step's size; its lower and upper bound, peak memory of the process and of the GPU, (4,)."""
+def extrapolate(least: int, small: Floats, most: int, large: Floats, batch: int) -> Floats:
+    """The four values of a step with `batch` sentences, from those with `least` and with `most`.
 
-
-def derive(size: int, timed: Sequence[Timed]) -> Floats:
-    """The four values of a step of another size, from those that were timed, smallest first.
-
-    A step has a constant cost and one in proportion to its size: values are on the line through the
-    smallest and the largest step, and the other bound of the duration is in proportion to size.
+    A step has a constant cost and one in proportion to its batch: values are on the line through
+    both, and the other bound of the duration is in proportion to the batch.
     """
-    (least, small), (most, large) = timed[0], timed[-1]
-    slope = np.maximum(large - small, 0) / max(most - least, 1)
-    values = large + slope * (size - most)
-    proportional = large[1] * size / most
+    values = large + np.maximum(large - small, 0) / max(most - least, 1) * (batch - most)
+    proportional = large[1] * batch / most
     values[:2] = min(values[0], proportional), max(values[1], proportional)
     return np.asarray(values)
-
-
-@dataclass
-class StepTimer:
-    """Times a step of each kind, and derives those for which there was no time.
-
-    Attributes:
-        families: the steps that were timed, by family, smallest first.
-        direct: the kinds that were timed with their own batch, and their values.
-    """
-
-    stop: StopRequest
-    families: dict[Kind, list[Timed]] = field(default_factory=dict)
-    direct: dict[Kind, Floats] = field(default_factory=dict)
-
-    def measure(self, kinds: Sequence[TrainerSettings]) -> None:
-        """Time the largest step of each family first, which needs most memory, then the rest."""
-        deadline = time.perf_counter() + min(MOST_SECONDS, SECONDS_A_KIND * len(kinds))
-        ascending = sorted(kinds, key=size_of)
-        largest = {family_of(each): each for each in ascending}.values()
-        order = list({kind_of(each): each for each in (*largest, *ascending)}.values())
-        for rank, kind in enumerate(order):
-            left = deadline - time.perf_counter()
-            if rank and left <= 0:
-                return
-            self._measure(kind, time.perf_counter() + left / (len(order) - rank))
-
-    def _measure(self, kind: TrainerSettings, until: float) -> None:
-        """Time a step with its own batch if there is time, else with the largest that there is."""
-        timed = self.families.setdefault(family_of(kind), [])
-        if not timed:
-            self._time(kind, FIRST_BATCH, 0.0)
-        left, (size, (_, upper, *_)) = until - time.perf_counter(), timed[-1]
-        steps = FEWEST * upper * size_of(kind) / size
-        batch = min(kind.batch_size, int(kind.batch_size * left / steps))
-        if batch > FIRST_BATCH or batch == kind.batch_size:
-            self._time(kind, batch, min(left, STEADY_SECONDS))
-
-    def _time(self, kind: TrainerSettings, batch: int, seconds: float) -> None:
-        settings = reduce_batch(kind, batch)
-        bounds = time_steps(settings, load_inputs(settings), seconds, self.stop)
-        values = np.array([*bounds, *peaks_of(settings)])
-        if batch >= kind.batch_size:
-            self.direct[kind_of(kind)] = values
-        timed = self.families[family_of(kind)]
-        timed.append((size_of(settings), values))
-        timed.sort(key=lambda each: each[0])
-
-    def values(self, kind: TrainerSettings) -> Floats:
-        """Bounds and peak memory of a step, (4,): as timed, or as its family implies."""
-        if (values := self.direct.get(kind_of(kind))) is not None:
-            return values
-        timed = self.families.get(family_of(kind))
-        return derive(size_of(kind), timed) if timed else np.array([*UNKNOWN, 0.0, 0.0])
 
 
 def peaks_of(settings: TrainerSettings) -> Bounds:
@@ -218,7 +164,6 @@ class Measured:
         gpu_memory: of the GPU, 0 without one.
         weights: size of the encoder.
         trained: size of its trained weights, which a checkpoint contains.
-        direct: how many kinds were timed, with measurements that agreed, not derived.
         encoders: family, forward pass and dropout of each encoder.
     """
 
@@ -229,7 +174,6 @@ class Measured:
     gpu_memory: int
     weights: int
     trained: int
-    direct: int
     encoders: dict[str, str] = field(default_factory=dict)
 
 
@@ -265,16 +209,18 @@ def measure(
     ensure_imported(modules)
     take_gpu()
     settings = [sample.of(make_settings(**values)) for values in kinds]
-    timer, token, encoders = StepTimer(stop), {}, {}
+    seconds, token, encoders = min(MOST_SECONDS / len(settings), SECONDS_A_KIND), {}, {}
     with cache_in(sample.folder), suppress(Interrupted):
         parameters = list(load_inputs(settings[0]).encoder.model.parameters())
-        timer.measure(settings)
+        # the largest batch first: how the peak grows with a batch is hidden by that of a larger one
+        values = np.zeros((len(settings), 4))
+        for at in np.argsort([-each.batch_size for each in settings], stable=True):
+            values[at] = time_kind(settings[at], seconds, stop)
         for name, one in {each.encoder: each for each in reversed(settings)}.items():
             inputs = load_inputs(one)
             token[name] = time_embedding(one, inputs)
             fields = inputs.encoder.traits.dropout_fields
             encoders[name] = describe_encoder(inputs.encoder.model, fields)
-        values = np.array([timer.values(each) for each in settings])
         # embedding, which is not among the steps, may have needed more
         memory, gpu_memory = np.maximum(values[:, 2:].max(axis=0), peaks_of(settings[0]))
         return Measured(
@@ -285,7 +231,6 @@ def measure(
             gpu_memory=int(gpu_memory),
             weights=4 * sum(each.numel() for each in parameters),
             trained=4 * sum(each.numel() for each in parameters if each.requires_grad),
-            direct=int(sum(each[1] <= AGREE * each[0] for each in timer.direct.values())),
             encoders=encoders,
         )
     return None

@@ -64,7 +64,7 @@ class ContrieverSettings(HistorySettings):
         relative_to="queue_size",
     )
     batch_size: Positive = setting(
-        2048, "documents per training step", symbol="N", unit="documents", step_cost="scales"
+        2048, "documents per training step", symbol="N", unit="documents"
     )
     crop_min: Share = setting(0.05, "least share of a document in a crop", step_cost="none")
     crop_max: Share = setting(0.5, "greatest share of a document in a crop")

@@ -31,7 +31,6 @@ class HistorySettings(TrainerSettings):
         "keys of earlier batches that serve as negatives",
         symbol="K",
         unit="keys",
-        step_cost="scales",
         relative_to="batch_size",
     )
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
-StepCost = Literal["none", "scales", "switch", "kind"]
-"""How a setting affects the cost of a training step: not at all; by the step's size, so that one is
-estimated from others; by whether it is above 0; or in a way that is measured for each value."""
+StepCost = Literal["none", "switch", "kind"]
+"""How a setting affects the cost of a training step: not at all; by whether it is above 0; or in
+a way that is measured for each value."""
 
 
 @dataclass(frozen=True)

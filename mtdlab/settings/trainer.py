@@ -189,9 +189,7 @@ class TrainerSettings(BaseModel):
         "STS test sets in the folder of `evaluation` (its test pairs where there are none), are "
         "for reproducing published selections and are stated in every figure",
     )
-    batch_size: Positive = setting(
-        64, "sentences per training step", symbol="N", unit="sentences", step_cost="scales"
-    )
+    batch_size: Positive = setting(64, "sentences per training step", symbol="N", unit="sentences")
     temperature: float = costless(0.05, "temperature of the contrastive loss", symbol="τ", gt=0)
     augmentation: Annotated[str, AfterValidator(_check_augmentation)] = setting(
         "none", "augmentations in addition to dropout, joined with `+`"
@@ -263,7 +261,6 @@ class TrainerSettings(BaseModel):
         32,
         "tokens per training sentence; longer sentences are truncated",
         unit="tokens",
-        step_cost="scales",
         ge=3,
         le=limits.COUNT,
     )

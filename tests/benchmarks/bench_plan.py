@@ -88,10 +88,8 @@ def recorded(folder: Path) -> tuple[float, float]:
     return seconds, memory
 
 
-def nearer(bounds: Sequence[float] | None, measured: float) -> float:
-    """The value within bounds that is the nearest to a measured one; NaN without bounds."""
-    if bounds is None:
-        return float("nan")
+def nearer(bounds: Sequence[float], measured: float) -> float:
+    """The value within bounds that is the nearest to a measured one."""
     low, high = bounds
     return min(max(low, measured), high)
 
@@ -123,8 +121,7 @@ def figures(found: dict[str, Any], seconds: float, trial: float, peak: float) ->
         return [f"no estimate: {found['reason']}"]
     is_range = found["seconds"] is None
     whole = nearer(found["between"], seconds) if is_range else found["seconds"]
-    longest = found["trial"][1] if found["trial"] else float("nan")
-    memory = found["worker_memory"]
+    longest, memory = found["trial"][1], found["worker_memory"]
     return [
         *(f"{whole:.0f}{' (range)' * is_range}", f"{seconds:.0f}", f"{whole / seconds:.2f}"),
         *(f"{longest:.1f}", f"{trial:.1f}", f"{longest / trial:.2f}"),

@@ -31,7 +31,7 @@ ESTIMATE = Estimate(
     start=12.0,
     memory=4 * 500 * MEGABYTE + 300 * MEGABYTE,
     worker_memory=500 * MEGABYTE,
-    **dict.fromkeys(("gpu_memory", "gpu_workers", "database", "model", "kinds", "measured"), 0),
+    **dict.fromkeys(("gpu_memory", "gpu_workers", "database", "model", "kinds", "known"), 0),
 )
 
 
@@ -92,16 +92,6 @@ def test_without_an_estimate_nothing_is_invented() -> None:
     assert (found.seconds, found.memory, found.cpus) == (60 * array.UNKNOWN_MINUTES, None, 1)
     assert found.timeouts == array.UNKNOWN_TIMEOUTS
     assert found.lead == LEAD_SECONDS
-
-
-def test_an_estimate_without_a_time_gives_memory_and_cores() -> None:
-    found = derive(24, replace(ESTIMATE, trial=None), tasks=3)
-    assert found.seconds == 60 * array.UNKNOWN_MINUTES
-    assert found.reasons["time"].startswith("without an estimate of the time;")
-    assert found.memory == derive(24, ESTIMATE, tasks=3).memory
-    assert found.cpus == 2
-    # an evaluation may be in progress when the signal arrives
-    assert found.lead == LEAD_SECONDS + 10
 
 
 @pytest.mark.parametrize(
