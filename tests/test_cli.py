@@ -192,17 +192,18 @@ def test_the_plan_says_what_a_study_costs_or_why_not(run: Command) -> None:
     # that a trial evaluates longer than it trains, which depends on the machine
     lines = [each for each in printed if not each.startswith("warning a trial evaluates for")]
     *table, count = lines[: 1 + next(at for at, line in enumerate(lines) if "4 trials" in line)]
-    text = " ".join(line.strip() for line in lines[len(table) + 1 : -5])
+    text = " ".join(" ".join(lines[len(table) + 1 : -5]).split())
     lasting, memory, disk, encoder, basis = lines[-5:]
     assert "8.667" in table[-1]
     assert count == "study mtd: 4 configurations x 1 seed = 4 trials"
-    needed = r"(\d+ seeds|at least [\d,]+ items instead of 1,500, whatever the number of seeds)"
+    needed = r"(\d+ seeds|[\d,]+ items or more \(now 1,500\)|more than 512 seeds)"
     for sentence in (
-        "power   one seed finds nothing",
-        f"80 % power in one test for the peak takes {needed}; with 5 levels {needed}; with 9",
-        f"80 % power in one test for the slope takes {needed} residual standard deviation 1.5",
-        r"points, assumed; correlations between levels assumed items   standard error of a",
-        r"from 1,500 evaluation items \(assumed: 21 over the root of their number\); more seeds",
+        "power found with 1 seed 80 % power takes",
+        rf"peak of 2 points \([\d.]+ at MTD [\d.]+\) \d+ % {needed} with 5 levels {needed} with 9",
+        rf"slope of 2 points over the range \d+ % {needed}",
+        "one seed finds nothing: a comparison takes at least two residual standard deviation 1.5",
+        "points, assumed; correlations assumed standard error of a difference: ",
+        r"from 1,500 items; more seeds help more evaluation items assumed: 21 over the root",
         r"verdict margin 0.5, alpha 0.05, .* recorded before trial 1 SHA-256 [0-9a-f]{64} warning ",
     ):
         assert re.search(sentence, text)

@@ -1,11 +1,10 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
-import os
-import platform
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -77,9 +76,8 @@ def plan(
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
-    find = partial(find_design, spec, storage, effect=effect, sd=sd, record=record)
-    # it takes seconds, in which a copy of this process finds it
-    design = begin_in_copy(find) if measure and can_copy() else cache(find)
+    # it takes seconds: called while nothing is timed
+    design = cache(partial(find_design, spec, storage, effect=effect, sd=sd, record=record))
     rows = list_configurations(spec)
     warnings, ended = find_warnings(spec, rows), find_ended(spec, storage_url(storage))
     planned = {trial.key for trial in spec.planned_trials()}
@@ -117,26 +115,6 @@ def plan(
 
 def _exit_code(costs: "Estimate | NoEstimate | None") -> int:
     return costs.exit_code if isinstance(costs, NoEstimate) else 0
-
-
-def can_copy() -> bool:
-    """Whether a copy of this process is safe and has a processor: on Linux, with several cores."""
-    return platform.system() == "Linux" and (os.cpu_count() or 1) > 1
-
-
-def begin_in_copy(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Call a function in a copy of this process; the returned function waits for its result.
-
-    A copy starts at once, where a new process imports everything for seconds. Only where no other
-    thread runs: locks that it holds stay locked in the copy.
-    """
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    executor = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork"))
-    future = executor.submit(function)
-    executor.shutdown(wait=False)
-    return cache(future.result)
 
 
 def describe_size(
@@ -230,10 +208,8 @@ def describe_design(design: Design) -> list[str]:
     from mtdlab.analysis.inference.looks import describe_recorded
 
     lines, specified = [], design.specification
-    if isinstance(design.power, BestPower):
-        lines += _describe_best_power(design.power, specified.looks, specified.margin)
-    elif design.power:
-        lines += _describe_power(design.power, specified.looks, specified.margin)
+    if design.power:
+        lines = _describe_power(design.power, specified.looks[-1], specified.margin)
     if len(design.looks) > 1:
         levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
         lines.append(f"looks   at seeds (nominal level): {levels}")
@@ -248,114 +224,74 @@ def describe_design(design: Design) -> list[str]:
     ]
 
 
-def _describe_power(power: Power, looks: list[int], margin: float) -> list[str]:
-    """What the study finds, what 80 % power takes, and what that assumes."""
-    items, precision = power.items, power.precision
-    seeds, (own, *others) = count_noun(looks[-1], "seed"), power.needs
-    texts = [_describe_found(power, looks)]
-    if own.peak:
-        peaks = [f"with {need.levels} levels {_needed(need.peak, items)}" for need in others]
-        needed = "; ".join([_needed(own.peak, items), *peaks])
-        texts += [*_describe_tested(power), f"80 % power in one test for the peak takes {needed}"]
-    texts.append(f"80 % power in one test for the slope takes {_needed(own.slope, items)}")
-    if flat := power.flat:
-        texts.append(
-            f"{seeds} show a flat score to be flat within {flat.margin:.2g} points (80 % power)"
-        )
-        if flat.items:
-            texts[-1] += (
-                f", any number of seeds within {flat.least:.2g}; the margin of {margin:g} takes "
-                f"at least {_at_least(flat.items)} items"
-            )
-    texts.append(
-        f"residual standard deviation {precision.residual_sd:.2g} points, "
-        f"{power.bases['errors']}; correlations between levels {power.bases['correlations']}"
-    )
-    return _wrap("power", texts) + _describe_precision(power, seeds, "levels")
-
-
-def _describe_best_power(power: BestPower, looks: list[int], margin: float) -> list[str]:
-    """The power of a study that compares configurations, what 80 % takes, and what it assumes."""
-    items, need, seeds = power.items, power.need, count_noun(power.seeds, "seed")
-    what = f"a best of {power.compared} configurations, {power.effect:g} points above the others"
-    found = (
-        f"{seeds}{_at_looks(looks)} separate {what}, in {100 * power.separated:.0f} % of studies"
-    )
-    if looks[-1] < 2:
-        found = "one seed finds nothing: configurations are compared over at least two"
-    texts = [
-        found,
-        f"80 % power in one test to separate it takes {_needed(need.separated, items)}",
-        f"80 % power to show that configurations without a difference lie within {margin:g} points "
-        f"of each other takes {_needed(need.equivalent, items)}",
-        f"residual standard deviation {power.precision.residual_sd:.2g} points, "
-        f"{power.bases['errors']}; errors of configurations independent",
+def _describe_power(power: Power | BestPower, planned: int, margin: float) -> list[str]:
+    """What the planned seeds find, what 80 % power takes, and what both assume."""
+    rows = _best_rows(power, margin) if isinstance(power, BestPower) else _rows(power, margin)
+    seeds, precision, bases = count_noun(planned, "seed"), power.precision, power.bases
+    cells = [("", f"found with {seeds}", "80 % power takes"), *rows]
+    first, second, _ = (max(map(len, column)) for column in zip(*cells, strict=True))
+    table = [f"{text:{first}}  {found:{second}}  {need}".rstrip() for text, found, need in cells]
+    notes = [
+        f"residual standard deviation {precision.residual_sd:.2g} points, {bases['errors']}; "
+        f"correlations {bases['correlations']}"
     ]
-    return _wrap("power", texts) + _describe_precision(power, seeds, "configurations")
+    if planned < 2:
+        notes.insert(0, "one seed finds nothing: a comparison takes at least two")
+    if power.items:
+        more = "seeds" if precision.of_seeds > precision.of_items else "items"
+        notes += [
+            f"standard error of a difference: {precision.of_seeds:.2g} points from {seeds}, "
+            f"{precision.of_items:.2g} from {power.items:,} items; more {more} help more"
+        ]
+    notes.append(f"evaluation items {bases['items']}")
+    indent = 8 * " "
+    wrapped = [textwrap.wrap(note, _WIDTH - 10, subsequent_indent="  ") for note in notes]
+    lines = [indent + line for line in [*table, *chain.from_iterable(wrapped)]]
+    return ["power" + lines[0][5:], *lines[1:]]
 
 
-def _describe_precision(power: Power | BestPower, seeds: str, compared: str) -> list[str]:
-    """What limits a comparison of two levels, or configurations: seeds or items."""
-    precision, basis = power.precision, power.bases["items"]
-    more = "seeds" if precision.of_seeds > precision.of_items else "items"
-    text = (
-        f"standard error of a difference between two {compared}: {precision.of_seeds:.2g} points "
-        f"from {seeds}, {precision.of_items:.2g} from {power.items:,} evaluation items ({basis}); "
-        f"more {more} help more"
-    )
-    return _wrap("items", [text if power.items else basis])
-
-
-def _at_looks(looks: list[int]) -> str:
-    return f", with looks at {', '.join(map(str, looks))}," if len(looks) > 1 else ""
-
-
-def _describe_found(power: Power, looks: list[int]) -> str:
-    """How often the study finds a peak or a slope."""
-    if looks[-1] < 2:
-        return "one seed finds nothing: levels are compared over at least two"
-    effect, planned = power.effect, power.planned
-    slope = f"a slope of {effect:g} points over the range in {100 * planned.slope:.0f} %"
-    if planned.peak is None:
-        both = f"{slope} of studies; two levels show no peak"
-    else:
-        both = f"a peak of {effect:g} points in {100 * planned.peak:.0f} % of studies, {slope}"
-    return f"{looks[-1]} seeds{_at_looks(looks)} find {both}"
-
-
-def _describe_tested(power: Power) -> list[str]:
-    """What the peak is at the levels that are tested, where its top lies between them."""
+def _rows(power: Power, margin: float) -> Iterator[tuple[str, str, str]]:
+    """An effect over levels of MTD, the share of studies that find it, what 80 % power takes."""
     from mtdlab.analysis.data.runs import format_mtd
 
-    tested = power.tested
-    if tested.above_ends > 0.995 * power.effect or tested.mtd is None:
-        return []
-    return [
-        "the peak is a parabola in log MTD with its top in the middle of the range: at MTD "
-        f"{format_mtd(tested.mtd)}, its highest tested level, {tested.above_ends:.2f} points "
-        "above both ends"
-    ]
+    planned, tested, items, (own, *others) = power.planned, power.tested, power.items, power.needs
+    if own.peak and planned.peak is not None:
+        peak = f"peak of {power.effect:g} points"
+        if tested.mtd is not None and tested.above_ends < 0.995 * power.effect:
+            # its top is in the middle of the range, between two levels
+            peak += f" ({tested.above_ends:.2f} at MTD {format_mtd(tested.mtd)})"
+        yield peak, _share(planned.peak), _needed(own.peak, items)
+        for need in others:
+            yield f"  with {need.levels} levels", "", _needed(need.peak, items)
+    slope = f"slope of {power.effect:g} points over the range"
+    yield slope, _share(planned.slope), _needed(own.slope, items)
+    if flat := power.flat:
+        yield f"flat within {flat.margin:.2g} points", _share(power.power), f"{planned.seeds} seeds"
+        if flat.items:
+            yield f"flat within {margin:g} points", "", _at_least(flat.items)
+
+
+def _best_rows(power: BestPower, margin: float) -> Iterator[tuple[str, str, str]]:
+    """As `_rows`, for a study that compares configurations."""
+    best = f"best of {power.compared} configurations by {power.effect:g} points"
+    yield best, _share(power.separated), _needed(power.need.separated, power.items)
+    yield f"all within {margin:g} points", "", _needed(power.need.equivalent, power.items)
+
+
+def _share(of_studies: float) -> str:
+    return f"{100 * of_studies:.0f} %"
 
 
 def _needed(needed: "Needed | None", items: int) -> str:
-    """What 80 % power takes: seeds, or that no number of them is enough."""
+    """What 80 % power takes: seeds, or items where no number of seeds is enough."""
     if needed and needed.seeds:
         return f"{needed.seeds} seeds"
     if needed and needed.items:
-        wanted = _at_least(needed.items)
-        return f"at least {wanted} items instead of {items:,}, whatever the number of seeds"
+        return f"{_at_least(needed.items)} (now {items:,})"
     return "more than 512 seeds"
 
 
 def _at_least(items: int) -> str:
     """A number of items, rounded up to two digits."""
     unit = 10 ** max(len(str(items)) - 2, 0)
-    return f"{-(-items // unit) * unit:,}"
-
-
-def _wrap(name: str, texts: list[str]) -> list[str]:
-    """Texts, each from a new line, after a name."""
-    lines = []
-    for text in texts:
-        lines += textwrap.wrap(text, _WIDTH, initial_indent=8 * " ", subsequent_indent=10 * " ")
-    return [f"{name:<8}{lines[0].lstrip()}", *lines[1:]]
+    return f"{-(-items // unit) * unit:,} items or more"

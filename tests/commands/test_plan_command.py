@@ -1,9 +1,7 @@
 """What plan prints of trials that are done, and of evaluations that take longer than training."""
 
 import math
-import os
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,6 @@ import pytest
 
 from mtdlab.api.plan import NoEstimate, StudyPlan, find_costs, find_ended, plan
 from mtdlab.commands.plan import (
-    begin_in_copy,
-    can_copy,
     cost_lines,
     describe_baseline,
     describe_size,
@@ -168,16 +164,6 @@ def test_what_cannot_be_estimated_is_said(
     assert called == [True]
     assert costs == said
     assert cost_lines(costs) == [f"no estimate: {said.reason}"]
-
-
-@pytest.mark.skipif(not can_copy(), reason="needs Linux and two cores")
-def test_a_copy_of_the_process_returns_a_result_or_raises() -> None:
-    wait = begin_in_copy(os.getpid)
-    assert wait() != os.getpid()
-    assert wait() == wait()
-    failing = begin_in_copy(partial(int, "many"))
-    with pytest.raises(ValueError, match="many"):
-        failing()
 
 
 def test_the_trials_of_a_baseline_are_planned_with_the_others(spec: StudySpec) -> None:

@@ -1,5 +1,6 @@
 """What plan states of a study that compares configurations: power, and what a decision takes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,18 +31,18 @@ def test_the_power_of_a_comparison_is_stated_as_that_of_levels_is(tmp_path: Path
     lines = describe_design(found)
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    assert "6 seeds, with looks at 3, 5, 6, separate a best of 3 configurations, 5 points" in text
-    assert f"to separate it takes {power.need.separated.seeds} seeds" in text
-    assert "configurations without a difference lie within 0.5 points of each other takes" in text
-    assert "residual standard deviation 1 points, as given; errors of configurations indep" in text
-    assert "standard error of a difference between two configurations:" in text
+    share, seeds = 100 * power.separated, power.need.separated.seeds
+    assert f"best of 3 configurations by 5 points {share:.0f} % {seeds} seeds" in text
+    assert "all within 0.5 points" in text
+    assert "residual standard deviation 1 points, as given; correlations none" in text
+    assert re.search(r"standard error of a difference: [\d.]+ points from 6 seeds", text)
 
 
 def test_one_seed_and_one_configuration_have_no_power(tmp_path: Path) -> None:
     path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
     path.write_text(STUDY.replace("until: {decided: true, max_seeds: 6}", "seeds: [0]"))
     design = plan(path, storage=url, measure=False).design
-    assert "one seed finds nothing: configurations are compared over at least" in " ".join(
+    assert "one seed finds nothing: a comparison takes at least two" in " ".join(
         describe_design(design)
     )
     path.write_text("study: one\nseeds: [0, 1]\n")
