@@ -212,11 +212,16 @@ def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: fl
     return float(spent) + paths.exceed(float(-special.ndtri(p_value)), fractions[look - 1])
 
 
+def planned_looks(study: StudyFrames) -> tuple[int, ...]:
+    """The numbers of seeds of a study's looks; empty where its verdict is computed once."""
+    looks = tuple(study.plans[-1].values["looks"]) if study.plans else ()
+    return looks if len(looks) > 1 else ()
+
+
 def over_looks_of(study: StudyFrames) -> OverLooks | None:
     """The confidence and p value over all looks of a study; None for a verdict computed once."""
-    planned = list(study.plans[-1].values["looks"]) if study.plans else []
-    taken = len(study.looks)
-    if len(planned) < 2 or taken > len(planned):
+    planned, taken = planned_looks(study), len(study.looks)
+    if not planned or taken > len(planned):
         return None
     over_looks = OverLooks(len(planned), taken, 1 - study.alpha, math.nan, is_early=False)
     if not taken:
@@ -334,10 +339,8 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     if len(study.looks):
         last = study.looks.iloc[-1]
         return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
-    looks = list(study.plans[-1].values["looks"]) if study.plans else []
-    if len(looks) < 2:
-        return trials, study.alpha
-    return trials, float(boundaries_at(looks, study.alpha).nominal[0])
+    looks = planned_looks(study)
+    return trials, float(boundaries_at(looks, study.alpha).nominal[0]) if looks else study.alpha
 
 
 def describe_recorded(trials: int) -> str:
