@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from mtdlab.analysis.data.beyond_run import leave_out
@@ -32,8 +32,6 @@ from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scor
 from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.verdict import OverLooks, Verdict, compute_verdict
 from mtdlab.analysis.measures import Floats
-
-Spending = Literal["obrien-fleming", "pocock", "linear"]
 
 _NODES = 400
 _WIDEST = 9.0
@@ -50,7 +48,7 @@ class Boundaries:
 
     Attributes:
         cumulative: error probability spent up to each look, (K,).
-        critical: critical value of a z statistic (of its absolute value if two-sided), (K,).
+        critical: critical value of a z statistic, (K,).
         nominal: p value at or below which a look is significant, (K,); 0 where nothing is spent.
     """
 
@@ -59,54 +57,18 @@ class Boundaries:
     nominal: Floats
 
 
-def spend(fractions: ArrayLike, alpha: float, spending: Spending = "obrien-fleming") -> Floats:
-    """Error probability spent up to each information fraction, of a one-sided alpha.
+def compute_boundaries(fractions: Floats, spent: Floats) -> Boundaries:
+    """Boundaries of looks at information fractions that rise in (0, 1].
 
-    obrien-fleming  2 - 2 Phi(z(1 - alpha / 2) / sqrt(t)): little at the first looks.
-    pocock          alpha log(1 + (e - 1) t): about the same at every look.
-    linear          alpha t (Kim and DeMets, Biometrika 1987, with the power 1): between the two.
+    `spent` is the error probability up to each, (K,). Stopping for futility is non-binding: the
+    error rate holds whether or not a study stops for it.
     """
-    t = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
-    if spending == "pocock":
-        return np.asarray(alpha * np.log1p((math.e - 1) * t), dtype=np.float64)
-    if spending == "linear":
-        return alpha * t
-    quantile = special.ndtri(1 - alpha / 2)
-    return np.asarray(2 * special.ndtr(-quantile / np.sqrt(t)), dtype=np.float64)
-
-
-def compute_boundaries(
-    fractions: ArrayLike,
-    alpha: float = 0.05,
-    *,
-    spending: Spending = "obrien-fleming",
-    sides: Literal[1, 2] = 1,
-) -> Boundaries:
-    """Critical values and nominal significance levels of looks at the given fractions.
-
-    Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
-    ValueError for fractions that do not rise within (0, 1] and for an alpha outside (0, 0.5]. With
-    2 sides, alpha / 2 is spent on each side of a symmetric test.
-    """
-    t = np.asarray(fractions, dtype=np.float64)
-    if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):
-        raise ValueError(f"information fractions {t}: they must rise, above 0 and at most to 1")
-    if not 0 < alpha <= 0.5:
-        raise ValueError(f"alpha is {alpha:g}; it must be above 0 and at most 0.5")
-    one_side = spend(t, alpha / sides, spending)
-    critical = _critical_values(t, np.diff(one_side, prepend=0.0), two_sided=sides == 2)
-    nominal = sides * special.ndtr(-critical)
-    return Boundaries(sides * one_side, critical, np.asarray(nominal, dtype=np.float64))
-
-
-def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
-    """Critical values (K,), first crossed at look k, on one side, with probability spent[k]."""
-    critical, paths = np.full(len(t), np.inf), _Paths()
-    for look, (now, share) in enumerate(zip(t, spent, strict=True)):
+    critical, paths = np.full(len(fractions), np.inf), _Paths()
+    for look, share in enumerate(np.diff(spent, prepend=0.0)):
         if share > _LEAST:
-            critical[look] = _solve(paths, now, share)
-        paths.go_on(now, critical[look], two_sided=two_sided)
-    return critical
+            critical[look] = _solve(paths, fractions[look], share)
+        paths.go_on(fractions[look], critical[look])
+    return Boundaries(spent, critical, np.asarray(special.ndtr(-critical)))
 
 
 @lru_cache(maxsize=1024)
@@ -121,9 +83,7 @@ def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
     """
     seeds = np.array(looks, dtype=np.float64)
     spent, information = level * np.exp(-_PACE / seeds), seeds - 1.5
-    shares = np.diff(spent, prepend=0.0)
-    critical = _critical_values(information / information[-1], shares, two_sided=False)
-    return np.asarray(special.ndtr(-critical), dtype=np.float64)
+    return compute_boundaries(information / information[-1], spent).nominal
 
 
 class _Paths:
@@ -144,11 +104,10 @@ class _Paths:
         tail = special.ndtr((self._points - z * np.sqrt(fraction)) / step)
         return float(self._mass @ tail)
 
-    def go_on(self, fraction: float, critical: float, *, two_sided: bool = False) -> None:
+    def go_on(self, fraction: float, critical: float) -> None:
         """Leave out the paths that cross at the next look."""
         step, scale = np.sqrt(fraction - self._fraction), np.sqrt(fraction)
-        high = min(critical, _WIDEST) * scale
-        low = -high if two_sided else -_WIDEST * scale
+        high, low = min(critical, _WIDEST) * scale, -_WIDEST * scale
         middle, half = (high + low) / 2, (high - low) / 2
         reached = middle + half * self._nodes
         density = np.exp(-0.5 * ((reached[:, None] - self._points) / step) ** 2) @ self._mass
@@ -165,8 +124,6 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
     return float(scipy.optimize.brentq(excess, -_WIDEST, 40.0, xtol=1e-10))
 
 
-SPENDING: Spending = "linear"
-"""The alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
@@ -191,8 +148,13 @@ class LookResult:
 
 
 def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
-    """The boundaries of looks after these numbers of seeds, in rising order."""
-    return compute_boundaries(np.array(seeds) / seeds[-1], alpha, spending=SPENDING)
+    """The boundaries of looks after these numbers of seeds, in rising order.
+
+    Alpha is spent linearly (Kim and DeMets, Biometrika 1987, with the power 1). Error rates are
+    simulated in tests/evidence/sequential.py.
+    """
+    fractions = np.array(seeds) / seeds[-1]
+    return compute_boundaries(fractions, alpha * fractions)
 
 
 def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: float) -> float:
