@@ -326,13 +326,9 @@ def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
     if not levels.comparable:
         frame["mean"] = scores.mean(axis=0) - scores.mean()
         return frame.reindex(columns=columns)
-    offsets = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
+    mean, one, every = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
     return frame.assign(
-        mean=offsets.mean,
-        low=offsets.mean - offsets.pointwise,
-        high=offsets.mean + offsets.pointwise,
-        low_all=offsets.mean - offsets.simultaneous,
-        high_all=offsets.mean + offsets.simultaneous,
+        mean=mean, low=mean - one, high=mean + one, low_all=mean - every, high_all=mean + every
     )
 
 

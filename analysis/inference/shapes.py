@@ -33,15 +33,6 @@ LEAST_FLAT = 3
 
 
 @dataclass(frozen=True)
-class Offsets:
-    """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths."""
-
-    mean: Floats
-    pointwise: Floats
-    simultaneous: Floats
-
-
-@dataclass(frozen=True)
 class Shapes:
     """Results of the tests on B tables.
 
@@ -232,14 +223,14 @@ class ShapeTests:
         mean, width = comparison.estimate, comparison.half_width(self.all_pairs.critical(alpha))
         return np.column_stack([mean, mean - width, mean + width])
 
-    def estimate_offsets(self, fit: Fit, alpha: float) -> Offsets:
-        """Each level less the mean over levels, with intervals of confidence 1 - alpha."""
+    def estimate_offsets(self, fit: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
+        """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths.
+
+        The intervals have the confidence 1 - alpha.
+        """
         comparison = self._offsets.compare(fit)
-        return Offsets(
-            comparison.estimate,
-            comparison.pointwise(1 - alpha),
-            comparison.half_width(self._offsets.critical(alpha)),
-        )
+        simultaneous = comparison.half_width(self._offsets.critical(alpha))
+        return comparison.estimate, comparison.pointwise(1 - alpha), simultaneous
 
     @cached_property
     def lines(self) -> Families:
