@@ -1,7 +1,7 @@
 """The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -319,8 +319,7 @@ def _trend(verdict: Verdict) -> str:
     excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
     return (
         f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last} "
-        f"({state_p(verdict)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
-        f"at least "
+        f"({state_p(verdict)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of at least "
         f"{verdict.margin:g} points inside the range {excluded}; MTDs "
         f"{'above' if rising else 'below'} {near} were not "
         f"{'compared' if rising and verdict.is_cut else 'tested'}."
@@ -356,16 +355,12 @@ def describe_leads(verdict: Verdict) -> str:
         roles = {"the runner-up": place == 0 < last, "the lowest": place == last}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
-    return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict.over_looks))}."
-
-
-def list_leads(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
-    """Differences in points with their intervals, by the names of what is exceeded.
-
-    `over`: what is written after the interval.
-    """
-    texts = [f"{describe_points(size, level, over)} above {name}" for name, size in above.items()]
-    return ", and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+    over = over_all_looks(verdict.over_looks)
+    texts = [
+        f"{describe_points(size, verdict.confidence, over)} above {name}"
+        for name, size in above.items()
+    ]
+    return f"{best} is {', and '.join(texts)}."
 
 
 def describe_points(difference: Estimate, level: float, over: str = "") -> str:

@@ -13,12 +13,10 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from mtdlab.analysis.inference.pairing import (
-    Difference,
     LevelScores,
     complete_block,
     compute_paired_curve,
@@ -240,20 +238,3 @@ def _highest(there: pd.DataFrame, settings: Collection[str]) -> Candidate:
         there = there[mean == mean.max()]
     first = there.sort_values("number").iloc[0]
     return Candidate(float(first["mtd"]), int(first["number"]))
-
-
-def compare_candidates(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    best: int,
-    runner_up: int,
-    items: ItemScores | None = None,
-) -> Difference:
-    """The paired difference of two configurations, each given by the number of one of its trials.
-
-    Where `items` are given, the interval covers their sampling too. Raises KeyError for a number
-    without a completed trial.
-    """
-    runs = completed_runs(trials)
-    first, second = (select_configuration(runs, settings, number) for number in (best, runner_up))
-    return estimate_difference(first, second, (items, items))

@@ -99,13 +99,7 @@ def effective_rank(values: ArrayLike) -> float:
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
         raise ValueError("singular values must be a row of finite numbers >= 0, not all 0")
-    return float(_effective_ranks(sizes[None])[0])
-
-
-def _effective_ranks(spectra: Floats) -> Floats:
-    """The effective rank of each row of (R, D)."""
-    shares = spectra / spectra.sum(axis=1, keepdims=True)
-    return np.asarray(np.exp(special.entr(shares).sum(axis=1)), dtype=np.float64)
+    return float(np.exp(special.entr(sizes / sizes.sum()).sum()))
 
 
 def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
@@ -143,7 +137,7 @@ def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.D
         ranked = pd.DataFrame(columns=["moment", "mtd", "seed", "rank"], dtype="float64")
     else:
         labels, values = _label_spectra(trials, spectra)
-        ranked = labels.assign(rank=_effective_ranks(values)[labels["row"]])
+        ranked = labels.assign(rank=[effective_rank(values[row]) for row in labels["row"]])
     return summarise(ranked, by=["moment", "mtd"], value="rank")
 
 

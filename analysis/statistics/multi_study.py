@@ -11,14 +11,14 @@ Letters: S seeds, L levels of MTD of a study, M levels of the first study that l
 of the other one, P = M (M - 1) / 2 pairs of them, D dimension of the sentence embedding.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
@@ -251,19 +251,17 @@ _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 
-def find_best_setting(
-    trials: pd.DataFrame, settings: Collection[str], *, beyond_run: BeyondRun = BEYOND_RUN
-) -> pd.DataFrame:
+def find_best_setting(study: StudyFrames) -> pd.DataFrame:
     """The configuration with the highest mean score, as text.
 
     One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
     completed run that has a score. Levels of MTD beyond the run are left out, unless they are kept
     or there is no other.
     """
-    every = completed_runs(trials)
-    within, _ = leave_out(every, beyond_run)
+    every = completed_runs(study.trials)
+    within, _ = leave_out(every, study.beyond_run)
     runs = within if len(within) else every
-    varied = varied_settings(runs, settings)
+    varied = varied_settings(runs, study.settings)
     best = rank_configurations(runs, varied)[1].head(1)
     names = pd.Series(name_configurations(best[varied]), dtype="str")
     return best[_OF_SCORES].assign(setting=names)
@@ -279,9 +277,7 @@ def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
         done = int((study.trials["state"] == "COMPLETE").sum())
         facts = (study.name, study.metric, done, study.planned)
         row = pd.DataFrame([facts], columns=["study", "metric", "completed", "planned"])
-        rows.append(
-            row.join(find_best_setting(study.trials, study.settings, beyond_run=study.beyond_run))
-        )
+        rows.append(row.join(find_best_setting(study)))
     columns = ["study", "metric", "completed", "planned", "setting", *_OF_SCORES]
     return pd.concat(rows, ignore_index=True)[columns]
 

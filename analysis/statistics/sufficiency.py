@@ -481,20 +481,16 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     if len(varied) == 1:
         name = next(iter(varied))
         return f"Only {name} varies, so its effect and that of MTD cannot be separated."
-    confounded = _correlated(varied, trace + queue) or _constant_end(varied, trace + queue)
-    return f"The design confounds MTD with {confounded}." if confounded else ""
-
-
-def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
-    """The component with the highest correlation with MTD, if above `MAX_CORRELATION`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = {
-            name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
-            for name, values in varied.items()
-        }
+    mtd = trace + queue
+    sizes = {
+        name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
+        for name, values in varied.items()
+    }
     name = max(sizes, key=lambda component: sizes[component])
-    text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
-    return text if sizes[name] > MAX_CORRELATION else ""
+    confounded = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    if sizes[name] <= MAX_CORRELATION:
+        confounded = _constant_end(varied, mtd)
+    return f"The design confounds MTD with {confounded}." if confounded else ""
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:

@@ -42,15 +42,7 @@ def choose_values(tuning: Tuning) -> dict[str, dict[str, Any]]:
     """
     table = compute_tuning(tuning)
     best = table[table["difference"] == 0].drop_duplicates("group")
-    records = best[[*tuning.names]].to_dict("records")
-    return {
-        group: {str(name): _plain(value) for name, value in values.items()}
-        for group, values in zip(best["group"], records, strict=True)
-    }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return dict(zip(best["group"], best[[*tuning.names]].to_dict("records"), strict=True))
 
 
 def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import asks_for_best
 from mtdlab.analysis.inference.pairing import Difference
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.statistics.contrasts import compare_candidates
+from mtdlab.analysis.statistics.contrasts import compare_trials
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
@@ -182,5 +182,5 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
             )
             raise NothingToReport(f"study {frames.name}: no complete run {at}")
         numbers.append(int(same["number"].min()))
-    best, other = numbers
-    return compare_candidates(frames.trials, frames.settings, best, other, frames.items)
+    compared = compare_trials(frames, *numbers)
+    return Difference(compared.seeds, compared.difference)
