@@ -254,8 +254,11 @@ class Blocks:
         ]
         by_seed = self._of_own_values if self.places is None else self._by_seed
         variances.append(by_seed(fit, contrasts))
-        estimate = fit.effects @ contrasts.rows.T
-        return Comparison.of(estimate, variances, contrasts.item_variance(fit), self.freedom)
+        estimate, rows = fit.effects @ contrasts.rows.T, contrasts.rows
+        items = np.zeros(len(rows))
+        if fit.items is not None:
+            items = np.maximum((rows @ fit.items * rows).sum(axis=-1), 0)
+        return Comparison.of(estimate, variances, items, self.freedom)
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
         """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
@@ -331,12 +334,6 @@ class Contrasts:
     rest: Floats
     runs: Floats
 
-    def item_variance(self, fit: Fit) -> Floats | float:
-        """Variance of each contrast due to the evaluation items, (K,); 0 where not counted."""
-        if fit.items is None:
-            return 0.0
-        return np.asarray(np.maximum((self.rows @ fit.items * self.rows).sum(axis=-1), 0))
-
 
 @dataclass(frozen=True)
 class KnownErrors:
@@ -361,7 +358,7 @@ class KnownErrors:
     def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
         variance = fit.variances @ contrasts.squares.T
         known = [(variance, np.full_like(variance, _KNOWN))]
-        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
+        return Comparison.of(fit.effects @ contrasts.rows.T, known, np.zeros(1), _KNOWN)
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:
@@ -397,10 +394,10 @@ class Comparison:
         cls,
         estimate: Floats,
         variances: Sequence[tuple[Floats, Floats]],
-        items: Floats | float,
+        items: Floats,
         freedom: float,
     ) -> "Comparison":
-        """A comparison from variances and their degrees of freedom; the items' has no error.
+        """A comparison from variances and their degrees of freedom; that of the items has no error.
 
         The items' part raises the degrees of freedom, so that an interval of few seeds would be
         narrower with it, and cover less (2 seeds: 87 %). Standard errors without it stand beside

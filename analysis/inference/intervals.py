@@ -36,11 +36,6 @@ class Estimate:
     low: float = math.nan
     high: float = math.nan
 
-    @classmethod
-    def around(cls, mean: float, width: float) -> "Estimate":
-        """The estimate with an interval of this half width around the mean."""
-        return cls(mean, mean - width, mean + width)
-
 
 UNKNOWN = Estimate(math.nan)
 
@@ -71,7 +66,8 @@ def estimate(
     total, tail = of_seeds + of_items, (1 + level) / 2
     width = special.stdtrit(max(total**2 / spread, seeds - 1), tail) * np.sqrt(total)
     of_these = special.stdtrit(seeds - 1, tail) * np.sqrt(of_seeds)
-    return Estimate.around(mean, float(max(width, of_these)))
+    width = float(max(width, of_these))
+    return Estimate(mean, mean - width, mean + width)
 
 
 def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:

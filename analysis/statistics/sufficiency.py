@@ -28,6 +28,7 @@ from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
+from mtdlab.analysis.inference.blocks import Blocks, parts_of
 from mtdlab.analysis.inference.intervals import estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, count_items, natural_spline
 from mtdlab.analysis.measures import Floats
@@ -68,31 +69,21 @@ def fit_blocks(scores: Floats) -> Means:
     than three configurations, for a configuration with fewer than two runs, and where seeds and
     configurations are not connected by runs.
     """
-    here = np.isfinite(scores[(0,) * (scores.ndim - 2)]).astype(np.float64)
+    present = np.isfinite(scores[(0,) * (scores.ndim - 2)])
+    here = present.astype(np.float64)
     runs, width = here.sum(axis=0), here.sum(axis=1)
     if len(runs) < 3 or runs.min() < 2 or width.min() < 1:
         raise ValueError("needs three configurations or more, each with two seeds or more")
-    values = np.where(here > 0, scores, 0.0)
-    seeds = _seed_effects(values, here)
-    rest = (values - seeds[..., None]) * here
-    means = rest.sum(axis=-2) / runs
-    # rounded, so that the variance of equal scores is 0 and not a rounding error
-    rest = np.round((rest - means[..., None, :]) * here, 9)
-    squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
-    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
-
-
-def _seed_effects(values: Floats, here: Floats) -> Floats:
-    """Effects of the seeds (..., S), with mean 0, from the equations reduced for configurations."""
-    runs = here.sum(axis=0)
-    information = np.diag(here.sum(axis=1)) - (here / runs) @ here.T
-    # the effects sum to 0: in a connected design only the constant is not identified
-    information += 1 / len(information)
-    if np.linalg.matrix_rank(information, hermitian=True) < len(information):
+    if parts_of(present).any():
         raise ValueError("some configurations share no seed with the others")
-    means = values.sum(axis=-2) / runs
-    right = ((values - means[..., None, :]) * here).sum(axis=-1)
-    return np.asarray(np.linalg.solve(information, right[..., None])[..., 0])
+    effects = Blocks(present).estimate(scores)
+    rest = np.where(present, scores - effects[..., None, :], 0.0)
+    of_seeds = rest.sum(axis=-1) / width
+    # rounded, so that the variance of equal scores is 0 and not a rounding error
+    rest = np.round((rest - of_seeds[..., None]) * here, 9)
+    squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
+    means = effects + of_seeds.mean(axis=-1, keepdims=True)
+    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
 
 
 def _variances(squares: Floats, width: float) -> Floats:
