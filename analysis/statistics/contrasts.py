@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict
@@ -182,11 +181,7 @@ class Candidate:
 
 
 def choose_candidates(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    verdict: Verdict,
-    *,
-    beyond_run: BeyondRun = BEYOND_RUN,
+    study: StudyFrames, trials: pd.DataFrame, verdict: Verdict
 ) -> tuple[Candidate, Candidate]:
     """The best configuration and the runner-up.
 
@@ -196,15 +191,15 @@ def choose_candidates(
     with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
     ValueError with fewer than two levels.
     """
-    levels = level_scores(trials, settings, beyond_run=beyond_run)
+    levels = level_scores(trials, study.settings, beyond_run=study.beyond_run)
     curve = compute_paired_curve(levels)
     if len(curve) < 2:
         raise ValueError("fewer than two levels of MTD have scores of the same seeds")
     others = curve[curve["mtd"] != verdict.peak_mtd]
     outside = others[~others["mtd"].isin(verdict.optimal_range)]
     ranked = (outside if len(outside) else others).sort_values("mean", ascending=False)
-    best = _configuration(levels.runs, settings, verdict.peak_mtd)
-    return best, _configuration(levels.runs, settings, float(ranked["mtd"].iloc[0]))
+    best = _configuration(levels.runs, study.settings, verdict.peak_mtd)
+    return best, _configuration(levels.runs, study.settings, float(ranked["mtd"].iloc[0]))
 
 
 def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:

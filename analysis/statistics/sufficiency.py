@@ -25,8 +25,8 @@ import scipy
 from numpy.typing import ArrayLike
 
 from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import Blocks, parts_of
 from mtdlab.analysis.inference.intervals import estimate, share_level
@@ -324,21 +324,15 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     )
 
 
-def compute_sufficiency(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> Sufficiency:
+def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
     one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used. The sampling of `items` is
-    counted where every run of the test has them.
+    combination of their values with the most configurations are used. The sampling of the study's
+    items is counted where every run of the test has them.
     """
-    runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
+    runs, left_out = leave_out(_one_condition(_scored(trials), study.settings), study.beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
@@ -358,10 +352,10 @@ def compute_sufficiency(
         return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
-    covariance = cell_covariance(runs, table, "cell", items)
+    covariance = cell_covariance(runs, table, "cell", study.items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    counted = count_items(items, covariance)
+    counted = count_items(study.items, covariance)
     answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
