@@ -107,7 +107,8 @@ def decide(
     differences = (first - second).dropna()
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
-    specified = {"study": study.name, "score": study.metric, "margin": margin, "alpha": study.alpha}
+    specified: dict[str, str | float] = {"study": study.name, "score": study.metric}
+    specified |= {"margin": margin, "alpha": study.alpha}
     new_one = nullcontext(Session(specified))
     with open_session(Path(session), specified) if session else new_one as kept:
         comparison = kept.look(*names, differences)
@@ -282,7 +283,8 @@ class Session:
 
         Raises ValueError where one that was is missing now, or has changed.
         """
-        found, added = self.find(baseline, candidate), differences.to_dict()
+        found = self.find(baseline, candidate)
+        added = {int(seed): float(value) for seed, value in differences.items()}
         for seed, before in (item for look in found.seen for item in look.items()):
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):

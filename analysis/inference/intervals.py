@@ -10,22 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy import special
 
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.measures import Floats
-
-
-def half_width(deviation: ArrayLike, count: ArrayLike) -> Floats:
-    """Half width of the t interval of a mean of `count` independent values; NaN for a single one.
-
-    `deviation` is their sample standard deviation (divisor count - 1).
-    """
-    seeds = np.asarray(count, dtype=np.float64)
-    spread = np.asarray(deviation, dtype=np.float64)
-    quantile = special.stdtrit(seeds - 1, (1 + LEVEL) / 2)
-    return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -96,6 +84,7 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     # groups of the seeds' means and amounts; aggregations by name take several times as long
     means, amounts = (each.groupby(level=keys) for each in (of_seeds.mean(), of_seeds.size()))
     mean, seeds = means.mean(), means.size()
-    width = half_width(means.std().to_numpy(), seeds.to_numpy())
+    quantile = special.stdtrit(seeds.to_numpy(np.float64) - 1, (1 + LEVEL) / 2)
+    width = quantile * means.std().to_numpy(np.float64) / np.sqrt(seeds.to_numpy())
     columns = {"n": amounts.sum(), "seeds": seeds, "mean": mean}
     return pd.DataFrame(columns | {"low": mean - width, "high": mean + width}).reset_index()

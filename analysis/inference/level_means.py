@@ -32,7 +32,8 @@ from mtdlab.analysis.inference.verdict import Verdict, judge, write_sentence
 from mtdlab.analysis.measures import Floats
 
 MOST_LEVELS = 100
-_PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
+PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
+"""The file and the title of a published figure, by the name that `load_published_means` knows."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,11 @@ class LevelMeans:
         return np.asarray(half / special.ndtri((1 + LEVEL) / 2))
 
 
-def published_means() -> tuple[str, ...]:
-    """The names that `load_published_means` knows."""
-    return tuple(_PUBLISHED)
-
-
 def load_published_means(name: str) -> LevelMeans:
-    """The means of a published figure; ValueError for a name not in `published_means()`."""
-    if name not in _PUBLISHED:
-        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
-    file, title = _PUBLISHED[name]
+    """The means of a published figure; ValueError for a name not in `PUBLISHED`."""
+    if name not in PUBLISHED:
+        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(PUBLISHED)}")
+    file, title = PUBLISHED[name]
     source = f"Published values of {title}, read off the figure to about 0.03 points."
     return LevelMeans(title, source, load_curve(file)[["mtd", "mean", "low", "high"]])
 

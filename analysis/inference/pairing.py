@@ -243,7 +243,7 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    return LevelScores(table, covariance, count_items(items, covariance), runs, left_out)
+    return LevelScores(table, *covariance, runs, left_out)
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -272,17 +272,17 @@ def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
 
 def cell_covariance(
     runs: pd.DataFrame, table: pd.DataFrame, column: str, items: ItemScores | None
-) -> Floats | None:
-    """Covariance of the column effects of a table due to the evaluation items, (C, C).
+) -> tuple[Floats | None, int]:
+    """Covariance of the column effects of a table due to the evaluation items, and their number.
 
-    In points squared; None where a run has no items, or one without scatter. `runs` have number,
-    seed, the column named `column`, and weight, by which a run counts in its cell; without it, the
-    runs of a cell count equally. `table` is (S, C) by seed and that column, NaN where there is no
-    run; other runs are left out.
+    (C, C) in points squared; None and 0 where a run has no items, or one without scatter. `runs`
+    have number, seed, the column named `column`, and weight, by which a run counts in its cell;
+    without it, the runs of a cell count equally. `table` is (S, C) by seed and that column, NaN
+    where there is no run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
     if min(table.shape) < 2 or (by_run := _run_influences(runs, items)) is None:
-        return None
+        return None, 0
     weight = 1 / runs.groupby(["seed", column])["number"].transform("size")
     if "weight" in runs:
         weight = runs["weight"]
@@ -291,12 +291,8 @@ def cell_covariance(
     rows, columns = pd.Index(runs["seed"]), pd.Index(runs[column])
     places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
     np.add.at(values, places, by_run)
-    return Blocks(table.notna().to_numpy()).item_covariance(np.moveaxis(values, -1, 0))
-
-
-def count_items(items: ItemScores | None, covariance: Floats | None) -> int:
-    """How many evaluation items a `cell_covariance` counts; 0 where there is none."""
-    return 0 if items is None or covariance is None else items.values.shape[1]
+    blocks = Blocks(table.notna().to_numpy())
+    return blocks.item_covariance(np.moveaxis(values, -1, 0)), by_run.shape[1]
 
 
 def merge_levels(distance: pd.Series) -> pd.Series:

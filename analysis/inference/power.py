@@ -19,7 +19,7 @@ from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
 from mtdlab.analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
-from mtdlab.analysis.inference.simultaneous import null_with_items
+from mtdlab.analysis.inference.simultaneous import null_with_items, root_of
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures import Floats
 
@@ -159,16 +159,10 @@ def _draw(errors: Floats, items: Floats | None, seeds: int) -> Floats:
     levels = len(errors)
     draws = int(np.clip(2_000_000 // (seeds * levels), 100, _DRAWS))
     rng = np.random.default_rng(0)
-    tables = rng.standard_normal((draws, seeds, levels)) @ _root(errors).T
+    tables = rng.standard_normal((draws, seeds, levels)) @ root_of(errors).T
     if items is not None:
-        tables += rng.standard_normal((draws, 1, levels)) @ _root(items).T
+        tables += rng.standard_normal((draws, 1, levels)) @ root_of(items).T
     return np.asarray(tables)
-
-
-def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 def _find_peak(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[np.bool_]:

@@ -33,7 +33,6 @@ from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
     compute_deviations,
-    count_items,
     estimate_mean,
     select_configuration,
     summarise_scores,
@@ -156,7 +155,7 @@ def compare_groups(
     runs, table = rank_configurations(runs, by, study.items, beside=beside)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
-    covariance = cell_covariance(runs, ordered, "configuration", study.items)
+    covariance, _ = cell_covariance(runs, ordered, "configuration", study.items)
     best = highest_column(ordered.to_numpy(dtype=np.float64))
     table = table.join(differences_to_best(ordered, best, covariance, level))
     costs = runs.reindex(columns=["configuration", "wall_seconds", "peak_memory"])
@@ -333,7 +332,7 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     if int(columns.sum()) < count:
         return None
     table = scores.loc[seeds]
-    covariance = cell_covariance(runs, table, "configuration", study.items)
+    covariance, items = cell_covariance(runs, table, "configuration", study.items)
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
@@ -344,7 +343,7 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     pair = interactions[["first", "second"]].iloc[0].tolist()
     cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
     cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
-    return Effects(effects, interactions, cells, count_items(study.items, covariance))
+    return Effects(effects, interactions, cells, items)
 
 
 def _interactions(

@@ -350,12 +350,17 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     before: list[tuple[list[str], Floats]] = []
     for study in studies:
         runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
-        for number in runs["number"] if len(study.spectra) else ():
-            trained = _relative(study.spectra, number, "after")
-            if len(trained):
-                after[study.name] = trained
-                _add_untrained(before, study.name, _relative(study.spectra, number, "before"))
+        numbers = (n for n in runs["number"] if len(_relative(study.spectra, n, "after")))
+        if (number := next(numbers, None)) is None:
+            continue
+        after[study.name] = _relative(study.spectra, number, "after")
+        row = _relative(study.spectra, number, "before")
+        for names, other in before:
+            if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
+                names.append(study.name)
                 break
+        else:
+            before += [([study.name], row)] if len(row) else []
     rows = {(name, "after"): row for name, row in after.items()}
     for names, row in before:
         of = f" of {', '.join(names)}" if len(before) > 1 else ""
@@ -374,16 +379,6 @@ def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
     values = values[np.isfinite(values)]
     usable = len(values) > 0 and values[0] > 0
     return np.asarray(values / values[0]) if usable else values[:0]
-
-
-def _add_untrained(before: list[tuple[list[str], Floats]], study: str, row: Floats) -> None:
-    if not len(row):
-        return
-    for names, other in before:
-        if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
-            names.append(study)
-            return
-    before.append(([study], row))
 
 
 def compute_ranks(spectra: pd.DataFrame) -> pd.DataFrame:

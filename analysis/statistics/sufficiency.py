@@ -30,7 +30,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import Blocks, parts_of
 from mtdlab.analysis.inference.intervals import estimate, share_level
-from mtdlab.analysis.inference.pairing import cell_covariance, count_items, natural_spline
+from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import trace_limit
 
@@ -352,10 +352,9 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
         return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
-    covariance = cell_covariance(runs, table, "cell", study.items)
+    covariance, counted = cell_covariance(runs, table, "cell", study.items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    counted = count_items(study.items, covariance)
     answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
