@@ -144,11 +144,6 @@ class Blocks:
         moments = keep("moments", (present,), self._typical_moments)
         self._bias, self.typical_freedom = moments.tolist()
 
-    @property
-    def definition(self) -> tuple[object, ...]:
-        """All that simulated tables of the design depend on."""
-        return self.present, self.places
-
     def _typical_moments(self) -> Floats:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))

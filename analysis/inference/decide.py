@@ -134,7 +134,8 @@ def decide(
             answer = "keep"
         elif difference.high < margin:
             answer = "equivalent" if difference.low > -margin else "drop"
-        comparison.kept |= answer == "keep"
+        if answer == "keep" and comparison.kept_at is None:
+            comparison.kept_at = len(kept.comparisons)
     more = None
     if answer == "more seeds" and planned:
         more = next((seeds - count for seeds in planned[taken:]), None)
@@ -195,8 +196,7 @@ def _find_runs(
         old, baseline = completed_runs(study.baseline.trials), "baseline"
     else:
         raise ValueError(
-            f"study {study.name} has no baseline of its own; name one with "
-            "--baseline KEY=VALUE, in Python baseline="
+            f"study {study.name} has no baseline of its own; name one: --baseline KEY=VALUE"
         )
     if {*new["number"]} & {*old["number"]}:
         raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
@@ -211,10 +211,8 @@ def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.Dat
     for part in [f"{key}={name}" for key in alone[:1]] or name.split(","):
         key, _, value = (text.strip() for text in part.partition("="))
         if key not in keys:
-            raise ValueError(
-                f"{role} {name!r}: {part!r} is no configuration, and no setting with a value; "
-                f"settings are {', '.join(keys)}"
-            )
+            known = ", ".join(keys)
+            raise ValueError(f"{role} {name!r}: {part!r} is no configuration; settings are {known}")
         texts, meant = runs[key].map(partial(format_value, key)), {value}
         with suppress(ValueError):
             meant.add(format_value(key, float(value)))
@@ -237,15 +235,15 @@ class Comparison:
     Attributes:
         level: the error that a false keep may have here, a part of the session's.
         seen: the differences in points by seed that each look added.
-        kept: whether a look kept the candidate; passed_on: whether a later one got its `level`.
+        kept_at: how many candidates there were when a look kept this one; the next one that is
+            named gets its `level` too.
     """
 
     baseline: str
     candidate: str
     level: PositiveFloat
     seen: list[dict[int, float]] = field(default_factory=list)
-    kept: bool = False
-    passed_on: bool = False
+    kept_at: int | None = None
 
     @property
     def looks(self) -> list[int]:
@@ -270,11 +268,9 @@ class Session:
         for known in self.comparisons:
             if (known.baseline, known.candidate) == (baseline, candidate):
                 return known
-        number = len(self.comparisons) + 1
-        level = float(self.specified["alpha"]) / (number * (number + 1))
-        for known in self.comparisons:
-            if known.kept and not known.passed_on:
-                known.passed_on, level = True, level + known.level
+        count = len(self.comparisons)
+        level = float(self.specified["alpha"]) / ((count + 1) * (count + 2))
+        level += sum(known.level for known in self.comparisons if known.kept_at == count)
         self.comparisons.append(Comparison(baseline, candidate, level))
         return self.comparisons[-1]
 

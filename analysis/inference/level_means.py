@@ -51,14 +51,6 @@ class LevelMeans:
     frame: pd.DataFrame
 
     @property
-    def distance(self) -> Floats:
-        return self.frame["mtd"].to_numpy(dtype=np.float64)
-
-    @property
-    def means(self) -> Floats:
-        return self.frame["mean"].to_numpy(dtype=np.float64)
-
-    @property
     def errors(self) -> Floats:
         """The standard errors, (L,), if the bands are 95 % intervals."""
         half = (self.frame["high"] - self.frame["low"]).to_numpy(dtype=np.float64) / 2
@@ -140,7 +132,8 @@ class MeansVerdict:
 
 def judge_means(data: LevelMeans) -> MeansVerdict:
     """The shape of three or more means by the rules for runs; see `inference.verdict`."""
-    distance, means, errors = data.distance, data.means, data.errors
+    distance, means = data.frame[["mtd", "mean"]].to_numpy(dtype=np.float64).T
+    errors = data.errors
     tests = ShapeTests(null_means(errors), distance, can_be_flat=len(distance) >= LEAST_FLAT)
     verdict = Verdict(
         "inconclusive",

@@ -104,17 +104,13 @@ class ShapeTests:
         self.levels = len(distance)
         self.null, self._items = null, items
         self.can_be_flat = can_be_flat
-        self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
         return self.null.errors.fit(scores, self._items)
 
     def simultaneous(self, rows: Floats) -> Families:
-        """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
-        key = rows.tobytes()
-        if key not in self._kept:
-            self._kept[key] = Families(self.null, [rows], two_sided=True)
-        return self._kept[key]
+        """One family of contrasts (K, L) for simultaneous two-sided intervals."""
+        return Families(self.null, [rows], two_sided=True)
 
     def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
         """The shapes of B tables at significance level alpha; margin in points.

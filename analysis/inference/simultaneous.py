@@ -73,7 +73,7 @@ def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     if own is not None:
         _, sizes, spanned = np.linalg.svd(own, full_matrices=False)
         basis = spanned[sizes > _ZERO * sizes.max()]
-    return Null(blocks, (*blocks.definition, basis), lambda: _simulate(blocks, basis))
+    return Null(blocks, (blocks.present, blocks.places, basis), lambda: _simulate(blocks, basis))
 
 
 def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:

@@ -42,8 +42,8 @@ from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.measures import Floats
 
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
-_MEASURES = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE)
-COLUMNS = (*_MEASURES, "may_be_best", "seconds", "memory")
+COLUMNS = ["number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE]
+COLUMNS += ["may_be_best", "seconds", "memory"]
 """The columns of a table of configurations after the settings that varied."""
 
 
@@ -210,7 +210,6 @@ FEWEST_RUNS = 20
 MOST_RUNS = 300
 """The most runs that importances are computed from; of more, evenly chosen ones."""
 
-_SEED = "seed"
 _WIDE = 10.0
 
 
@@ -248,8 +247,8 @@ def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.D
             {"setting": pd.Series(dtype="str"), "importance": pd.Series(dtype=float)}
         )
     runs = choose_evenly(runs, MOST_RUNS)
-    if runs[_SEED].nunique() > 1:
-        names.append(_SEED)
+    if runs["seed"].nunique() > 1:
+        names.append("seed")
     shares = _evaluate(runs, names)
     table = pd.DataFrame({"setting": list(shares), "importance": list(shares.values())})
     return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)

@@ -211,10 +211,11 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
             new = draw(rng) * (_TWO if case.base == "none" else 1)
             compared = compared_in.find("", f"candidate {at}")
             answer, seeds = judge(new + effect, base, compared.level)
-            compared.kept = answer == "keep"
-            false_keep[session] |= compared.kept and effect <= 0
+            is_kept = answer == "keep"
+            compared.kept_at = len(compared_in.comparisons) if is_kept else None
+            false_keep[session] |= is_kept and effect <= 0
             rows.append((effect, answer, seeds, was_kept))
-            if compared.kept and case.chained:
+            if is_kept and case.chained:
                 base, was_kept = draw(rng) if case.fresh else new, True
     every = pd.DataFrame(rows, columns=["effect", "answer", "seeds", "was_kept"])
     kept, better = every["answer"] == "keep", every["effect"] > 0

@@ -96,7 +96,7 @@ def test_differences_without_scatter_decide_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"candidate": "c9"}, "candidate 'c9': 'c9' is no configuration, and no setting"),
+        ({"candidate": "c9"}, "candidate 'c9': 'c9' is no configuration; settings are name, rate"),
         ({"candidate": "rate=0.7"}, "no completed run has rate=0.7; rate is 0, 0.1"),
         ({"candidate": "rat=0.1"}, "settings are name, rate"),
         ({"candidate": "c0"}, "c0 and c0 are the same configuration"),
@@ -246,7 +246,7 @@ class TestSession:
         assert highs[0].difference.high < found[0].difference.high
 
     def test_a_kept_candidate_passes_its_error_on_once(self) -> None:
-        before = [Comparison("c0", "c1", 0.02, kept=True), Comparison("c0", "c2", 0.01)]
+        before = [Comparison("c0", "c1", 0.02, kept_at=2), Comparison("c0", "c2", 0.01)]
         session = Session({"alpha": ALPHA}, before)
         levels = [session.find("c1", f"c{at}").level for at in (3, 4)]
         assert levels == pytest.approx([0.02 + ALPHA / 12, ALPHA / 20])
