@@ -24,9 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import has_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
 from mtdlab.analysis.inference.pairing import LevelScores
@@ -195,16 +193,7 @@ def over_looks_of(study: StudyFrames) -> OverLooks | None:
     return replace(over_looks, p_value=over, is_early=is_early)
 
 
-def judge_look(
-    trials: pd.DataFrame,
-    settings: Settings,
-    *,
-    items: ItemScores | None = None,
-    alpha: float,
-    margin: float,
-    is_last: bool,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> LookResult:
+def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult:
     """Whether a study ends at this look, whose nominal significance level is alpha.
 
     A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
@@ -215,14 +204,16 @@ def judge_look(
     A study that asks for the best configuration ends where that is separated from all others, and
     for futility where all that may be the best are equivalent (`classify_best`).
     """
+    trials, settings, margin = study.trials, study.settings, study.margin
     if asks_for_best(trials, settings):
-        scores = best_scores(trials, settings, items)
+        scores = best_scores(trials, settings, study.items)
         best = judge_best(scores, level=1 - alpha, margin=margin)
         ends = _decide_best(best, is_last=is_last)
         leading = _leading_configurations(scores) if ends == "continue" else frozenset()
         return LookResult(best.kind, _known(best.p_value), ends, leading)
+    beyond_run = study.beyond_run
     judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
-    verdict = judge(items=items, level=1 - alpha)
+    verdict = judge(items=study.items, level=1 - alpha)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     ends, leading = _decide(verdict, is_last=is_last), frozenset[int]()
     if ends == "continue":

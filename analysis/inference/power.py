@@ -8,7 +8,7 @@ seeds, B simulated studies, K looks.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -109,12 +109,18 @@ class _Studies:
 
     Args:
         looks: seeds of each, in rising order.
-        simulated: seeds that are drawn in place of the last of them, with errors in proportion.
+        simulated: seeds that are drawn in place of the last of them, with errors in proportion;
+            by default as many, at most 40.
     """
 
     def __init__(
-        self, distance: Floats, looks: Sequence[int], scatter: Scatter, simulated: int
+        self,
+        distance: Floats,
+        looks: Sequence[int],
+        scatter: Scatter,
+        simulated: int | None = None,
     ) -> None:
+        simulated = simulated or min(looks[-1], _SIMULATED[-1])
         share, levels = simulated / looks[-1], len(distance)
         items = None if scatter.items is None else scatter.items.at(distance)
         tables = _draw(scatter.errors.at(distance) * share, items, simulated)
@@ -259,8 +265,8 @@ class _Design:
     """The search of what one design needs; each number of seeds is simulated once."""
 
     def __init__(self, distance: Floats, scatter: Scatter, alpha: float) -> None:
-        self._distance, self._scatter, self._alpha = distance, scatter, alpha
-        self._kept: dict[tuple[int, int], _Studies] = {}
+        self._scatter, self._alpha = scatter, alpha
+        self._simulate = cache(lambda seeds, drawn: _Studies(distance, (seeds,), scatter, drawn))
 
     def need(self, find: Find, effects: Floats, margin: float = 0.0, first: int = _FIRST) -> Needed:
         """Seeds, or items where no number of seeds is enough; the search begins at `first` seeds.
@@ -270,11 +276,8 @@ class _Design:
         """
 
         def is_enough(seeds: int, simulated: int, factor: float = 1.0) -> bool:
-            key = seeds, simulated
-            if key not in self._kept:
-                self._kept[key] = _Studies(self._distance, (seeds,), self._scatter, simulated)
-            larger = factor * effects, (self._alpha,), factor * margin
-            return self._kept[key].find(find, *larger) >= POWER
+            studies, larger = self._simulate(seeds, simulated), factor * effects
+            return bool(studies.find(find, larger, (self._alpha,), factor * margin) >= POWER)
 
         if self._scatter.items is not None and not is_enough(ANY_SEEDS, _FIRST):
             factor = _smallest_factor(partial(is_enough, ANY_SEEDS, _FIRST))
@@ -317,7 +320,7 @@ def find_power(
     """
     if looks[-1] < 2:
         return 0.0 if len(distance) > 2 else None, 0.0
-    studies = _Studies(distance, looks, scatter, min(looks[-1], _SIMULATED[-1]))
+    studies = _Studies(distance, looks, scatter)
     slope = studies.find(_find_slope, slope_effects(distance, effect), alphas)
     if len(distance) < 3:
         return None, slope
@@ -333,8 +336,7 @@ def find_best_power(
     """
     if looks[-1] < 2:
         return 0.0
-    distance, simulated = np.arange(1.0, count + 1), min(looks[-1], _SIMULATED[-1])
-    studies = _Studies(distance, looks, scatter, simulated)
+    studies = _Studies(np.arange(1.0, count + 1), looks, scatter)
     return studies.find(_separate_first, best_effects(count, effect), alphas)
 
 
@@ -348,8 +350,7 @@ def compute_flatness(
     """
     if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
         return None
-    simulated = min(seeds, _SIMULATED[-1])
-    reached = _Studies(distance, (seeds,), scatter, simulated).flat_margin(alpha)
+    reached = _Studies(distance, (seeds,), scatter).flat_margin(alpha)
     if scatter.items is None:
         return Flatness(reached, 0.0, None)
     least = _Studies(distance, (ANY_SEEDS,), scatter, _FIRST).flat_margin(alpha)
