@@ -107,10 +107,9 @@ def decide(
     differences = (first - second).dropna()
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
-    specified: dict[str, str | float] = {"study": study.name, "score": study.metric}
-    specified |= {"margin": margin, "alpha": study.alpha}
-    new_one = nullcontext(Session(specified))
-    with open_session(Path(session), specified) if session else new_one as kept:
+    terms: dict[str, str | float] = {"study": study.name, "score": study.metric}
+    terms |= {"margin": margin, "alpha": study.alpha}
+    with open_session(Path(session), terms) if session else nullcontext(Session(terms)) as kept:
         comparison = kept.look(*names, differences)
         looks = tuple(comparison.looks) if session else ()
         errors = comparison.level if session else study.alpha, study.alpha
@@ -213,13 +212,14 @@ def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.Dat
         if key not in keys:
             known = ", ".join(keys)
             raise ValueError(f"{role} {name!r}: {part!r} is no configuration; settings are {known}")
-        texts, meant = runs[key].map(partial(format_value, key)), {value}
+        texts = runs[key].map(partial(format_value, key))
+        same = texts == value
         with suppress(ValueError):
-            meant.add(format_value(key, float(value)))
-        if not texts.isin(meant).any():
+            same |= pd.to_numeric(runs[key], errors="coerce") == float(value)
+        if not same.any():
             known = ", ".join(texts.unique()[:10])
             raise ValueError(f"{role} {name!r}: no completed run has {part}; {key} is {known}")
-        runs = runs[texts.isin(meant)]
+        runs = runs[same]
     if varied := varied_settings(runs, keys):
         raise ValueError(
             f"{role} {name!r} is several configurations, which differ in {', '.join(varied)}; "
@@ -255,7 +255,7 @@ class Comparison:
 class Session:
     """The candidates that were compared in turn, of one study, score, margin and alpha."""
 
-    specified: dict[str, str | float]
+    terms: dict[str, str | float]
     comparisons: list[Comparison] = field(default_factory=list)
 
     def find(self, baseline: str, candidate: str) -> Comparison:
@@ -269,7 +269,7 @@ class Session:
             if (known.baseline, known.candidate) == (baseline, candidate):
                 return known
         count = len(self.comparisons)
-        level = float(self.specified["alpha"]) / ((count + 1) * (count + 2))
+        level = float(self.terms["alpha"]) / ((count + 1) * (count + 2))
         level += sum(known.level for known in self.comparisons if known.kept_at == count)
         self.comparisons.append(Comparison(baseline, candidate, level))
         return self.comparisons[-1]
@@ -297,7 +297,7 @@ _FORMAT = TypeAdapter(Session)
 
 
 @contextmanager
-def open_session(file: Path, specified: dict[str, str | float]) -> Iterator[Session]:
+def open_session(file: Path, terms: dict[str, str | float]) -> Iterator[Session]:
     """The session in a file, or a new one; it is written when the block ends without an error.
 
     Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
@@ -305,7 +305,7 @@ def open_session(file: Path, specified: dict[str, str | float]) -> Iterator[Sess
     """
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        session = Session(specified)
+        session = Session(terms)
         try:
             if file.exists():
                 session = _FORMAT.validate_json(file.read_bytes())
@@ -313,9 +313,9 @@ def open_session(file: Path, specified: dict[str, str | float]) -> Iterator[Sess
             raise ValueError(
                 f"session {file} is damaged, or is no session; move it away to begin anew"
             ) from None
-        if session.specified != specified:
+        if session.terms != terms:
             raise ValueError(
-                f"session {file} is of {session.specified}, not {specified}; give another file"
+                f"session {file} is of {session.terms}, not {terms}; give another file"
             )
         yield session
         unfinished = file.with_name(f".{file.name}.partial")

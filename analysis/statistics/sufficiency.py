@@ -82,14 +82,12 @@ def fit_blocks(scores: Floats) -> Means:
     # rounded, so that the variance of equal scores is 0 and not a rounding error
     rest = np.round((rest - of_seeds[..., None]) * here, 9)
     squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
+    # of a squared residual, a share is that of the seed's other errors
+    mean = float(width.mean())
+    others = squares.mean(axis=-1, keepdims=True) / (1 - 1 / mean) / mean
+    variances = np.asarray(np.maximum((squares - others) / (1 - 2 / mean), 0.0))
     means = effects + of_seeds.mean(axis=-1, keepdims=True)
-    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
-
-
-def _variances(squares: Floats, width: float) -> Floats:
-    """Error variances, corrected for the share of a seed's other errors in a squared residual."""
-    mean = squares.mean(axis=-1, keepdims=True) / (1 - 1 / width)
-    return np.asarray(np.maximum((squares - mean / width) / (1 - 2 / width), 0.0))
+    return Means(means, variances, squares, rest, runs)
 
 
 def smooth(values: Floats, freedom: int) -> Floats:

@@ -112,6 +112,16 @@ def test_what_cannot_be_compared(arguments: dict[str, Any], message: str) -> Non
         decide(pair_of([0.3, 0.9, -0.4]), **({"baseline": "c0"} | arguments))
 
 
+def test_a_configuration_is_named_by_every_digit_of_a_number() -> None:
+    frames = pair_of([0.9, 1.0, 1.1])
+    rate = frames.trials["rate"] / 1e6 + 0.123456
+    study = replace(frames, trials=frames.trials.assign(rate=rate))
+    found = decide(study, "rate=0.1234561", baseline="rate=0.123456")
+    assert found.difference.mean == pytest.approx(1)
+    with pytest.raises(ValueError, match=r"no completed run has rate=0\.123457; rate is 0"):
+        decide(study, "rate=0.123457", baseline="c0")
+
+
 @pytest.mark.parametrize(("missing", "count"), [(2, "1 common"), (3, "0 common")])
 def test_fewer_than_two_common_seeds(missing: int, count: str) -> None:
     scores = np.arange(6.0).reshape(3, 2)
