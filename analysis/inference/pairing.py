@@ -351,9 +351,6 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
 
     Column i is 1 at knot i and 0 at the others (mgcv's "cr"); two knots give a line.
     """
-    if len(knots) == 2:
-        share = (points - knots[0]) / (knots[1] - knots[0])
-        return np.column_stack([1 - share, share])
     spline = scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
     return np.asarray(spline(points), dtype=np.float64)
 

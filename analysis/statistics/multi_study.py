@@ -33,7 +33,7 @@ from mtdlab.analysis.inference.pairing import (
 )
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.configurations import name_configurations, rank_configurations
-from mtdlab.analysis.statistics.curves import compute_mtd_curve, effective_rank
+from mtdlab.analysis.statistics.curves import effective_rank
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
@@ -292,11 +292,8 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """
     parts = []
     for study in studies_by_method(studies):
-        untraced = untraced_runs(study.trials)
-        points = summarise(untraced, by=["mtd"])
-        curve = compute_mtd_curve(study.trials)
-        for part, runs in ((points, untraced), (curve, traced_runs(study.trials))):
-            if len(part):
+        for runs in (untraced_runs(study.trials), traced_runs(study.trials)):
+            if len(part := summarise(runs, by=["mtd"])):
                 labels = describe_means(part, runs)
                 labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
