@@ -123,7 +123,7 @@ def decide(
             return [find_open_nominal(seeds, each)[-1] if seeds else each for each in errors]
 
         low, high = (
-            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value).estimate
+            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
             for p_value in nominal()
         )
         is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
@@ -280,7 +280,7 @@ class Session:
         Raises ValueError where one that was is missing now, or has changed.
         """
         found = self.find(baseline, candidate)
-        added = {int(seed): float(value) for seed, value in differences.items()}
+        added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
         for seed, before in (item for look in found.seen for item in look.items()):
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):

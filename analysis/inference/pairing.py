@@ -109,34 +109,21 @@ def summarise_scores(
     )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The mean score of runs less that of others, paired by seed, in points.
-
-    Attributes:
-        seeds: those that both have.
-        estimate: interval over them; NaN without one, its bounds with one.
-    """
-
-    seeds: int
-    estimate: Estimate
-
-
 def estimate_difference(
     first: pd.DataFrame,
     second: pd.DataFrame,
     items: Sequence[ItemScores | None],
     level: float = LEVEL,
-) -> Difference:
-    """The difference of two sets of runs with seed, number and score; runs of a seed are averaged.
+) -> Estimate:
+    """The mean score of runs less that of others, paired by seed, in points; NaN without a pair.
 
-    Where the `items` of both are of the same evaluation data and all runs have them, the interval
-    covers their sampling too.
+    A run has seed, number and score; runs of a seed are averaged. Where the `items` of both are of
+    the same evaluation data and all runs have them, the interval covers their sampling too.
     """
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
     if not len(values):
-        return Difference(0, UNKNOWN)
+        return UNKNOWN
     scores = values.to_numpy(dtype=np.float64)
     sides = [
         _seed_influences(runs, values.index, side_items)
@@ -144,8 +131,8 @@ def estimate_difference(
     ]
     same = len({side_items.digest for side_items in items if side_items is not None}) == 1
     if same and sides[0] is not None and sides[1] is not None:
-        return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1], level))
-    return Difference(len(values), estimate(scores, level))
+        return estimate_over_items(scores, sides[0] - sides[1], level)
+    return estimate(scores, level)
 
 
 def _seed_influences(

@@ -228,13 +228,11 @@ def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: f
     One `Need` for the levels of the design, `distance` (L,) as from `design_levels`, at least two;
     then one each for 5 and 9 levels over the same range, evenly spaced in log MTD.
     """
-    designs = [distance]
-    designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
+    others = (levels for levels in OTHER_LEVELS if levels != len(distance))
+    designs = [distance, *(np.geomspace(distance[0], distance[-1], n) for n in others)]
     needs: list[Need] = []
     first = _FIRST
     for design in designs:
-        if needs and len(design) == len(distance):
-            continue
         studies, peak, slope = _Design(design, scatter, alpha), None, None
         if len(design) > 2:
             peak = studies.need(_find_peak, peak_effects(design, effect), first=first)

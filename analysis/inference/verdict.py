@@ -380,10 +380,6 @@ def format_p(value: float) -> str:
 CONDITIONS = ("learning_rate", "steps")
 """Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
 _WHERE_FIXED = ("ema_decay", "queue_size")
-_CONDITIONED = {
-    name: name.replace("_", " ").replace("ema", "EMA")
-    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size")
-}
 
 
 def describe_conditions(trials: pd.DataFrame) -> str:
@@ -395,12 +391,12 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     """
     runs = traced_runs(trials)
     parts = []
-    for name, noun in _CONDITIONED.items():
+    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size"):
         values = sorted(runs[name].dropna().unique()) if name in runs else []
         if values and not (name in _WHERE_FIXED and len(values) > 1):
             listed = join_words([f"{float(value):g}" for value in values])
-            plural = "s" if len(values) > 1 else ""
-            parts.append(f"{listed} steps" if name == "steps" else f"{noun}{plural} {listed}")
+            noun = name.replace("_", " ").replace("ema", "EMA") + "s" * (len(values) > 1)
+            parts.append(f"{listed} steps" if name == "steps" else f"{noun} {listed}")
     return f"at {join_words(parts)}" if parts else ""
 
 

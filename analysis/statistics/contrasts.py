@@ -75,9 +75,7 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     table["difference"] = table["first"] - table["second"]
     paired = estimate_difference(one, two, (study.items, study.items))
     settings = _differing({name: [_value(value) for value in rows[name]] for name in varied})
-    return Contrast(
-        settings, table.reset_index(), paired.seeds, min(paired.seeds, 1), paired.estimate
-    )
+    return Contrast(settings, table.reset_index(), len(table), min(len(table), 1), paired)
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -109,7 +107,7 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
         return Contrast(settings, rows, 0, 0, UNKNOWN)
     one, two = (_one_run_per_cell(trials, table) for trials in runs)
     paired = estimate_difference(one, two, (first.items, second.items))
-    return Contrast(settings, rows, *table.shape, paired.estimate)
+    return Contrast(settings, rows, *table.shape, paired)
 
 
 _CELL = ["seed", "configuration"]
