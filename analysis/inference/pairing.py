@@ -65,12 +65,11 @@ class Mean:
     """The mean score of runs over their seeds, in points.
 
     Attributes:
-        runs, seeds: how many it is of.
+        seeds: how many it is of.
         items: how many evaluation items its interval covers; 0: it covers seeds alone.
         estimate: interval over seeds and items; NaN bounds with one seed.
     """
 
-    runs: int
     seeds: int
     items: int
     estimate: Estimate
@@ -82,12 +81,11 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
     Where all runs have `items`, the interval covers their sampling too.
     """
     per_seed = runs.groupby("seed")["score"].mean()
-    values, amount = per_seed.to_numpy(dtype=np.float64), len(runs)
-    seed_influences = _seed_influences(runs, per_seed.index, items)
-    if seed_influences is None:
-        return Mean(amount, len(values), 0, estimate(values))
-    covered = seed_influences.shape[1]
-    return Mean(amount, len(values), covered, estimate_over_items(values, seed_influences))
+    values = per_seed.to_numpy(dtype=np.float64)
+    of_seeds = _seed_influences(runs, per_seed.index, items)
+    if of_seeds is None:
+        return Mean(len(values), 0, estimate(values))
+    return Mean(len(values), of_seeds.shape[1], estimate_over_items(values, of_seeds))
 
 
 def summarise_scores(

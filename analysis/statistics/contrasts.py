@@ -13,7 +13,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
-from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.inference.best import BestVerdict, number_configurations
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from mtdlab.analysis.inference.pairing import (
     LevelScores,
@@ -225,9 +225,7 @@ def choose_best_candidates(
 
 def _highest(there: pd.DataFrame, settings: Collection[str]) -> Candidate:
     """The configuration with the highest mean of some runs."""
-    varied = varied_settings(there, settings)
-    if varied:
-        mean = there.groupby(varied, dropna=False)["score"].transform("mean")
-        there = there[mean == mean.max()]
-    first = there.sort_values("number").iloc[0]
+    configuration = number_configurations(there, varied_settings(there, settings))
+    mean = there["score"].groupby(configuration).transform("mean")
+    first = there[mean == mean.max()].sort_values("number").iloc[0]
     return Candidate(float(first["mtd"]), int(first["number"]))
