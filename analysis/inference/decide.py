@@ -250,10 +250,15 @@ class Comparison:
         """The numbers of seeds of the looks so far."""
         return [*accumulate(map(len, self.seen))]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has looks, the first at two seeds or more, and each at new ones."""
+        return bool(self.seen) and len(self.seen[0]) > 1 and all(self.seen)
+
 
 @checked
 class Session:
-    """The candidates that were compared in turn, of one study, score, margin and alpha."""
+    """The candidates that were compared in turn; the terms are study, score, margin and alpha."""
 
     terms: dict[str, str | float]
     comparisons: list[Comparison] = field(default_factory=list)
@@ -301,22 +306,24 @@ def open_session(file: Path, terms: dict[str, str | float]) -> Iterator[Session]
     """The session in a file, or a new one; it is written when the block ends without an error.
 
     Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
-    or one that specifies something else, OSError where it cannot be read or written.
+    or one of other terms, OSError where it cannot be read or written.
     """
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         session = Session(terms)
-        try:
-            if file.exists():
+        if file.exists():
+            with suppress(ValueError):
                 session = _FORMAT.validate_json(file.read_bytes())
-        except ValueError:
-            raise ValueError(
-                f"session {file} is damaged, or is no session; move it away to begin anew"
-            ) from None
+            if not session.comparisons or not all(each.is_whole for each in session.comparisons):
+                raise ValueError(
+                    f"session {file} is damaged, or is no session; move it away to begin anew"
+                )
         if session.terms != terms:
-            raise ValueError(
-                f"session {file} is of {session.terms}, not {terms}; give another file"
+            was, now = (
+                ", ".join(f"{name} {value}" for name, value in each.items())
+                for each in (session.terms, terms)
             )
+            raise ValueError(f"session {file} is of {was}, not {now}; give another file")
         yield session
         unfinished = file.with_name(f".{file.name}.partial")
         with unfinished.open("wb", buffering=0) as stream:

@@ -289,9 +289,17 @@ class TestSession:
             (lambda text: text.replace("0.025", '"a"'), "is damaged, or is no session"),
             (lambda text: text.replace("0.025", "-1"), "is damaged, or is no session"),
             (lambda text: text.replace('"3":', '"x":'), "is damaged, or is no session"),
-            (lambda text: text.replace("accuracy", "loss"), "'score': 'loss'.*, not .*'accuracy'"),
-            (lambda text: text.replace('"runs"', '"other"'), "'study': 'other'.*, not .*'runs'"),
-            (lambda text: text.replace('"margin": 0.5', '"margin": 1'), "'margin': 1.*, not .*0.5"),
+            (
+                lambda text: text.replace('"seen": [', '"seen": [{},'),
+                "is damaged, or is no session",
+            ),
+            (lambda text: text.replace('"seen"', '"unseen"'), "is damaged, or is no session"),
+            (lambda text: text.replace("accuracy", "loss"), "score loss, .*, not .*score accuracy"),
+            (lambda text: text.replace('"runs"', '"other"'), "of study other, .*, not study runs"),
+            (
+                lambda text: text.replace('"margin": 0.5', '"margin": 1'),
+                "margin 1.0, .*, not .*margin 0.5",
+            ),
         ],
     )
     def test_a_file_of_something_else(self, tmp_path: Path, change: Any, message: str) -> None:
