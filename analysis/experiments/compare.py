@@ -22,7 +22,6 @@ from mtdlab.analysis.inference.intervals import Estimate, estimate, summarise
 from mtdlab.analysis.inference.pairing import (
     cell_covariance,
     complete_block,
-    count_items,
     summarise_scores,
 )
 from mtdlab.analysis.inference.shapes import compare_columns
@@ -257,7 +256,7 @@ def compare(
     placed = runs.merge(table[by].reset_index(names="row"), on=by)
     scores = placed.pivot_table(index="seed", columns="row", values="score")
     paired = complete_block(scores) if balanced else scores.iloc[:0, :0]
-    covariance = cell_covariance(placed, paired, "row", items)
+    covariance, counted = cell_covariance(placed, paired, "row", items)
     means, published = paired.mean(), table["published"][paired.columns].dropna()
     spread = paper_gap = slope = None
     if len(means) > 1:
@@ -282,7 +281,7 @@ def compare(
         balanced=balanced,
         differs=differs,
         paired=paired,
-        items=count_items(items, covariance),
+        items=counted,
         spread=spread,
         paper_gap=paper_gap,
         slope=slope,

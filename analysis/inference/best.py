@@ -26,7 +26,7 @@ from mtdlab.analysis.data.runs import (
 )
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.inference.blocks import Fit, connected_table
-from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance, count_items
+from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
 from mtdlab.analysis.inference.shapes import ShapeTests
 from mtdlab.analysis.inference.verdict import OverLooks
 from mtdlab.analysis.measures import Floats
@@ -98,8 +98,7 @@ def best_scores(
         table = table[table.mean().nlargest(MOST_COMPARED).index.sort_values()]
     table = table.loc[*connected_table(table.to_numpy(dtype=np.float64))]
     covariance = cell_covariance(runs, table, "first", items)
-    counted = count_items(items, covariance)
-    return LevelScores(table, covariance, counted, runs, ordered=False)
+    return LevelScores(table, *covariance, runs, ordered=False)
 
 
 @dataclass(frozen=True)

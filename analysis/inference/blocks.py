@@ -144,11 +144,6 @@ class Blocks:
         moments = keep("moments", (present,), self._typical_moments)
         self._bias, self.typical_freedom = moments.tolist()
 
-    @property
-    def definition(self) -> tuple[object, ...]:
-        """All that simulated tables of the design depend on."""
-        return self.present, self.places
-
     def _typical_moments(self) -> Floats:
         """Mean and degrees of freedom of the pooled variance of tables with error variance 1."""
         draws = int(np.clip(_DRAWN_VALUES // self.present.size, *_DRAWS))
@@ -254,8 +249,11 @@ class Blocks:
         ]
         by_seed = self._of_own_values if self.places is None else self._by_seed
         variances.append(by_seed(fit, contrasts))
-        estimate = fit.effects @ contrasts.rows.T
-        return Comparison.of(estimate, variances, contrasts.item_variance(fit), self.freedom)
+        estimate, rows = fit.effects @ contrasts.rows.T, contrasts.rows
+        items = np.zeros(len(rows))
+        if fit.items is not None:
+            items = np.maximum((rows @ fit.items * rows).sum(axis=-1), 0)
+        return Comparison.of(estimate, variances, items, self.freedom)
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
         """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
@@ -331,12 +329,6 @@ class Contrasts:
     rest: Floats
     runs: Floats
 
-    def item_variance(self, fit: Fit) -> Floats | float:
-        """Variance of each contrast due to the evaluation items, (K,); 0 where not counted."""
-        if fit.items is None:
-            return 0.0
-        return np.asarray(np.maximum((self.rows @ fit.items * self.rows).sum(axis=-1), 0))
-
 
 @dataclass(frozen=True)
 class KnownErrors:
@@ -361,7 +353,7 @@ class KnownErrors:
     def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
         variance = fit.variances @ contrasts.squares.T
         known = [(variance, np.full_like(variance, _KNOWN))]
-        return Comparison.of(fit.effects @ contrasts.rows.T, known, 0.0, _KNOWN)
+        return Comparison.of(fit.effects @ contrasts.rows.T, known, np.zeros(1), _KNOWN)
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:
@@ -397,10 +389,10 @@ class Comparison:
         cls,
         estimate: Floats,
         variances: Sequence[tuple[Floats, Floats]],
-        items: Floats | float,
+        items: Floats,
         freedom: float,
     ) -> "Comparison":
-        """A comparison from variances and their degrees of freedom; the items' has no error.
+        """A comparison from variances and their degrees of freedom; that of the items has no error.
 
         The items' part raises the degrees of freedom, so that an interval of few seeds would be
         narrower with it, and cover less (2 seeds: 87 %). Standard errors without it stand beside

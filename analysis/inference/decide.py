@@ -8,26 +8,35 @@ candidate. Only one bound can be wrong about a difference, so that neither error
 Strongly skewed differences have larger errors (docs/explanation/evidence.md).
 """
 
+import fcntl
 import math
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import PositiveFloat, TypeAdapter
+from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal, judged_trials
+from mtdlab.analysis.inference.looks import (
+    boundaries_at,
+    find_open_nominal,
+    judged_trials,
+    planned_looks,
+)
 from mtdlab.analysis.inference.pairing import estimate_difference
 from mtdlab.analysis.inference.power import MOST_SEEDS, POWER, fewest_seeds
-from mtdlab.analysis.inference.session import find_comparison, open_session
 from mtdlab.analysis.measures import Floats
 
 Answer = Literal["keep", "equivalent", "drop", "more seeds"]
@@ -93,114 +102,88 @@ def decide(
     margin = study.margin if margin is None else margin
     if not 0 <= margin < math.inf:
         raise ValueError(f"the margin is {margin:g} points; it must be a number of at least 0")
-    new, old, named = _find_runs(study, candidate, baseline)
-    sides = [runs.groupby("seed")["score"].mean() for runs in (new, old)]
-    differences = (sides[0] - sides[1]).dropna()
+    new, old, names = _find_runs(study, candidate, baseline)
+    first, second = (runs.groupby("seed")["score"].mean() for runs in (new, old))
+    differences = (first - second).dropna()
     if (count := len(differences)) < 2:
-        raise ValueError(
-            f"{named[0]} and {named[1]} have scores of {count} common seed{'s' * (count != 1)}; at "
-            "least 2 are needed"
-        )
-    of_all = {"study": study.name, "score": study.metric, "margin": margin, "alpha": study.alpha}
-    with open_session(session, of_all) as comparisons:
-        comparison = find_comparison(comparisons, *named, study.alpha)
-        comparison.look(differences)
-        looks = _Looks.of(study, () if session is None else comparison.looks)
-        level = study.alpha if session is None else comparison.level
+        raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
+    terms: dict[str, str | float] = {"study": study.name, "score": study.metric}
+    terms |= {"margin": margin, "alpha": study.alpha}
+    with open_session(Path(session), terms) if session else nullcontext(Session(terms)) as kept:
+        comparison = kept.look(*names, differences)
+        looks = tuple(comparison.looks) if session else ()
+        errors = comparison.level if session else study.alpha, study.alpha
+        planned, taken = planned_looks(study), max(len(study.looks), 1)
+
+        def nominal(*following: int) -> list[float]:
+            """The one-sided p values of both bounds at the last look, or at one that follows it."""
+            if planned:
+                return [boundaries_at(planned, each).nominal[:taken][-1] for each in errors]
+            seeds = (looks[-1], *following) if looks and following else looks
+            return [find_open_nominal(seeds, each)[-1] if seeds else each for each in errors]
+
         low, high = (
-            estimate_difference(new, old, [study.items] * 2, 1 - 2 * looks.nominal(error)).estimate
-            for error in (level, study.alpha)
+            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
+            for p_value in nominal()
         )
-        difference = Estimate(low.mean, low.low, high.high)
-        if low.mean and np.ptp(differences) < _ALIKE:
-            difference = Estimate(low.mean)
-        answer = _answer(difference, margin)
-        comparison.kept |= answer == "keep"
+        is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
+        difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
+        answer: Answer = "more seeds"
+        if difference.low > 0:
+            answer = "keep"
+        elif difference.high < margin:
+            answer = "equivalent" if difference.low > -margin else "drop"
+        if answer == "keep" and comparison.kept_at is None:
+            comparison.kept_at = len(kept.comparisons)
     more = None
-    if answer == "more seeds":
-        more = looks.count_more(differences.to_numpy(), difference, margin, (level, study.alpha))
+    if answer == "more seeds" and planned:
+        more = next((seeds - count for seeds in planned[taken:]), None)
+    elif answer == "more seeds":
+        more = _count_more(differences.to_numpy(), difference, margin, nominal)
     return Decision(
         answer,
-        *named,
+        *names,
         difference,
         margin,
         study.alpha,
-        level,
+        errors[0],
         tuple(differences.index.tolist()),
-        tuple(sorted({*sides[0].index} ^ {*sides[1].index})),
-        looks.planned[: looks.taken] or looks.kept,
-        len(comparisons) if session is not None else 0,
+        tuple(sorted({*first.index} ^ {*second.index})),
+        planned[:taken] or looks,
+        len(kept.comparisons) if session else 0,
         more,
     )
 
 
-def _answer(difference: Estimate, margin: float) -> Answer:
-    if difference.low > 0:
-        return "keep"
-    if difference.high < margin:
-        return "equivalent" if difference.low > -margin else "drop"
-    return "more seeds"
+def _count_more(
+    values: Floats, interval: Estimate, margin: float, nominal: Callable[..., list[float]]
+) -> int | None:
+    """`Decision.more_seeds` of differences by seed, (S,), whose interval does not decide.
 
-
-@dataclass(frozen=True)
-class _Looks:
-    """The looks that count: those in a session, or of a study that plans them; else this alone.
-
-    Attributes:
-        kept: the numbers of seeds of a session's looks.
-        planned: those of all looks of the study; taken: how many of these are counted.
+    `nominal` gives the p values of both bounds now, or with a number of seeds.
     """
+    if math.isnan(interval.low):
+        return 1
+    count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
+    error = (interval.low - mean) / special.stdtrit(count - 1, nominal()[0])
+    of_items = max(error**2 - deviation**2 / count, 0.0)
 
-    kept: tuple[int, ...]
-    planned: tuple[int, ...]
-    taken: int
+    def is_enough(seeds: int) -> bool:
+        quantiles = -special.stdtrit(seeds - 1, nominal(seeds))
+        low, high = quantiles * math.sqrt(deviation**2 / seeds + of_items)
+        # of the mean that is to come, given the seeds that are there
+        spread = deviation * math.sqrt(seeds - count) / seeds
+        decides = special.ndtr([(mean - low) / spread, (margin - high - mean) / spread])
+        return bool(decides.sum() >= POWER)
 
-    @classmethod
-    def of(cls, study: StudyFrames, kept: Sequence[int]) -> "_Looks":
-        planned = tuple(study.plans[-1].values["looks"]) if study.plans else ()
-        if len(planned) < 2:
-            return cls(tuple(kept), (), 0)
-        return cls((), planned, min(max(len(study.looks), 1), len(planned)))
-
-    def nominal(self, error: float, *following: int) -> float:
-        """The one-sided p value of the last look, or about that of one that follows it."""
-        if self.planned:
-            return float(boundaries_at(self.planned, error).nominal[self.taken - 1])
-        looks = (self.kept[-1], *following) if following and self.kept else self.kept
-        return float(find_open_nominal(looks, error)[-1]) if self.kept else error
-
-    def count_more(
-        self, values: Floats, interval: Estimate, margin: float, errors: tuple[float, float]
-    ) -> int | None:
-        """`Decision.more_seeds` of differences by seed, (S,), with an interval that decides not."""
-        count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
-        if self.planned:
-            return next((seeds - count for seeds in self.planned[self.taken :]), None)
-        if math.isnan(interval.low):
-            return 1
-        quantile = -special.stdtrit(count - 1, self.nominal(errors[0]))
-        of_seeds = deviation**2 / count
-        of_items = max(((mean - interval.low) / quantile) ** 2 - of_seeds, 0.0)
-
-        def is_enough(seeds: int) -> bool:
-            p_values = np.array([self.nominal(error, seeds) for error in errors])
-            quantiles = -special.stdtrit(seeds - 1, p_values)
-            low, high = quantiles * math.sqrt(deviation**2 / seeds + of_items)
-            # of the mean that is to come, given the seeds that are there
-            spread = deviation * math.sqrt(seeds - count) / seeds
-            return bool(
-                special.ndtr((mean - low) / spread) + special.ndtr((margin - high - mean) / spread)
-                >= POWER
-            )
-
-        found = fewest_seeds(is_enough, range(count + 1, MOST_SEEDS + 1), 2 * count)
-        return found and found - count
+    found = fewest_seeds(is_enough, range(count + 1, MOST_SEEDS + 1), 2 * count)
+    return found and found - count
 
 
 def _find_runs(
     study: StudyFrames, candidate: str, baseline: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, str]]:
-    """The completed runs of the baseline and of the candidate, and the names of the two."""
+    """The runs of the candidate and of the baseline, and the names of baseline and candidate."""
     runs = completed_runs(judged_trials(study, study.trials)[0])
     if not len(runs):
         raise ValueError(f"{study.name} has no completed run with a score")
@@ -212,45 +195,138 @@ def _find_runs(
         old, baseline = completed_runs(study.baseline.trials), "baseline"
     else:
         raise ValueError(
-            f"study {study.name} has no baseline of its own; name one with "
-            "--baseline KEY=VALUE, in Python baseline="
+            f"study {study.name} has no baseline of its own; name one: --baseline KEY=VALUE"
         )
     if {*new["number"]} & {*old["number"]}:
         raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
-    return new, old, (_normalise(baseline), _normalise(candidate))
+    # the same name for settings in another order
+    ordered = [sorted(map(str.strip, name.split(","))) for name in (baseline, candidate)]
+    return new, old, (",".join(ordered[0]), ",".join(ordered[1]))
 
 
-def _normalise(name: str) -> str:
-    """The name with its settings in order, without spaces around them."""
-    return ",".join(sorted(part.strip() for part in name.split(",")))
-
-
-def _select(runs: pd.DataFrame, keys: Collection[str], name: str, role: str) -> pd.DataFrame:
+def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.DataFrame:
     """The runs of the one configuration that a name means; ValueError where it is none, or more."""
-    columns = [column for column in _NAMES if column in keys and (runs[column] == name).any()]
-    chosen = runs
-    for part in [f"{columns[0]}={name}"] if columns else name.split(","):
-        key, equals, value = (text.strip() for text in part.partition("="))
-        if not equals or key not in keys:
-            raise ValueError(
-                f"{role} {name!r}: {part!r} is no configuration, and no setting with a value; "
-                f"settings are {', '.join(keys)}"
-            )
-        same = chosen[key].map(partial(format_value, key)) == value
+    alone = [key for key in _NAMES if key in keys and (runs[key] == name).any()]
+    for part in [f"{key}={name}" for key in alone[:1]] or name.split(","):
+        key, _, value = (text.strip() for text in part.partition("="))
+        if key not in keys:
+            known = ", ".join(keys)
+            raise ValueError(f"{role} {name!r}: {part!r} is no configuration; settings are {known}")
+        texts = runs[key].map(partial(format_value, key))
+        same = texts == value
         with suppress(ValueError):
-            same |= pd.to_numeric(chosen[key], errors="coerce") == float(value)
+            same |= pd.to_numeric(runs[key], errors="coerce") == float(value)
         if not same.any():
-            raise ValueError(
-                f"{role} {name!r}: no completed run has {part}; {key} is {_list(chosen[key])}"
-            )
-        chosen = chosen[same]
-    if varied := varied_settings(chosen, keys):
+            known = ", ".join(texts.unique()[:10])
+            raise ValueError(f"{role} {name!r}: no completed run has {part}; {key} is {known}")
+        runs = runs[same]
+    if varied := varied_settings(runs, keys):
         raise ValueError(
             f"{role} {name!r} is several configurations, which differ in {', '.join(varied)}; "
-            f"add {varied[0]}=VALUE, of {_list(chosen[varied[0]])}"
+            "name one with more settings"
         )
-    return chosen
+    return runs
 
 
-def _list(values: pd.Series) -> str:
-    return ", ".join(format_value(str(values.name), value) for value in values.unique()[:10])
+@checked
+class Comparison:
+    """A candidate and the baseline that it is compared with, by their names.
+
+    Attributes:
+        level: the error that a false keep may have here, a part of the session's.
+        seen: the differences in points by seed that each look added.
+        kept_at: how many candidates there were when a look kept this one; the next one that is
+            named gets its `level` too.
+    """
+
+    baseline: str
+    candidate: str
+    level: PositiveFloat
+    seen: list[dict[int, float]] = field(default_factory=list)
+    kept_at: int | None = None
+
+    @property
+    def looks(self) -> list[int]:
+        """The numbers of seeds of the looks so far."""
+        return [*accumulate(map(len, self.seen))]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has looks, the first at two seeds or more, and each at new ones."""
+        return bool(self.seen) and len(self.seen[0]) > 1 and all(self.seen)
+
+
+@checked
+class Session:
+    """The candidates that were compared in turn; the terms are study, score, margin and alpha."""
+
+    terms: dict[str, str | float]
+    comparisons: list[Comparison] = field(default_factory=list)
+
+    def find(self, baseline: str, candidate: str) -> Comparison:
+        """The comparison of these two; a new one is added, with its part of alpha.
+
+        Number j gets alpha / (j (j + 1)), which sums to alpha however many follow, and the parts of
+        those that were kept since, which no false keep has used (the fallback procedure, Wiens and
+        Dmitrienko 2005; for hypotheses in turn Tian and Ramdas 2021).
+        """
+        for known in self.comparisons:
+            if (known.baseline, known.candidate) == (baseline, candidate):
+                return known
+        count = len(self.comparisons)
+        level = float(self.terms["alpha"]) / ((count + 1) * (count + 2))
+        level += sum(known.level for known in self.comparisons if known.kept_at == count)
+        self.comparisons.append(Comparison(baseline, candidate, level))
+        return self.comparisons[-1]
+
+    def look(self, baseline: str, candidate: str, differences: pd.Series) -> Comparison:
+        """`find`, with a look at differences by seed, unless these were looked at before.
+
+        Raises ValueError where one that was is missing now, or has changed.
+        """
+        found = self.find(baseline, candidate)
+        added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
+        for seed, before in (item for look in found.seen for item in look.items()):
+            now = added.pop(seed, math.nan)
+            if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
+                raise ValueError(
+                    f"{candidate} less {baseline} was {before:.6g} points with seed {seed} at an "
+                    f"earlier look and is {now:.6g} now; scores that were looked at must stay as "
+                    "they were"
+                )
+        found.seen += [added] if added else []
+        return found
+
+
+_FORMAT = TypeAdapter(Session)
+
+
+@contextmanager
+def open_session(file: Path, terms: dict[str, str | float]) -> Iterator[Session]:
+    """The session in a file, or a new one; it is written when the block ends without an error.
+
+    Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
+    or one of other terms, OSError where it cannot be read or written.
+    """
+    with file.with_name(f".{file.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        session = Session(terms)
+        if file.exists():
+            with suppress(ValueError):
+                session = _FORMAT.validate_json(file.read_bytes())
+            if not session.comparisons or not all(each.is_whole for each in session.comparisons):
+                raise ValueError(
+                    f"session {file} is damaged, or is no session; move it away to begin anew"
+                )
+        if session.terms != terms:
+            was, now = (
+                ", ".join(f"{name} {value}" for name, value in each.items())
+                for each in (session.terms, terms)
+            )
+            raise ValueError(f"session {file} is of {was}, not {now}; give another file")
+        yield session
+        unfinished = file.with_name(f".{file.name}.partial")
+        with unfinished.open("wb", buffering=0) as stream:
+            stream.write(_FORMAT.dump_json(session, indent=1))
+            os.fsync(stream.fileno())
+        unfinished.replace(file)

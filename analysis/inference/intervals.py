@@ -10,22 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy import special
 
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.measures import Floats
-
-
-def half_width(deviation: ArrayLike, count: ArrayLike) -> Floats:
-    """Half width of the t interval of a mean of `count` independent values; NaN for a single one.
-
-    `deviation` is their sample standard deviation (divisor count - 1).
-    """
-    seeds = np.asarray(count, dtype=np.float64)
-    spread = np.asarray(deviation, dtype=np.float64)
-    quantile = special.stdtrit(seeds - 1, (1 + LEVEL) / 2)
-    return np.asarray(quantile * spread / np.sqrt(seeds), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -35,11 +23,6 @@ class Estimate:
     mean: float
     low: float = math.nan
     high: float = math.nan
-
-    @classmethod
-    def around(cls, mean: float, width: float) -> "Estimate":
-        """The estimate with an interval of this half width around the mean."""
-        return cls(mean, mean - width, mean + width)
 
 
 UNKNOWN = Estimate(math.nan)
@@ -71,7 +54,8 @@ def estimate(
     total, tail = of_seeds + of_items, (1 + level) / 2
     width = special.stdtrit(max(total**2 / spread, seeds - 1), tail) * np.sqrt(total)
     of_these = special.stdtrit(seeds - 1, tail) * np.sqrt(of_seeds)
-    return Estimate.around(mean, float(max(width, of_these)))
+    width = float(max(width, of_these))
+    return Estimate(mean, mean - width, mean + width)
 
 
 def estimate_over_items(values: Floats, influences: Floats, level: float = LEVEL) -> Estimate:
@@ -100,6 +84,7 @@ def summarise(runs: pd.DataFrame, *, by: Sequence[str], value: str = "score") ->
     # groups of the seeds' means and amounts; aggregations by name take several times as long
     means, amounts = (each.groupby(level=keys) for each in (of_seeds.mean(), of_seeds.size()))
     mean, seeds = means.mean(), means.size()
-    width = half_width(means.std().to_numpy(), seeds.to_numpy())
+    quantile = special.stdtrit(seeds.to_numpy(np.float64) - 1, (1 + LEVEL) / 2)
+    width = quantile * means.std().to_numpy(np.float64) / np.sqrt(seeds.to_numpy())
     columns = {"n": amounts.sum(), "seeds": seeds, "mean": mean}
     return pd.DataFrame(columns | {"low": mean - width, "high": mean + width}).reset_index()

@@ -32,7 +32,8 @@ from mtdlab.analysis.inference.verdict import Verdict, judge, write_sentence
 from mtdlab.analysis.measures import Floats
 
 MOST_LEVELS = 100
-_PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
+PUBLISHED = {"figure2": ("figure2_mtd", "MoCoSE, figure 2")}
+"""The file and the title of a published figure, by the name that `load_published_means` knows."""
 
 
 @dataclass(frozen=True)
@@ -50,30 +51,17 @@ class LevelMeans:
     frame: pd.DataFrame
 
     @property
-    def distance(self) -> Floats:
-        return self.frame["mtd"].to_numpy(dtype=np.float64)
-
-    @property
-    def means(self) -> Floats:
-        return self.frame["mean"].to_numpy(dtype=np.float64)
-
-    @property
     def errors(self) -> Floats:
         """The standard errors, (L,), if the bands are 95 % intervals."""
         half = (self.frame["high"] - self.frame["low"]).to_numpy(dtype=np.float64) / 2
         return np.asarray(half / special.ndtri((1 + LEVEL) / 2))
 
 
-def published_means() -> tuple[str, ...]:
-    """The names that `load_published_means` knows."""
-    return tuple(_PUBLISHED)
-
-
 def load_published_means(name: str) -> LevelMeans:
-    """The means of a published figure; ValueError for a name not in `published_means()`."""
-    if name not in _PUBLISHED:
-        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(_PUBLISHED)}")
-    file, title = _PUBLISHED[name]
+    """The means of a published figure; ValueError for a name not in `PUBLISHED`."""
+    if name not in PUBLISHED:
+        raise ValueError(f"unknown published means {name!r}; choose from {', '.join(PUBLISHED)}")
+    file, title = PUBLISHED[name]
     source = f"Published values of {title}, read off the figure to about 0.03 points."
     return LevelMeans(title, source, load_curve(file)[["mtd", "mean", "low", "high"]])
 
@@ -144,7 +132,8 @@ class MeansVerdict:
 
 def judge_means(data: LevelMeans) -> MeansVerdict:
     """The shape of three or more means by the rules for runs; see `inference.verdict`."""
-    distance, means, errors = data.distance, data.means, data.errors
+    distance, means = data.frame[["mtd", "mean"]].to_numpy(dtype=np.float64).T
+    errors = data.errors
     tests = ShapeTests(null_means(errors), distance, can_be_flat=len(distance) >= LEAST_FLAT)
     verdict = Verdict(
         "inconclusive",

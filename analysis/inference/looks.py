@@ -20,20 +20,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import has_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
 from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.verdict import OverLooks, Verdict, compute_verdict
 from mtdlab.analysis.measures import Floats
-
-Spending = Literal["obrien-fleming", "pocock", "linear"]
 
 _NODES = 400
 _WIDEST = 9.0
@@ -50,7 +46,7 @@ class Boundaries:
 
     Attributes:
         cumulative: error probability spent up to each look, (K,).
-        critical: critical value of a z statistic (of its absolute value if two-sided), (K,).
+        critical: critical value of a z statistic, (K,).
         nominal: p value at or below which a look is significant, (K,); 0 where nothing is spent.
     """
 
@@ -59,54 +55,18 @@ class Boundaries:
     nominal: Floats
 
 
-def spend(fractions: ArrayLike, alpha: float, spending: Spending = "obrien-fleming") -> Floats:
-    """Error probability spent up to each information fraction, of a one-sided alpha.
+def compute_boundaries(fractions: Floats, spent: Floats) -> Boundaries:
+    """Boundaries of looks at information fractions that rise in (0, 1].
 
-    obrien-fleming  2 - 2 Phi(z(1 - alpha / 2) / sqrt(t)): little at the first looks.
-    pocock          alpha log(1 + (e - 1) t): about the same at every look.
-    linear          alpha t (Kim and DeMets, Biometrika 1987, with the power 1): between the two.
+    `spent` is the error probability up to each, (K,). Stopping for futility is non-binding: the
+    error rate holds whether or not a study stops for it.
     """
-    t = np.minimum(np.asarray(fractions, dtype=np.float64), 1.0)
-    if spending == "pocock":
-        return np.asarray(alpha * np.log1p((math.e - 1) * t), dtype=np.float64)
-    if spending == "linear":
-        return alpha * t
-    quantile = special.ndtri(1 - alpha / 2)
-    return np.asarray(2 * special.ndtr(-quantile / np.sqrt(t)), dtype=np.float64)
-
-
-def compute_boundaries(
-    fractions: ArrayLike,
-    alpha: float = 0.05,
-    *,
-    spending: Spending = "obrien-fleming",
-    sides: Literal[1, 2] = 1,
-) -> Boundaries:
-    """Critical values and nominal significance levels of looks at the given fractions.
-
-    Stopping for futility is non-binding: alpha holds whether or not a study stops for it. Raises
-    ValueError for fractions that do not rise within (0, 1] and for an alpha outside (0, 0.5]. With
-    2 sides, alpha / 2 is spent on each side of a symmetric test.
-    """
-    t = np.asarray(fractions, dtype=np.float64)
-    if t.ndim != 1 or not t.size or t[0] <= 0 or t[-1] > 1 or np.any(np.diff(t) <= 0):
-        raise ValueError(f"information fractions {t}: they must rise, above 0 and at most to 1")
-    if not 0 < alpha <= 0.5:
-        raise ValueError(f"alpha is {alpha:g}; it must be above 0 and at most 0.5")
-    one_side = spend(t, alpha / sides, spending)
-    critical = _critical_values(t, np.diff(one_side, prepend=0.0), two_sided=sides == 2)
-    nominal = sides * special.ndtr(-critical)
-    return Boundaries(sides * one_side, critical, np.asarray(nominal, dtype=np.float64))
-
-
-def _critical_values(t: Floats, spent: Floats, *, two_sided: bool) -> Floats:
-    """Critical values (K,), first crossed at look k, on one side, with probability spent[k]."""
-    critical, paths = np.full(len(t), np.inf), _Paths()
-    for look, (now, share) in enumerate(zip(t, spent, strict=True)):
+    critical, paths = np.full(len(fractions), np.inf), _Paths()
+    for look, share in enumerate(np.diff(spent, prepend=0.0)):
         if share > _LEAST:
-            critical[look] = _solve(paths, now, share)
-        paths.go_on(now, critical[look], two_sided=two_sided)
-    return critical
+            critical[look] = _solve(paths, fractions[look], share)
+        paths.go_on(fractions[look], critical[look])
+    return Boundaries(spent, critical, np.asarray(special.ndtr(-critical)))
 
 
 @lru_cache(maxsize=1024)
@@ -121,9 +81,7 @@ def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
     """
     seeds = np.array(looks, dtype=np.float64)
     spent, information = level * np.exp(-_PACE / seeds), seeds - 1.5
-    shares = np.diff(spent, prepend=0.0)
-    critical = _critical_values(information / information[-1], shares, two_sided=False)
-    return np.asarray(special.ndtr(-critical), dtype=np.float64)
+    return compute_boundaries(information / information[-1], spent).nominal
 
 
 class _Paths:
@@ -144,11 +102,10 @@ class _Paths:
         tail = special.ndtr((self._points - z * np.sqrt(fraction)) / step)
         return float(self._mass @ tail)
 
-    def go_on(self, fraction: float, critical: float, *, two_sided: bool = False) -> None:
+    def go_on(self, fraction: float, critical: float) -> None:
         """Leave out the paths that cross at the next look."""
         step, scale = np.sqrt(fraction - self._fraction), np.sqrt(fraction)
-        high = min(critical, _WIDEST) * scale
-        low = -high if two_sided else -_WIDEST * scale
+        high, low = min(critical, _WIDEST) * scale, -_WIDEST * scale
         middle, half = (high + low) / 2, (high - low) / 2
         reached = middle + half * self._nodes
         density = np.exp(-0.5 * ((reached[:, None] - self._points) / step) ** 2) @ self._mass
@@ -165,8 +122,6 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
     return float(scipy.optimize.brentq(excess, -_WIDEST, 40.0, xtol=1e-10))
 
 
-SPENDING: Spending = "linear"
-"""The alpha spending function. Error rates are simulated in tests/evidence/sequential.py."""
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
@@ -191,8 +146,13 @@ class LookResult:
 
 
 def boundaries_at(seeds: Sequence[int], alpha: float) -> Boundaries:
-    """The boundaries of looks after these numbers of seeds, in rising order."""
-    return compute_boundaries(np.array(seeds) / seeds[-1], alpha, spending=SPENDING)
+    """The boundaries of looks after these numbers of seeds, in rising order.
+
+    Alpha is spent linearly (Kim and DeMets, Biometrika 1987, with the power 1). Error rates are
+    simulated in tests/evidence/sequential.py.
+    """
+    fractions = np.array(seeds) / seeds[-1]
+    return compute_boundaries(fractions, alpha * fractions)
 
 
 def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: float) -> float:
@@ -212,11 +172,16 @@ def find_p_over_looks(p_value: float, seeds: Sequence[int], look: int, alpha: fl
     return float(spent) + paths.exceed(float(-special.ndtri(p_value)), fractions[look - 1])
 
 
+def planned_looks(study: StudyFrames) -> tuple[int, ...]:
+    """The numbers of seeds of a study's looks; empty where its verdict is computed once."""
+    looks = tuple(study.plans[-1].values["looks"]) if study.plans else ()
+    return looks if len(looks) > 1 else ()
+
+
 def over_looks_of(study: StudyFrames) -> OverLooks | None:
     """The confidence and p value over all looks of a study; None for a verdict computed once."""
-    planned = list(study.plans[-1].values["looks"]) if study.plans else []
-    taken = len(study.looks)
-    if len(planned) < 2 or taken > len(planned):
+    planned, taken = planned_looks(study), len(study.looks)
+    if not planned or taken > len(planned):
         return None
     over_looks = OverLooks(len(planned), taken, 1 - study.alpha, math.nan, is_early=False)
     if not taken:
@@ -228,16 +193,7 @@ def over_looks_of(study: StudyFrames) -> OverLooks | None:
     return replace(over_looks, p_value=over, is_early=is_early)
 
 
-def judge_look(
-    trials: pd.DataFrame,
-    settings: Settings,
-    *,
-    items: ItemScores | None = None,
-    alpha: float,
-    margin: float,
-    is_last: bool,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> LookResult:
+def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult:
     """Whether a study ends at this look, whose nominal significance level is alpha.
 
     A peak ends the study. A trend ends it if the level at that end has the highest estimate or a
@@ -248,14 +204,16 @@ def judge_look(
     A study that asks for the best configuration ends where that is separated from all others, and
     for futility where all that may be the best are equivalent (`classify_best`).
     """
+    trials, settings, margin = study.trials, study.settings, study.margin
     if asks_for_best(trials, settings):
-        scores = best_scores(trials, settings, items)
+        scores = best_scores(trials, settings, study.items)
         best = judge_best(scores, level=1 - alpha, margin=margin)
         ends = _decide_best(best, is_last=is_last)
         leading = _leading_configurations(scores) if ends == "continue" else frozenset()
         return LookResult(best.kind, _known(best.p_value), ends, leading)
+    beyond_run = study.beyond_run
     judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
-    verdict = judge(items=items, level=1 - alpha)
+    verdict = judge(items=study.items, level=1 - alpha)
     p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
     ends, leading = _decide(verdict, is_last=is_last), frozenset[int]()
     if ends == "continue":
@@ -334,10 +292,8 @@ def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFram
     if len(study.looks):
         last = study.looks.iloc[-1]
         return trials[trials["number"].isin(last["trials"])], float(last["alpha"])
-    looks = list(study.plans[-1].values["looks"]) if study.plans else []
-    if len(looks) < 2:
-        return trials, study.alpha
-    return trials, float(boundaries_at(looks, study.alpha).nominal[0])
+    looks = planned_looks(study)
+    return trials, float(boundaries_at(looks, study.alpha).nominal[0]) if looks else study.alpha
 
 
 def describe_recorded(trials: int) -> str:

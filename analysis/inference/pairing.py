@@ -65,12 +65,11 @@ class Mean:
     """The mean score of runs over their seeds, in points.
 
     Attributes:
-        runs, seeds: how many it is of.
+        seeds: how many it is of.
         items: how many evaluation items its interval covers; 0: it covers seeds alone.
         estimate: interval over seeds and items; NaN bounds with one seed.
     """
 
-    runs: int
     seeds: int
     items: int
     estimate: Estimate
@@ -82,12 +81,11 @@ def estimate_mean(runs: pd.DataFrame, items: ItemScores | None) -> Mean:
     Where all runs have `items`, the interval covers their sampling too.
     """
     per_seed = runs.groupby("seed")["score"].mean()
-    values, amount = per_seed.to_numpy(dtype=np.float64), len(runs)
-    seed_influences = _seed_influences(runs, per_seed.index, items)
-    if seed_influences is None:
-        return Mean(amount, len(values), 0, estimate(values))
-    covered = seed_influences.shape[1]
-    return Mean(amount, len(values), covered, estimate_over_items(values, seed_influences))
+    values = per_seed.to_numpy(dtype=np.float64)
+    of_seeds = _seed_influences(runs, per_seed.index, items)
+    if of_seeds is None:
+        return Mean(len(values), 0, estimate(values))
+    return Mean(len(values), of_seeds.shape[1], estimate_over_items(values, of_seeds))
 
 
 def summarise_scores(
@@ -109,34 +107,21 @@ def summarise_scores(
     )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The mean score of runs less that of others, paired by seed, in points.
-
-    Attributes:
-        seeds: those that both have.
-        estimate: interval over them; NaN without one, its bounds with one.
-    """
-
-    seeds: int
-    estimate: Estimate
-
-
 def estimate_difference(
     first: pd.DataFrame,
     second: pd.DataFrame,
     items: Sequence[ItemScores | None],
     level: float = LEVEL,
-) -> Difference:
-    """The difference of two sets of runs with seed, number and score; runs of a seed are averaged.
+) -> Estimate:
+    """The mean score of runs less that of others, paired by seed, in points; NaN without a pair.
 
-    Where the `items` of both are of the same evaluation data and all runs have them, the interval
-    covers their sampling too.
+    A run has seed, number and score; runs of a seed are averaged. Where the `items` of both are of
+    the same evaluation data and all runs have them, the interval covers their sampling too.
     """
     values = first.groupby("seed")["score"].mean() - second.groupby("seed")["score"].mean()
     values = values.dropna()
     if not len(values):
-        return Difference(0, UNKNOWN)
+        return UNKNOWN
     scores = values.to_numpy(dtype=np.float64)
     sides = [
         _seed_influences(runs, values.index, side_items)
@@ -144,8 +129,8 @@ def estimate_difference(
     ]
     same = len({side_items.digest for side_items in items if side_items is not None}) == 1
     if same and sides[0] is not None and sides[1] is not None:
-        return Difference(len(values), estimate_over_items(scores, sides[0] - sides[1], level))
-    return Difference(len(values), estimate(scores, level))
+        return estimate_over_items(scores, sides[0] - sides[1], level)
+    return estimate(scores, level)
 
 
 def _seed_influences(
@@ -243,7 +228,7 @@ def level_scores(
     else:
         table = table.loc[*connected_table(table.to_numpy())]
     covariance = cell_covariance(weighted, table, "level", items)
-    return LevelScores(table, covariance, count_items(items, covariance), runs, left_out)
+    return LevelScores(table, *covariance, runs, left_out)
 
 
 def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
@@ -272,17 +257,17 @@ def _weigh_runs(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
 
 def cell_covariance(
     runs: pd.DataFrame, table: pd.DataFrame, column: str, items: ItemScores | None
-) -> Floats | None:
-    """Covariance of the column effects of a table due to the evaluation items, (C, C).
+) -> tuple[Floats | None, int]:
+    """Covariance of the column effects of a table due to the evaluation items, and their number.
 
-    In points squared; None where a run has no items, or one without scatter. `runs` have number,
-    seed, the column named `column`, and weight, by which a run counts in its cell; without it, the
-    runs of a cell count equally. `table` is (S, C) by seed and that column, NaN where there is no
-    run; other runs are left out.
+    (C, C) in points squared; None and 0 where a run has no items, or one without scatter. `runs`
+    have number, seed, the column named `column`, and weight, by which a run counts in its cell;
+    without it, the runs of a cell count equally. `table` is (S, C) by seed and that column, NaN
+    where there is no run; other runs are left out.
     """
     runs = runs[runs["seed"].isin(table.index) & runs[column].isin(table.columns)]
     if min(table.shape) < 2 or (by_run := _run_influences(runs, items)) is None:
-        return None
+        return None, 0
     weight = 1 / runs.groupby(["seed", column])["number"].transform("size")
     if "weight" in runs:
         weight = runs["weight"]
@@ -291,12 +276,8 @@ def cell_covariance(
     rows, columns = pd.Index(runs["seed"]), pd.Index(runs[column])
     places = table.index.get_indexer(rows), table.columns.get_indexer(columns)
     np.add.at(values, places, by_run)
-    return Blocks(table.notna().to_numpy()).item_covariance(np.moveaxis(values, -1, 0))
-
-
-def count_items(items: ItemScores | None, covariance: Floats | None) -> int:
-    """How many evaluation items a `cell_covariance` counts; 0 where there is none."""
-    return 0 if items is None or covariance is None else items.values.shape[1]
+    blocks = Blocks(table.notna().to_numpy())
+    return blocks.item_covariance(np.moveaxis(values, -1, 0)), by_run.shape[1]
 
 
 def merge_levels(distance: pd.Series) -> pd.Series:
@@ -326,13 +307,9 @@ def compute_paired_curve(levels: LevelScores) -> pd.DataFrame:
     if not levels.comparable:
         frame["mean"] = scores.mean(axis=0) - scores.mean()
         return frame.reindex(columns=columns)
-    offsets = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
+    mean, one, every = levels.tests.estimate_offsets(levels.fit, 1 - LEVEL)
     return frame.assign(
-        mean=offsets.mean,
-        low=offsets.mean - offsets.pointwise,
-        high=offsets.mean + offsets.pointwise,
-        low_all=offsets.mean - offsets.simultaneous,
-        high_all=offsets.mean + offsets.simultaneous,
+        mean=mean, low=mean - one, high=mean + one, low_all=mean - every, high_all=mean + every
     )
 
 
@@ -359,9 +336,6 @@ def natural_spline(knots: Floats, points: Floats) -> Floats:
 
     Column i is 1 at knot i and 0 at the others (mgcv's "cr"); two knots give a line.
     """
-    if len(knots) == 2:
-        share = (points - knots[0]) / (knots[1] - knots[0])
-        return np.column_stack([1 - share, share])
     spline = scipy.interpolate.CubicSpline(knots, np.eye(len(knots)), bc_type="natural")
     return np.asarray(spline(points), dtype=np.float64)
 

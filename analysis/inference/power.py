@@ -8,7 +8,7 @@ seeds, B simulated studies, K looks.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.pairing import MOST_LEVELS, LevelScores, merge_levels
 from mtdlab.analysis.inference.scatter import Scatter, difference_variance, estimate_scatter
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests, design_tests
-from mtdlab.analysis.inference.simultaneous import null_with_items
+from mtdlab.analysis.inference.simultaneous import null_with_items, root_of
 from mtdlab.analysis.inference.verdict import Verdict
 from mtdlab.analysis.measures import Floats
 
@@ -43,8 +43,9 @@ _DRAWS = 1_000
 _FURTHEST = 64.0
 """The largest factor of an effect that is tried."""
 
-Find = Callable[[ShapeTests, Fit, float], NDArray[np.bool_]]
-"""A test of B simulated studies: whether each finds an effect, from tests, fit and alpha."""
+Find = Callable[[ShapeTests, Fit, float, float], NDArray[np.bool_]]
+"""A test of B simulated studies: whether each finds an effect, from tests, fit, alpha and margin.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,18 @@ class _Studies:
 
     Args:
         looks: seeds of each, in rising order.
-        simulated: seeds that are drawn in place of the last of them, with errors in proportion.
+        simulated: seeds that are drawn in place of the last of them, with errors in proportion;
+            by default as many, at most 40.
     """
 
     def __init__(
-        self, distance: Floats, looks: Sequence[int], scatter: Scatter, simulated: int
+        self,
+        distance: Floats,
+        looks: Sequence[int],
+        scatter: Scatter,
+        simulated: int | None = None,
     ) -> None:
+        simulated = simulated or min(looks[-1], _SIMULATED[-1])
         share, levels = simulated / looks[-1], len(distance)
         items = None if scatter.items is None else scatter.items.at(distance)
         tables = _draw(scatter.errors.at(distance) * share, items, simulated)
@@ -122,11 +129,13 @@ class _Studies:
         self._looks = [_fit(tables[:, :seeds], places, items) for seeds in drawn]
         self._centre = np.eye(levels) - 1 / levels
 
-    def find(self, find: Find, effects: Floats, alphas: Sequence[float]) -> float:
+    def find(
+        self, find: Find, effects: Floats, alphas: Sequence[float], margin: float = 0.0
+    ) -> float:
         """The share of studies that find something at one of the looks, with effects (L,)."""
         shifted = effects @ self._centre
         significant = [
-            find(tests, replace(fit, effects=fit.effects + shifted), alpha)
+            find(tests, replace(fit, effects=fit.effects + shifted), alpha, margin)
             for (tests, fit), alpha in zip(self._looks, alphas, strict=True)
         ]
         return float(np.any(significant, axis=0).mean())
@@ -156,30 +165,38 @@ def _draw(errors: Floats, items: Floats | None, seeds: int) -> Floats:
     levels = len(errors)
     draws = int(np.clip(2_000_000 // (seeds * levels), 100, _DRAWS))
     rng = np.random.default_rng(0)
-    tables = rng.standard_normal((draws, seeds, levels)) @ _root(errors).T
+    tables = rng.standard_normal((draws, seeds, levels)) @ root_of(errors).T
     if items is not None:
-        tables += rng.standard_normal((draws, 1, levels)) @ _root(items).T
+        tables += rng.standard_normal((draws, 1, levels)) @ root_of(items).T
     return np.asarray(tables)
 
 
-def _root(covariance: Floats) -> Floats:
-    """A matrix whose product with its transpose is the covariance."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
-
-
-def _find_peak(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+def _find_peak(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[np.bool_]:
     best = fit.effects.argmax(axis=-1)
     inside = (best > 0) & (best < tests.levels - 1)
     return np.asarray((tests.test_peak(fit) <= alpha) & inside)
 
 
-def _find_slope(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+def _find_slope(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[np.bool_]:
     return np.asarray(tests.test_trend(fit)[0] <= alpha)
 
 
-def _separates_first(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
+def _separate_first(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDArray[np.bool_]:
     return np.asarray((tests.test_best(fit) <= alpha) & (fit.effects.argmax(axis=-1) == 0))
+
+
+def _find_equivalence(
+    tests: ShapeTests, fit: Fit, alpha: float, margin: float
+) -> NDArray[np.bool_]:
+    return np.asarray(classify_best(tests, fit, alpha, margin).kind == "equivalent")
+
+
+def _decide_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    return np.asarray(classify_best(tests, fit, alpha, margin).kind != "inconclusive")
+
+
+def _decide_shape(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    return np.asarray(tests.classify(fit, alpha, margin).shape != "inconclusive")
 
 
 def best_effects(count: int, height: float) -> Floats:
@@ -211,20 +228,18 @@ def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: f
     One `Need` for the levels of the design, `distance` (L,) as from `design_levels`, at least two;
     then one each for 5 and 9 levels over the same range, evenly spaced in log MTD.
     """
-    designs = [distance]
-    designs += [np.geomspace(distance[0], distance[-1], n) for n in OTHER_LEVELS]
+    others = (levels for levels in OTHER_LEVELS if levels != len(distance))
+    designs = [distance, *(np.geomspace(distance[0], distance[-1], n) for n in others)]
     needs: list[Need] = []
     first = _FIRST
     for design in designs:
-        if needs and len(design) == len(distance):
-            continue
         studies, peak, slope = _Design(design, scatter, alpha), None, None
         if len(design) > 2:
-            peak = studies.need(lambda _: _find_peak, peak_effects(design, effect), first)
+            peak = studies.need(_find_peak, peak_effects(design, effect), first=first)
             # one answer is a good beginning for the search of the next
             first = peak.seeds or first
         if not needs:
-            slope = studies.need(lambda _: _find_slope, slope_effects(design, effect), first)
+            slope = studies.need(_find_slope, slope_effects(design, effect), first=first)
         needs.append(Need(len(design), peak, slope))
     return needs
 
@@ -238,71 +253,37 @@ def compute_best_needs(
     one test.
     """
     design = _Design(np.arange(1.0, count + 1), scatter, alpha)
-    separated = design.need(lambda _: _separates_first, best_effects(count, effect))
-    equivalent = design.need(partial(_shows_equivalence, margin), np.zeros(count))
-    return BestNeed(separated, equivalent)
-
-
-def _shows_equivalence(margin: float, factor: float) -> Find:
-    def shows(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
-        kinds = classify_best(tests, fit, alpha, factor * margin).kind
-        return np.asarray(kinds == "equivalent", dtype=np.bool_)
-
-    return shows
-
-
-def _decides(margin: float, ordered: bool, factor: float) -> Find:
-    """Whether there is a verdict other than "inconclusive", with a margin larger by `factor`."""
-
-    def decides(tests: ShapeTests, fit: Fit, alpha: float) -> NDArray[np.bool_]:
-        if ordered:
-            kinds = tests.classify(fit, alpha, factor * margin).shape
-        else:
-            kinds = classify_best(tests, fit, alpha, factor * margin).kind
-        return np.asarray(kinds != "inconclusive", dtype=np.bool_)
-
-    return decides
+    return BestNeed(
+        separated=design.need(_separate_first, best_effects(count, effect)),
+        equivalent=design.need(_find_equivalence, np.zeros(count), margin),
+    )
 
 
 class _Design:
     """The search of what one design needs; each number of seeds is simulated once."""
 
     def __init__(self, distance: Floats, scatter: Scatter, alpha: float) -> None:
-        self._distance, self._scatter, self._alpha = distance, scatter, alpha
-        self._kept: dict[tuple[int, int], _Studies] = {}
+        self._scatter, self._alpha = scatter, alpha
+        self._simulate = cache(lambda seeds, drawn: _Studies(distance, (seeds,), scatter, drawn))
 
-    def _power(self, find: Find, effects: Floats, seeds: int, simulated: int) -> float:
-        """The share of studies that find something in one test."""
-        key = seeds, simulated
-        if key not in self._kept:
-            self._kept[key] = _Studies(self._distance, (seeds,), self._scatter, simulated)
-        return self._kept[key].find(find, effects, (self._alpha,))
-
-    def need(self, find: Callable[[float], Find], effects: Floats, first: int = _FIRST) -> Needed:
+    def need(self, find: Find, effects: Floats, margin: float = 0.0, first: int = _FIRST) -> Needed:
         """Seeds, or items where no number of seeds is enough; the search begins at `first` seeds.
 
-        `find` is what studies find in which effects and margins are larger by a factor. As there
-        are no errors beside them then, it is as if the items were more by its square.
+        As there are no errors beside those of the items then, effects and margins that are larger
+        by a factor are as if the items were more by its square.
         """
 
-        def is_enough(factor: float) -> bool:
-            return self._power(find(factor), factor * effects, ANY_SEEDS, _FIRST) >= POWER
+        def is_enough(seeds: int, simulated: int, factor: float = 1.0) -> bool:
+            studies, larger = self._simulate(seeds, simulated), factor * effects
+            return bool(studies.find(find, larger, (self._alpha,), factor * margin) >= POWER)
 
-        if self._scatter.items is not None and not is_enough(1.0):
-            factor = _smallest_factor(is_enough)
+        if self._scatter.items is not None and not is_enough(ANY_SEEDS, _FIRST):
+            factor = _smallest_factor(partial(is_enough, ANY_SEEDS, _FIRST))
             count = self._scatter.count
             return Needed(None, None if factor is None else math.ceil(count * factor**2))
-
-        def search(first: int, stand_in: Callable[[int], int]) -> int | None:
-            return fewest_seeds(
-                lambda seeds: self._power(find(1.0), effects, seeds, stand_in(seeds)) >= POWER,
-                _TRIED,
-                first,
-            )
-
         # a beginning that takes one simulation of critical values, then each number with its own
-        near = search(first, lambda _: _FIRST) or MOST_SEEDS
-        return Needed(search(near, _stand_in))
+        near = fewest_seeds(lambda seeds: is_enough(seeds, _FIRST), _TRIED, first) or MOST_SEEDS
+        return Needed(fewest_seeds(lambda seeds: is_enough(seeds, _stand_in(seeds)), _TRIED, near))
 
 
 def _stand_in(seeds: int) -> int:
@@ -337,7 +318,7 @@ def find_power(
     """
     if looks[-1] < 2:
         return 0.0 if len(distance) > 2 else None, 0.0
-    studies = _Studies(distance, looks, scatter, min(looks[-1], _SIMULATED[-1]))
+    studies = _Studies(distance, looks, scatter)
     slope = studies.find(_find_slope, slope_effects(distance, effect), alphas)
     if len(distance) < 3:
         return None, slope
@@ -353,9 +334,8 @@ def find_best_power(
     """
     if looks[-1] < 2:
         return 0.0
-    distance, simulated = np.arange(1.0, count + 1), min(looks[-1], _SIMULATED[-1])
-    studies = _Studies(distance, looks, scatter, simulated)
-    return studies.find(_separates_first, best_effects(count, effect), alphas)
+    studies = _Studies(np.arange(1.0, count + 1), looks, scatter)
+    return studies.find(_separate_first, best_effects(count, effect), alphas)
 
 
 def compute_flatness(
@@ -368,8 +348,7 @@ def compute_flatness(
     """
     if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
         return None
-    simulated = min(seeds, _SIMULATED[-1])
-    reached = _Studies(distance, (seeds,), scatter, simulated).flat_margin(alpha)
+    reached = _Studies(distance, (seeds,), scatter).flat_margin(alpha)
     if scatter.items is None:
         return Flatness(reached, 0.0, None)
     least = _Studies(distance, (ANY_SEEDS,), scatter, _FIRST).flat_margin(alpha)
@@ -424,12 +403,10 @@ def count_needed(
     """What a verdict other than "inconclusive" takes with 80 % power.
 
     `distance` is MTD in rising order, or places where the scatter is that of configurations,
-    `effects` the score in points, (L,) each. Raises ValueError for fewer than 2 levels.
+    `effects` the score in points, (L,) each.
     """
-    if len(distance) < 2:
-        raise ValueError(f"{len(distance)} level of MTD; a verdict needs at least 2")
-    find = partial(_decides, margin, scatter.ordered)
-    return _Design(distance, scatter, alpha).need(find, effects)
+    find = _decide_shape if scatter.ordered else _decide_best
+    return _Design(distance, scatter, alpha).need(find, effects, margin)
 
 
 def fewest_seeds(is_enough: Callable[[int], bool], tried: Sequence[int], first: int) -> int | None:
@@ -438,20 +415,14 @@ def fewest_seeds(is_enough: Callable[[int], bool], tried: Sequence[int], first: 
     `is_enough` is true for all numbers above the smallest for which it is. The search begins at
     `first`: it takes the fewest calls if this is close.
     """
-    low, step = -1, 1
-    high = min(int(np.searchsorted(tried, first)), len(tried) - 1)
-    if is_enough(tried[high]):
-        while (below := max(high - step, -1)) > -1 and is_enough(tried[below]):
-            high, step = below, 2 * step
-        low = below
-    else:
-        low, high = high, min(high + step, len(tried) - 1)
-        while high > low and not is_enough(tried[high]):
-            low, step = high, 2 * step
-            high = min(low + step, len(tried) - 1)
-        if high == low:
-            return None
+    low, high, step = -1, len(tried), 1
+    at = min(int(np.searchsorted(tried, first)), high - 1)
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(tried[middle]) else (middle, high)
-    return tried[high]
+        if is_enough(tried[at]):
+            high, at = at, max(at - step, low + 1)
+        else:
+            low, at = at, min(at + step, high - 1)
+        step *= 2
+        if low >= 0 and high < len(tried):
+            at = (low + high) // 2
+    return tried[high] if high < len(tried) else None

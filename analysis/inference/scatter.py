@@ -6,7 +6,6 @@ study where there are any, and are assumed otherwise. Letters: L levels, D polyn
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -29,15 +28,9 @@ and 21."""
 ASSUMED_CURVES_OF_ITEMS = (0.65, 0.15)
 """The same shares of the variance due to the items; two of these studies have 0.74 and 0.11, 0.57
 and 0.13."""
+INDEPENDENT = (0.0, 0.0)
+"""The same shares where columns are independent."""
 _LEAST_VARIANCE = 1e-12
-
-
-class Covariance(Protocol):
-    """A covariance between levels of MTD that is known at any levels."""
-
-    def at(self, distance: Floats) -> Floats:
-        """The covariance (L, L) in points squared at the levels `distance` (L,), in steps."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ class Curves:
     factors: Floats
 
     def at(self, distance: Floats) -> Floats:
-        """The covariance at any levels; outside of the design's it is that of the nearest level."""
+        """The covariance (L, L) at any levels, in steps; outside the design that of the nearest."""
         points = np.clip(np.log(distance), self.places[0], self.places[-1])
         basis = polynomials(self.places, points)
         factors = np.interp(points, self.places, self.factors)
@@ -81,6 +74,10 @@ class Interpolated:
         known, points = np.log(self.distance), np.log(distance)
         weights = np.array([np.interp(points, known, unit) for unit in np.eye(len(known))]).T
         return np.asarray(weights @ self.covariance @ weights.T, dtype=np.float64)
+
+
+Covariance = Curves | Interpolated
+"""A covariance between levels of MTD, in points squared, that is known at any levels."""
 
 
 @dataclass(frozen=True)
@@ -110,22 +107,15 @@ def difference_variance(covariance: Floats) -> float:
     return float((np.trace(covariance) - covariance.sum() / levels) / (levels - 1))
 
 
-def assume_errors(distance: Floats, deviation: float = ASSUMED_DEVIATION) -> Curves:
-    """Errors with a residual standard deviation at the levels of a design, (L,) in steps."""
-    return _assumed(distance, ASSUMED_CURVES).scaled(deviation**2)
+def assume(distance: Floats, shares: tuple[float, float], variance: float) -> Curves:
+    """Curves with a `difference_variance` at the levels of a design, (L,) in steps.
 
-
-def assume_items(distance: Floats, count: int) -> Curves:
-    """The effect of so many pairs on Spearman's correlation x 100 at the levels of a design."""
-    return _assumed(distance, ASSUMED_CURVES_OF_ITEMS).scaled(ASSUMED_OF_ITEMS**2 / 2 / count)
-
-
-def _assumed(distance: Floats, shares: tuple[float, float]) -> Curves:
-    """Curves with shares of the variance at a level; coefficients are those of all levels."""
+    `shares` are those of slope and curvature in the variance at a level; coefficients are those of
+    all levels.
+    """
     places, levels = np.log(distance), len(distance)
-    degrees = len(polynomials(places))
-    curves = levels * np.diag(shares[:degrees])
-    return Curves(places, curves, 1 - sum(shares), np.ones(levels))
+    curves = levels * np.diag(shares[: len(polynomials(places))])
+    return Curves(places, curves, 1 - sum(shares), np.ones(levels)).scaled(variance)
 
 
 def assume_scatter(
@@ -135,24 +125,18 @@ def assume_scatter(
 
     Args:
         deviation: residual standard deviation of a run in points; None: `ASSUMED_DEVIATION`.
-        items: how many pairs the score is computed from; 0: they are not counted.
+        items: how many pairs the score, Spearman's correlation x 100, is computed from; 0: they are
+            not counted.
         ordered: as in `Scatter`; what configurations have of their own is independent.
     """
-    sd = deviation or ASSUMED_DEVIATION
-    of_items: Covariance | None = None
-    if ordered:
-        errors = assume_errors(distance, sd)
-        of_items = assume_items(distance, items) if items else None
-    else:
-        errors = alike(distance, sd**2)
-        of_items = alike(distance, ASSUMED_OF_ITEMS**2 / 2 / items) if items else None
-    return Scatter(errors, of_items, items, ordered)
-
-
-def alike(distance: Floats, variance: float) -> Curves:
-    """A covariance of columns that are independent, all with this variance."""
-    nothing = np.zeros((len(polynomials(np.log(distance))),) * 2)
-    return Curves(np.log(distance), nothing, variance, np.ones(len(distance)))
+    of_errors = ASSUMED_CURVES if ordered else INDEPENDENT
+    errors = assume(distance, of_errors, (deviation or ASSUMED_DEVIATION) ** 2)
+    if not items:
+        return Scatter(errors, ordered=ordered)
+    of_items = ASSUMED_CURVES_OF_ITEMS if ordered else INDEPENDENT
+    return Scatter(
+        errors, assume(distance, of_items, ASSUMED_OF_ITEMS**2 / 2 / items), items, ordered
+    )
 
 
 def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Scatter:
@@ -169,7 +153,7 @@ def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Sca
         # the variance of an error is that of all columns: few seeds tell them not apart
         blocks = Blocks(np.isfinite(levels.scores))
         pooled = float(levels.fit.variances @ blocks.level_freedom / blocks.freedom)
-        errors = alike(levels.distance, pooled)
+        errors = assume(levels.distance, INDEPENDENT, pooled)
     if deviation:
         errors = errors.scaled(deviation**2)
     return Scatter(errors, items, levels.items, levels.ordered)

@@ -33,15 +33,6 @@ LEAST_FLAT = 3
 
 
 @dataclass(frozen=True)
-class Offsets:
-    """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths."""
-
-    mean: Floats
-    pointwise: Floats
-    simultaneous: Floats
-
-
-@dataclass(frozen=True)
 class Shapes:
     """Results of the tests on B tables.
 
@@ -113,17 +104,13 @@ class ShapeTests:
         self.levels = len(distance)
         self.null, self._items = null, items
         self.can_be_flat = can_be_flat
-        self._kept: dict[bytes, Families] = {}
 
     def fit(self, scores: Floats) -> Fit:
         return self.null.errors.fit(scores, self._items)
 
     def simultaneous(self, rows: Floats) -> Families:
-        """One family of contrasts (K, L) for simultaneous two-sided intervals; cached."""
-        key = rows.tobytes()
-        if key not in self._kept:
-            self._kept[key] = Families(self.null, [rows], two_sided=True)
-        return self._kept[key]
+        """One family of contrasts (K, L) for simultaneous two-sided intervals."""
+        return Families(self.null, [rows], two_sided=True)
 
     def classify(self, fit: Fit, alpha: float, margin: float) -> Shapes:
         """The shapes of B tables at significance level alpha; margin in points.
@@ -232,14 +219,14 @@ class ShapeTests:
         mean, width = comparison.estimate, comparison.half_width(self.all_pairs.critical(alpha))
         return np.column_stack([mean, mean - width, mean + width])
 
-    def estimate_offsets(self, fit: Fit, alpha: float) -> Offsets:
-        """Each level less the mean over levels, with intervals of confidence 1 - alpha."""
+    def estimate_offsets(self, fit: Fit, alpha: float) -> tuple[Floats, Floats, Floats]:
+        """Each level less the mean over levels, (L,), with pointwise and simultaneous half widths.
+
+        The intervals have the confidence 1 - alpha.
+        """
         comparison = self._offsets.compare(fit)
-        return Offsets(
-            comparison.estimate,
-            comparison.pointwise(1 - alpha),
-            comparison.half_width(self._offsets.critical(alpha)),
-        )
+        simultaneous = comparison.half_width(self._offsets.critical(alpha))
+        return comparison.estimate, comparison.pointwise(1 - alpha), simultaneous
 
     @cached_property
     def lines(self) -> Families:

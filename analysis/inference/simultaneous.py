@@ -69,14 +69,11 @@ def null_of(blocks: Blocks, own: Floats | None = None) -> Null:
     seeds have differences of their own in the contrasts `own` (K, L); None: between two halves of
     the levels, drawn at random.
     """
-    basis = None if own is None else _span(own)
-    return Null(blocks, (*blocks.definition, basis), lambda: _simulate(blocks, basis))
-
-
-def _span(rows: Floats) -> Floats:
-    """An orthonormal basis (D, L) of the contrasts."""
-    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(basis[sizes > _ZERO * sizes.max()])
+    basis = None
+    if own is not None:
+        _, sizes, spanned = np.linalg.svd(own, full_matrices=False)
+        basis = spanned[sizes > _ZERO * sizes.max()]
+    return Null(blocks, (blocks.present, blocks.places, basis), lambda: _simulate(blocks, basis))
 
 
 def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
@@ -148,23 +145,25 @@ def null_with_items(null: Null, items: Floats) -> Null:
     `items`: covariance of the effects due to the items, (L, L), relative to the pooled variance
     of an error.
     """
-    return Null(
-        null.errors, (*null.definition, items), lambda: (*null.fits, *_add_items(null, items))
-    )
+    root = root_of(items)
+
+    def simulate() -> tuple[Fit, ...]:
+        rng, with_items = np.random.default_rng(_SEED + 1), []
+        for fit in null.fits:
+            # the same share of the variance under each model
+            scale = float(fit.typical.mean())
+            drawn = rng.standard_normal(fit.effects.shape) @ root.T
+            effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
+            with_items.append(replace(fit, effects=effects, items=scale * items))
+        return *null.fits, *with_items
+
+    return Null(null.errors, (*null.definition, items), simulate)
 
 
-def _add_items(null: Null, items: Floats) -> tuple[Fit, ...]:
-    values, vectors = np.linalg.eigh(items)
-    factor = vectors * np.sqrt(np.maximum(values, 0))
-    rng = np.random.default_rng(_SEED + 1)
-    with_items = []
-    for fit in null.fits:
-        # the same share of the variance under each model
-        scale = float(fit.typical.mean())
-        drawn = rng.standard_normal(fit.effects.shape) @ factor.T
-        effects = fit.effects + math.sqrt(scale) * (drawn - drawn.mean(axis=-1, keepdims=True))
-        with_items.append(replace(fit, effects=effects, items=scale * items))
-    return tuple(with_items)
+def root_of(covariance: Floats) -> Floats:
+    """A matrix whose product with its transpose is the covariance, (L, L)."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)))
 
 
 class Families:

@@ -1,7 +1,7 @@
 """The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,7 @@ from mtdlab.analysis.inference.pairing import LevelScores, level_scores, merge_l
 from mtdlab.analysis.inference.shapes import Shape, ShapeTests
 from mtdlab.analysis.measures.trace import PARTS
 
-# Settings among the fixed columns of `StudyFrames.trials`.
-_FIXED_SETTINGS = frozenset((*PARTS, "initial_queue_size", "queue_slice"))
-_NO_SETTINGS = frozenset(TRIAL_COLUMNS) - _FIXED_SETTINGS
+_NO_SETTINGS = frozenset(TRIAL_COLUMNS) - {*PARTS, "initial_queue_size", "queue_slice"}
 
 
 @dataclass(frozen=True)
@@ -266,34 +264,44 @@ def write_sentence(verdict: Verdict) -> str:
     """The verdict as text, with its numbers; at most four sentences."""
     if verdict.levels < 2 or (verdict.seeds < 2 and not verdict.known_errors):
         return _nothing_compared(verdict)
-    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
-    if verdict.verdict == "peaked":
-        shape, ends = "peaks", ""
-        if verdict.good_ends:
-            shape = "rises and falls"
-            named = join_words([f"MTD {format_mtd(end)}" for end in verdict.good_ends])
-            ends = f" {named}, at the end of the range, may be as good."
-            if len(verdict.good_ends) > 1:
-                ends = f" {named}, the ends of the range, may be as good."
-        return (
-            f"The score {shape} inside the tested range, from MTD {first} to {last} "
-            f"({state_p(verdict)}). {describe_leads(verdict)}{ends} {_optimal(verdict)}"
-        )
+    texts = [_describe_shape(verdict), describe_leads(verdict)]
+    if verdict.verdict == "peaked" and verdict.good_ends:
+        ends = join_words([f"MTD {format_mtd(end)}" for end in verdict.good_ends])
+        plural = "s" * (len(verdict.good_ends) - 1)
+        texts.append(f"{ends}, at the end{plural} of the range, may be as good.")
+    if verdict.verdict != "flat":
+        texts.append(_optimal(verdict))
     if verdict.verdict in ("rising", "falling"):
-        return _trend(verdict)
+        beyond = f"above {format_mtd(verdict.last)}", "compared" if verdict.is_cut else "tested"
+        if verdict.verdict == "falling":
+            beyond = f"below {format_mtd(verdict.first)}", "tested"
+        texts.append(
+            f"A peak of at least {verdict.margin:g} points inside the range is "
+            f"{'' if verdict.peak_excluded else 'not '}excluded; MTDs {beyond[0]} were not "
+            f"{beyond[1]}."
+        )
+    return " ".join(filter(None, texts))
+
+
+def _describe_shape(verdict: Verdict) -> str:
+    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
+    seeds = "" if verdict.known_errors else f"{verdict.seeds} seeds"
+    if verdict.verdict == "peaked":
+        shape = "rises and falls" if verdict.good_ends else "peaks"
+        tested = f"inside the tested range, from MTD {first} to {last}"
+        return f"The score {shape} {tested} ({state_p(verdict)})."
+    if verdict.verdict in ("rising", "falling"):
+        verb = "rises" if verdict.verdict == "rising" else "falls"
+        return f"The score {verb} overall with MTD from {first} to {last} ({state_p(verdict)})."
     if verdict.verdict == "flat":
-        seeds = "" if verdict.known_errors else f"{verdict.seeds} seeds, "
         return (
             f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
-            f"{verdict.margin:g} points ({seeds}two one-sided tests for each pair at "
-            f"α = {1 - verdict.confidence:.2g}{over_all_looks(verdict.over_looks)}). "
-            f"{describe_leads(verdict)}"
+            f"{verdict.margin:g} points ({seeds and f'{seeds}, '}two one-sided tests for each pair "
+            f"at α = {1 - verdict.confidence:.2g}{over_all_looks(verdict.over_looks)})."
         )
-    none = "No" if verdict.known_errors else f"With {verdict.seeds} seeds no"
     return (
-        f"{none} shape of the curve is statistically significant ({format_p(verdict.p_value)} for "
-        f"a peak, {format_p(verdict.p_trend)} for a trend). {describe_leads(verdict)} "
-        f"{_optimal(verdict)}"
+        f"{f'With {seeds} no' if seeds else 'No'} shape of the curve is statistically significant "
+        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend)."
     )
 
 
@@ -310,21 +318,6 @@ def _nothing_compared(verdict: Verdict) -> str:
             f"highest score is at MTD {format_mtd(verdict.peak_mtd)}."
         )
     return "No two seeds were run at the same two levels of MTD, so levels cannot be compared."
-
-
-def _trend(verdict: Verdict) -> str:
-    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
-    rising = verdict.verdict == "rising"
-    near = last if rising else first
-    excluded = "is excluded" if verdict.peak_excluded else "is not excluded"
-    return (
-        f"The score {'rises' if rising else 'falls'} overall with MTD from {first} to {last} "
-        f"({state_p(verdict)}). {describe_leads(verdict)} {_optimal(verdict)} A peak of "
-        f"at least "
-        f"{verdict.margin:g} points inside the range {excluded}; MTDs "
-        f"{'above' if rising else 'below'} {near} were not "
-        f"{'compared' if rising and verdict.is_cut else 'tested'}."
-    )
 
 
 def _optimal(verdict: Verdict) -> str:
@@ -356,16 +349,12 @@ def describe_leads(verdict: Verdict) -> str:
         roles = {"the runner-up": place == 0 < last, "the lowest": place == last}
         if named := [role for role, holds in roles.items() if holds]:
             above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
-    return f"{best} is {list_leads(above, verdict.confidence, over_all_looks(verdict.over_looks))}."
-
-
-def list_leads(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
-    """Differences in points with their intervals, by the names of what is exceeded.
-
-    `over`: what is written after the interval.
-    """
-    texts = [f"{describe_points(size, level, over)} above {name}" for name, size in above.items()]
-    return ", and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+    over = over_all_looks(verdict.over_looks)
+    texts = [
+        f"{describe_points(size, verdict.confidence, over)} above {name}"
+        for name, size in above.items()
+    ]
+    return f"{best} is {', and '.join(texts)}."
 
 
 def describe_points(difference: Estimate, level: float, over: str = "") -> str:
@@ -391,10 +380,6 @@ def format_p(value: float) -> str:
 CONDITIONS = ("learning_rate", "steps")
 """Settings that determine how fast the weights change, on which an optimum in MTD may depend."""
 _WHERE_FIXED = ("ema_decay", "queue_size")
-_CONDITIONED = {
-    name: name.replace("_", " ").replace("ema", "EMA")
-    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size")
-}
 
 
 def describe_conditions(trials: pd.DataFrame) -> str:
@@ -406,12 +391,12 @@ def describe_conditions(trials: pd.DataFrame) -> str:
     """
     runs = traced_runs(trials)
     parts = []
-    for name, noun in _CONDITIONED.items():
+    for name in (*CONDITIONS, *_WHERE_FIXED, "batch_size"):
         values = sorted(runs[name].dropna().unique()) if name in runs else []
         if values and not (name in _WHERE_FIXED and len(values) > 1):
             listed = join_words([f"{float(value):g}" for value in values])
-            plural = "s" if len(values) > 1 else ""
-            parts.append(f"{listed} steps" if name == "steps" else f"{noun}{plural} {listed}")
+            noun = name.replace("_", " ").replace("ema", "EMA") + "s" * (len(values) > 1)
+            parts.append(f"{listed} steps" if name == "steps" else f"{noun} {listed}")
     return f"at {join_words(parts)}" if parts else ""
 
 

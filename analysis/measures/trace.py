@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mtdlab.analysis.measures import Floats
 
@@ -19,15 +19,13 @@ PARTS: Mapping[str, str] = {"ema_decay": "η", "queue_size": "K", "batch_size": 
 """The settings that make up an MTD, in the order of `d_trace`, and their symbols."""
 
 
-def _refuse(name: str, values: Floats, allowed: NDArray[np.bool_], rule: str) -> None:
-    """Raise ValueError for the first value that is not allowed."""
+def _checked(name: str, value: ArrayLike, least: float, below: float = math.inf) -> Floats:
+    """The values; ValueError for the first that is not allowed."""
+    values = np.asarray(value, dtype=np.float64)
+    allowed = (values >= least) & (values < below)
     if not allowed.all():
+        rule = f"at least {least:g}" + (f" and below {below:g}" if below < math.inf else "")
         raise ValueError(f"{name} is {values[~allowed].flat[0]:g}; it must be {rule}")
-
-
-def _sizes(name: str, size: ArrayLike, least: int) -> Floats:
-    values = np.asarray(size, dtype=np.float64)
-    _refuse(name, values, np.isfinite(values) & (values >= least), f"at least {least}")
     return values
 
 
@@ -41,9 +39,7 @@ def trace_limit(ema_decay: ArrayLike) -> float | Floats:
     The limit of the sum over i = 0..k of (1 - eta) eta^i (i + 1) for many steps k (equations 5 to
     10). A number for a number, an array for an array. Raises ValueError for a decay outside [0, 1).
     """
-    decay = np.asarray(ema_decay, dtype=np.float64)
-    _refuse("ema_decay", decay, (decay >= 0) & (decay < 1), "at least 0 and below 1")
-    limit = np.asarray(1 / (1 - decay))
+    limit = np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
     return limit if limit.ndim else float(limit)
 
 
@@ -61,7 +57,7 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     means no queue: the distance is the EMA's component. Raises ValueError, naming the value, for a
     decay outside [0, 1), a queue size below 0 or a batch size below 1.
     """
-    queue, batch = _sizes("queue_size", queue_size, 0), _sizes("batch_size", batch_size, 1)
+    queue, batch = _checked("queue_size", queue_size, 0), _checked("batch_size", batch_size, 1)
     distance = np.asarray(trace_limit(ema_decay) + queue / batch)
     return distance if distance.ndim else float(distance)
 

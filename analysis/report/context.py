@@ -172,10 +172,8 @@ class StudyContext:
 
     def _compare(self, compute: Callable[..., pd.DataFrame]) -> pd.DataFrame:
         """A table of what is compared, at the level of the study's verdict on the best."""
-        study, (trials, alpha) = self.study, self._judged_trials
-        return compute(
-            trials, study.compared, items=study.items, beside=study.nuisance, level=1 - alpha
-        )
+        trials, alpha = self._judged_trials
+        return compute(self.study, trials, 1 - alpha)
 
     @property
     def of_comparisons(self) -> str:
@@ -188,7 +186,7 @@ class StudyContext:
         if self.asks_for_best:
             return choose_best_candidates(self.best_scores, study.settings, self.best)
         trials, _ = judged_trials(study, self.curve_trials)
-        return choose_candidates(trials, study.settings, self.verdict, beyond_run=study.beyond_run)
+        return choose_candidates(study, trials, self.verdict)
 
     @cached_property
     def _judged(self) -> tuple[LevelScores, float]:
@@ -231,10 +229,7 @@ class StudyContext:
     def sufficiency(self) -> Sufficiency | None:
         if self.traced["mtd"].nunique() < 2:
             return None
-        study = self.study
-        return compute_sufficiency(
-            self.curve_trials, study.settings, items=study.items, beyond_run=study.beyond_run
-        )
+        return compute_sufficiency(self.study, self.curve_trials)
 
     @cached_property
     def methods(self) -> pd.DataFrame:

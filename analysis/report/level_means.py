@@ -7,11 +7,10 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.level_means import (
+    PUBLISHED,
     LevelMeans,
     MeansVerdict,
     judge_means,
-    load_published_means,
-    published_means,
 )
 from mtdlab.analysis.inference.verdict import Verdict, format_p
 from mtdlab.analysis.report.cells import clean, describe_curve, make_table
@@ -72,7 +71,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
     row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
     score = f"Mean {row['mean']:.2f} (95 % CI {row['low']:.2f} to {row['high']:.2f})."
-    published = [name for name in published_means() if load_published_means(name).name == data.name]
+    published = [name for name, (_, title) in PUBLISHED.items() if title == data.name]
     return Headline(
         question="How does the mean score depend on the maximum traceable distance (MTD)?",
         answer=answer_shape(verdict),

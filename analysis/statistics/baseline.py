@@ -18,7 +18,6 @@ from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
-    count_items,
     estimate_mean,
     select_configuration,
 )
@@ -81,12 +80,12 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     compared, items = 0, 0
     if columns[0]:
         table = scores.loc[seeds, columns]
-        covariance = cell_covariance(both, table, "configuration", study.items)
+        covariance, items = cell_covariance(both, table, "configuration", study.items)
         family, fit = compare_first(table.to_numpy(dtype=np.float64), covariance)
         estimate, width = family.intervals(fit, 1 - LEVEL)
         bounds = np.column_stack([estimate, estimate - width, estimate + width])
         differences.loc[table.columns[1:], DIFFERENCE] = bounds
-        compared, items = len(estimate), count_items(study.items, covariance)
+        compared = len(estimate)
     differences["seeds"] = paired.notna().sum()
     shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
         differences, left_on="configuration", right_index=True

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
     choose_evenly,
@@ -32,7 +33,6 @@ from mtdlab.analysis.inference.pairing import (
     Mean,
     cell_covariance,
     compute_deviations,
-    count_items,
     estimate_mean,
     select_configuration,
     summarise_scores,
@@ -42,8 +42,8 @@ from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.measures import Floats
 
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
-_MEASURES = ("number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE)
-COLUMNS = (*_MEASURES, "may_be_best", "seconds", "memory")
+COLUMNS = ["number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE]
+COLUMNS += ["may_be_best", "seconds", "memory"]
 """The columns of a table of configurations after the settings that varied."""
 
 
@@ -127,49 +127,35 @@ def rank_configurations(
 
 
 def compute_configurations(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
-    beside: Collection[str] = (),
-    level: float = LEVEL,
+    study: StudyFrames, trials: pd.DataFrame, level: float = LEVEL
 ) -> pd.DataFrame:
-    """`compare_groups` of the configurations: runs that differ in one of `settings`."""
+    """`compare_groups` of the configurations: runs that differ in one of the compared settings."""
     runs = completed_runs(trials)
-    by = chosen_settings(runs, settings)
-    return compare_groups(runs, by, items=items, beside=beside, level=level)
+    return compare_groups(study, runs, chosen_settings(runs, study.compared), level)
 
 
 def compare_groups(
-    runs: pd.DataFrame,
-    by: list[str],
-    *,
-    items: ItemScores | None = None,
-    beside: Collection[str] = (),
-    level: float = LEVEL,
+    study: StudyFrames, runs: pd.DataFrame, by: list[str], level: float
 ) -> pd.DataFrame:
     """Mean score of completed runs by group, the best first, and its difference to the best.
-
-    Args:
-        beside: settings with one value in each group, which are shown where groups differ in them.
 
     The order is that of the estimates with seeds as blocks, by means where all have all seeds.
     `level` is the confidence of comparisons.
 
     Returns:
-        The columns `by` and `beside`, then `COLUMNS`: number is the first trial of the group; the
-        difference is in points above the best group, with seeds as blocks. Its interval is
-        simultaneous for all pairs of groups, because the best is chosen by the same scores; it is
-        missing for the best itself, where seeds are not shared, and beyond the 100 best.
-        may_be_best: whether no interval is below 0. seconds is the mean of a trial, memory the peak
-        of all in MB.
+        The columns `by`, nuisance settings in which groups differ, then `COLUMNS`: number is the
+        first trial of the group; the difference is in points above the best group, with seeds as
+        blocks. Its interval is simultaneous for all pairs of groups, because the best is chosen by
+        the same scores; it is missing for the best itself, where seeds are not shared, and beyond
+        the 100 best. may_be_best: whether no interval is below 0. seconds is the mean of a trial,
+        memory the peak of all in MB.
     """
     runs = runs.sort_values("number")
-    beside = [name for name in beside if name in runs and runs[name].nunique() > 1]
-    runs, table = rank_configurations(runs, by, items, beside=beside)
+    beside = [name for name in study.nuisance if name in runs and runs[name].nunique() > 1]
+    runs, table = rank_configurations(runs, by, study.items, beside=beside)
     scores = runs.pivot_table(index="seed", columns="configuration", values="score")
     ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
-    covariance = cell_covariance(runs, ordered, "configuration", items)
+    covariance, _ = cell_covariance(runs, ordered, "configuration", study.items)
     best = highest_column(ordered.to_numpy(dtype=np.float64))
     table = table.join(differences_to_best(ordered, best, covariance, level))
     costs = runs.reindex(columns=["configuration", "wall_seconds", "peak_memory"])
@@ -224,7 +210,6 @@ FEWEST_RUNS = 20
 MOST_RUNS = 300
 """The most runs that importances are computed from; of more, evenly chosen ones."""
 
-_SEED = "seed"
 _WIDE = 10.0
 
 
@@ -262,8 +247,8 @@ def compute_importances(trials: pd.DataFrame, settings: Collection[str]) -> pd.D
             {"setting": pd.Series(dtype="str"), "importance": pd.Series(dtype=float)}
         )
     runs = choose_evenly(runs, MOST_RUNS)
-    if runs[_SEED].nunique() > 1:
-        names.append(_SEED)
+    if runs["seed"].nunique() > 1:
+        names.append("seed")
     shares = _evaluate(runs, names)
     table = pd.DataFrame({"setting": list(shares), "importance": list(shares.values())})
     return table.sort_values("importance", ascending=False, kind="stable", ignore_index=True)
@@ -329,16 +314,14 @@ class Effects:
     items: int
 
 
-def compute_effects(
-    trials: pd.DataFrame, settings: Collection[str], *, items: ItemScores | None = None
-) -> Effects | None:
+def compute_effects(study: StudyFrames) -> Effects | None:
     """The effects of the settings of a study that ran every combination of their values.
 
     None unless two settings or more varied independently, in at most 64 configurations that all
     share seeds.
     """
-    runs = completed_runs(trials)
-    names = independent_settings(runs, settings)
+    runs = completed_runs(study.trials)
+    names = independent_settings(runs, study.compared)
     count = prod(int(runs[name].nunique()) for name in names)
     if len(names) < 2 or count > MOST_CONFIGURATIONS:
         return None
@@ -348,7 +331,7 @@ def compute_effects(
     if int(columns.sum()) < count:
         return None
     table = scores.loc[seeds]
-    covariance = cell_covariance(runs, table, "configuration", items)
+    covariance, items = cell_covariance(runs, table, "configuration", study.items)
     values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
@@ -359,7 +342,7 @@ def compute_effects(
     pair = interactions[["first", "second"]].iloc[0].tolist()
     cells = summarise(compute_deviations(runs, pair), by=pair, value="deviation")
     cells.columns = pd.Index(["first", "second", *cells.columns[2:]])
-    return Effects(effects, interactions, cells, count_items(items, covariance))
+    return Effects(effects, interactions, cells, items)
 
 
 def _interactions(

@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
-from mtdlab.analysis.inference.best import BestVerdict
+from mtdlab.analysis.inference.best import BestVerdict, number_configurations
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from mtdlab.analysis.inference.pairing import (
-    Difference,
     LevelScores,
     complete_block,
     compute_paired_curve,
@@ -78,9 +75,7 @@ def compare_trials(study: StudyFrames, first: int, second: int) -> Contrast:
     table["difference"] = table["first"] - table["second"]
     paired = estimate_difference(one, two, (study.items, study.items))
     settings = _differing({name: [_value(value) for value in rows[name]] for name in varied})
-    return Contrast(
-        settings, table.reset_index(), paired.seeds, min(paired.seeds, 1), paired.estimate
-    )
+    return Contrast(settings, table.reset_index(), len(table), min(len(table), 1), paired)
 
 
 def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
@@ -112,7 +107,7 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
         return Contrast(settings, rows, 0, 0, UNKNOWN)
     one, two = (_one_run_per_cell(trials, table) for trials in runs)
     paired = estimate_difference(one, two, (first.items, second.items))
-    return Contrast(settings, rows, *table.shape, paired.estimate)
+    return Contrast(settings, rows, *table.shape, paired)
 
 
 _CELL = ["seed", "configuration"]
@@ -184,11 +179,7 @@ class Candidate:
 
 
 def choose_candidates(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    verdict: Verdict,
-    *,
-    beyond_run: BeyondRun = BEYOND_RUN,
+    study: StudyFrames, trials: pd.DataFrame, verdict: Verdict
 ) -> tuple[Candidate, Candidate]:
     """The best configuration and the runner-up.
 
@@ -198,15 +189,15 @@ def choose_candidates(
     with the highest mean is taken. `trials` are those that the verdict was computed from. Raises
     ValueError with fewer than two levels.
     """
-    levels = level_scores(trials, settings, beyond_run=beyond_run)
+    levels = level_scores(trials, study.settings, beyond_run=study.beyond_run)
     curve = compute_paired_curve(levels)
     if len(curve) < 2:
         raise ValueError("fewer than two levels of MTD have scores of the same seeds")
     others = curve[curve["mtd"] != verdict.peak_mtd]
     outside = others[~others["mtd"].isin(verdict.optimal_range)]
     ranked = (outside if len(outside) else others).sort_values("mean", ascending=False)
-    best = _configuration(levels.runs, settings, verdict.peak_mtd)
-    return best, _configuration(levels.runs, settings, float(ranked["mtd"].iloc[0]))
+    best = _configuration(levels.runs, study.settings, verdict.peak_mtd)
+    return best, _configuration(levels.runs, study.settings, float(ranked["mtd"].iloc[0]))
 
 
 def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:
@@ -234,26 +225,7 @@ def choose_best_candidates(
 
 def _highest(there: pd.DataFrame, settings: Collection[str]) -> Candidate:
     """The configuration with the highest mean of some runs."""
-    varied = varied_settings(there, settings)
-    if varied:
-        mean = there.groupby(varied, dropna=False)["score"].transform("mean")
-        there = there[mean == mean.max()]
-    first = there.sort_values("number").iloc[0]
+    configuration = number_configurations(there, varied_settings(there, settings))
+    mean = there["score"].groupby(configuration).transform("mean")
+    first = there[mean == mean.max()].sort_values("number").iloc[0]
     return Candidate(float(first["mtd"]), int(first["number"]))
-
-
-def compare_candidates(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    best: int,
-    runner_up: int,
-    items: ItemScores | None = None,
-) -> Difference:
-    """The paired difference of two configurations, each given by the number of one of its trials.
-
-    Where `items` are given, the interval covers their sampling too. Raises KeyError for a number
-    without a completed trial.
-    """
-    runs = completed_runs(trials)
-    first, second = (select_configuration(runs, settings, number) for number in (best, runner_up))
-    return estimate_difference(first, second, (items, items))

@@ -99,26 +99,20 @@ def effective_rank(values: ArrayLike) -> float:
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
         raise ValueError("singular values must be a row of finite numbers >= 0, not all 0")
-    return float(_effective_ranks(sizes[None])[0])
-
-
-def _effective_ranks(spectra: Floats) -> Floats:
-    """The effective rank of each row of (R, D)."""
-    shares = spectra / spectra.sum(axis=1, keepdims=True)
-    return np.asarray(np.exp(special.entr(shares).sum(axis=1)), dtype=np.float64)
+    return float(np.exp(special.entr(sizes / sizes.sum()).sum()))
 
 
 def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
-    """The spectra (R, D) with finite values, not all 0, and row, moment, mtd and seed of a part.
+    """The spectra (R, D) of scored runs with an MTD, and the moment, mtd and seed of each.
 
-    The part is that of scored runs with an MTD.
+    Those with values that are not finite, or all 0, are left out.
     """
     values = spectra.to_numpy(dtype=np.float64)
     usable = np.isfinite(values).all(axis=1) & (values.max(axis=1, initial=0) > 0)
-    spectra = spectra.iloc[np.flatnonzero(usable)]
     index = spectra.index.set_names(["number", "moment"]).to_frame(index=False)
     runs = traced_runs(trials)[["number", "mtd", "seed"]]
-    return index.reset_index(names="row").merge(runs, on="number"), spectra.to_numpy(np.float64)
+    labels = index.reset_index(names="row")[usable].merge(runs, on="number")
+    return labels, values[labels["row"]]
 
 
 def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame:
@@ -130,8 +124,7 @@ def compute_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.DataFrame
     """
     if spectra.empty:
         return pd.DataFrame()
-    labels, every = _label_spectra(trials, spectra)
-    values = every[labels["row"]]
+    labels, values = _label_spectra(trials, spectra)
     relative = pd.DataFrame(values / values[:, :1])
     level = labels["mtd"].mask(labels["moment"] == "before")
     return relative.groupby([labels["moment"], level], dropna=False, sort=True).mean()
@@ -143,7 +136,7 @@ def compute_effective_ranks(trials: pd.DataFrame, spectra: pd.DataFrame) -> pd.D
         ranked = pd.DataFrame(columns=["moment", "mtd", "seed", "rank"], dtype="float64")
     else:
         labels, values = _label_spectra(trials, spectra)
-        ranked = labels.assign(rank=_effective_ranks(values)[labels["row"]])
+        ranked = labels.assign(rank=[*map(effective_rank, values)])
     return summarise(ranked, by=["moment", "mtd"], value="rank")
 
 

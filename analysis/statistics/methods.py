@@ -1,13 +1,10 @@
 """Comparison of the methods of a study: mean scores and paired differences."""
 
-from collections.abc import Collection
-
 import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
-from mtdlab.analysis.data.frames import Settings
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
 from mtdlab.analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
 from mtdlab.analysis.inference.intervals import summarise
@@ -39,24 +36,18 @@ def select_curve_trials(trials: pd.DataFrame, settings: Settings) -> pd.DataFram
     return selected
 
 
-def compute_methods(
-    trials: pd.DataFrame,
-    settings: Settings,
-    *,
-    items: ItemScores | None = None,
-    beside: Collection[str] = (),
-    level: float = LEVEL,
-) -> pd.DataFrame:
+def compute_methods(study: StudyFrames, trials: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     """`compare_groups` of the methods at each of their levels of MTD; no rows for one method.
 
     mtd is NaN where a method has none. Where a method has several configurations at one level, as
     batch sizes without an MTD, each is a row, and the settings in which they differ are columns.
     """
+    settings = study.compared
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=[*METHOD_KEYS, *COLUMNS])
     runs = _comparable_runs(trials, settings)
     keys = method_keys(runs, settings)
-    table = compare_groups(runs, keys, items=items, beside=beside, level=level)
+    table = compare_groups(study, runs, keys, level)
     table = table.sort_values(keys, ignore_index=True)
     return table.assign(mtd=table["mtd"].replace(0.0, np.nan))
 
@@ -69,9 +60,7 @@ def equal_budget(trials: pd.DataFrame) -> int | None:
     return int((runs["steps"] * runs["batch_size"]).min())
 
 
-def compute_method_properties(
-    trials: pd.DataFrame, spectra: pd.DataFrame, settings: Settings
-) -> pd.DataFrame:
+def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     """Geometry, duration and memory of each method, compared with the best by mean score.
 
     A row per measure and row of `compute_methods`: measure, then the columns that identify the row,
@@ -80,6 +69,7 @@ def compute_method_properties(
     evaluation and encoding before training included, and peak memory of the process, on a GPU what
     is allocated there. Measures that not every run has are left out.
     """
+    trials, settings = study.trials, study.compared
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=["measure", *METHOD_KEYS, *_VALUES])
     runs = _comparable_runs(trials, settings)
@@ -94,7 +84,7 @@ def compute_method_properties(
     measured = {
         "alignment": runs["alignment"],
         "uniformity": runs["uniformity"],
-        "effective rank": runs["number"].map(_ranks_after(spectra)),
+        "effective rank": runs["number"].map(_ranks_after(study.spectra)),
         "seconds per 1,000 sentences": 1000 * runs["wall_seconds"] / sentences,
         "peak memory, MB": runs["peak_memory"] / 1e6,
     }

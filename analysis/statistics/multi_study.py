@@ -11,14 +11,14 @@ Letters: S seeds, L levels of MTD of a study, M levels of the first study that l
 of the other one, P = M (M - 1) / 2 pairs of them, D dimension of the sentence embedding.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.beyond_run import leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
+from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import completed_runs, traced_runs, untraced_runs, varied_settings
@@ -33,7 +33,7 @@ from mtdlab.analysis.inference.pairing import (
 )
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.configurations import name_configurations, rank_configurations
-from mtdlab.analysis.statistics.curves import compute_mtd_curve, effective_rank
+from mtdlab.analysis.statistics.curves import effective_rank
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
@@ -251,19 +251,17 @@ _SAME = 1e-4
 _COMPARED = ("steps", "learning_rate", "in_batch_negatives", "encoder", "corpus")
 
 
-def find_best_setting(
-    trials: pd.DataFrame, settings: Collection[str], *, beyond_run: BeyondRun = BEYOND_RUN
-) -> pd.DataFrame:
+def find_best_setting(study: StudyFrames) -> pd.DataFrame:
     """The configuration with the highest mean score, as text.
 
     One row: setting (empty where nothing varied), n, seeds, mean, low, high; no row without a
     completed run that has a score. Levels of MTD beyond the run are left out, unless they are kept
     or there is no other.
     """
-    every = completed_runs(trials)
-    within, _ = leave_out(every, beyond_run)
+    every = completed_runs(study.trials)
+    within, _ = leave_out(every, study.beyond_run)
     runs = within if len(within) else every
-    varied = varied_settings(runs, settings)
+    varied = varied_settings(runs, study.settings)
     best = rank_configurations(runs, varied)[1].head(1)
     names = pd.Series(name_configurations(best[varied]), dtype="str")
     return best[_OF_SCORES].assign(setting=names)
@@ -279,9 +277,7 @@ def compute_overview(studies: Sequence[StudyFrames]) -> pd.DataFrame:
         done = int((study.trials["state"] == "COMPLETE").sum())
         facts = (study.name, study.metric, done, study.planned)
         row = pd.DataFrame([facts], columns=["study", "metric", "completed", "planned"])
-        rows.append(
-            row.join(find_best_setting(study.trials, study.settings, beyond_run=study.beyond_run))
-        )
+        rows.append(row.join(find_best_setting(study)))
     columns = ["study", "metric", "completed", "planned", "setting", *_OF_SCORES]
     return pd.concat(rows, ignore_index=True)[columns]
 
@@ -296,11 +292,8 @@ def compute_curves(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     """
     parts = []
     for study in studies_by_method(studies):
-        untraced = untraced_runs(study.trials)
-        points = summarise(untraced, by=["mtd"])
-        curve = compute_mtd_curve(study.trials)
-        for part, runs in ((points, untraced), (curve, traced_runs(study.trials))):
-            if len(part):
+        for runs in (untraced_runs(study.trials), traced_runs(study.trials)):
+            if len(part := summarise(runs, by=["mtd"])):
                 labels = describe_means(part, runs)
                 labels["text"] = f"{study.name}. " + labels["text"]
                 named = part.assign(study=study.name, metric=study.metric)
@@ -354,12 +347,17 @@ def compute_best_spectra(studies: Sequence[StudyFrames]) -> pd.DataFrame:
     before: list[tuple[list[str], Floats]] = []
     for study in studies:
         runs = completed_runs(study.trials).sort_values("score", ascending=False, kind="stable")
-        for number in runs["number"] if len(study.spectra) else ():
-            trained = _relative(study.spectra, number, "after")
-            if len(trained):
-                after[study.name] = trained
-                _add_untrained(before, study.name, _relative(study.spectra, number, "before"))
+        numbers = (n for n in runs["number"] if len(_relative(study.spectra, n, "after")))
+        if (number := next(numbers, None)) is None:
+            continue
+        after[study.name] = _relative(study.spectra, number, "after")
+        row = _relative(study.spectra, number, "before")
+        for names, other in before:
+            if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
+                names.append(study.name)
                 break
+        else:
+            before += [([study.name], row)] if len(row) else []
     rows = {(name, "after"): row for name, row in after.items()}
     for names, row in before:
         of = f" of {', '.join(names)}" if len(before) > 1 else ""
@@ -378,16 +376,6 @@ def _relative(spectra: pd.DataFrame, number: int, moment: str) -> Floats:
     values = values[np.isfinite(values)]
     usable = len(values) > 0 and values[0] > 0
     return np.asarray(values / values[0]) if usable else values[:0]
-
-
-def _add_untrained(before: list[tuple[list[str], Floats]], study: str, row: Floats) -> None:
-    if not len(row):
-        return
-    for names, other in before:
-        if len(other) == len(row) and np.allclose(other, row, rtol=_SAME, atol=_SAME):
-            names.append(study)
-            return
-    before.append(([study], row))
 
 
 def compute_ranks(spectra: pd.DataFrame) -> pd.DataFrame:

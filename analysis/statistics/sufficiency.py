@@ -25,11 +25,12 @@ import scipy
 from numpy.typing import ArrayLike
 
 from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
-from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
-from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
+from mtdlab.analysis.inference.blocks import Blocks, parts_of
 from mtdlab.analysis.inference.intervals import estimate, share_level
-from mtdlab.analysis.inference.pairing import cell_covariance, count_items, natural_spline
+from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import trace_limit
 
@@ -68,37 +69,25 @@ def fit_blocks(scores: Floats) -> Means:
     than three configurations, for a configuration with fewer than two runs, and where seeds and
     configurations are not connected by runs.
     """
-    here = np.isfinite(scores[(0,) * (scores.ndim - 2)]).astype(np.float64)
+    present = np.isfinite(scores[(0,) * (scores.ndim - 2)])
+    here = present.astype(np.float64)
     runs, width = here.sum(axis=0), here.sum(axis=1)
     if len(runs) < 3 or runs.min() < 2 or width.min() < 1:
         raise ValueError("needs three configurations or more, each with two seeds or more")
-    values = np.where(here > 0, scores, 0.0)
-    seeds = _seed_effects(values, here)
-    rest = (values - seeds[..., None]) * here
-    means = rest.sum(axis=-2) / runs
-    # rounded, so that the variance of equal scores is 0 and not a rounding error
-    rest = np.round((rest - means[..., None, :]) * here, 9)
-    squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
-    return Means(means, _variances(squares, float(width.mean())), squares, rest, runs)
-
-
-def _seed_effects(values: Floats, here: Floats) -> Floats:
-    """Effects of the seeds (..., S), with mean 0, from the equations reduced for configurations."""
-    runs = here.sum(axis=0)
-    information = np.diag(here.sum(axis=1)) - (here / runs) @ here.T
-    # the effects sum to 0: in a connected design only the constant is not identified
-    information += 1 / len(information)
-    if np.linalg.matrix_rank(information, hermitian=True) < len(information):
+    if parts_of(present).any():
         raise ValueError("some configurations share no seed with the others")
-    means = values.sum(axis=-2) / runs
-    right = ((values - means[..., None, :]) * here).sum(axis=-1)
-    return np.asarray(np.linalg.solve(information, right[..., None])[..., 0])
-
-
-def _variances(squares: Floats, width: float) -> Floats:
-    """Error variances, corrected for the share of a seed's other errors in a squared residual."""
-    mean = squares.mean(axis=-1, keepdims=True) / (1 - 1 / width)
-    return np.asarray(np.maximum((squares - mean / width) / (1 - 2 / width), 0.0))
+    effects = Blocks(present).estimate(scores)
+    rest = np.where(present, scores - effects[..., None, :], 0.0)
+    of_seeds = rest.sum(axis=-1) / width
+    # rounded, so that the variance of equal scores is 0 and not a rounding error
+    rest = np.round((rest - of_seeds[..., None]) * here, 9)
+    squares = np.asarray((rest**2).sum(axis=-2) / (runs - 1))
+    # of a squared residual, a share is that of the seed's other errors
+    mean = float(width.mean())
+    others = squares.mean(axis=-1, keepdims=True) / (1 - 1 / mean) / mean
+    variances = np.asarray(np.maximum((squares - others) / (1 - 2 / mean), 0.0))
+    means = effects + of_seeds.mean(axis=-1, keepdims=True)
+    return Means(means, variances, squares, rest, runs)
 
 
 def smooth(values: Floats, freedom: int) -> Floats:
@@ -333,21 +322,15 @@ def build_models(trace: Floats, ratio: Floats) -> Models:
     )
 
 
-def compute_sufficiency(
-    trials: pd.DataFrame,
-    settings: Collection[str],
-    *,
-    items: ItemScores | None = None,
-    beyond_run: BeyondRun = BEYOND_RUN,
-) -> Sufficiency:
+def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency:
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
     one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used. The sampling of `items` is
-    counted where every run of the test has them.
+    combination of their values with the most configurations are used. The sampling of the study's
+    items is counted where every run of the test has them.
     """
-    runs, left_out = leave_out(_one_condition(_scored(trials), settings), beyond_run)
+    runs, left_out = leave_out(_one_condition(_scored(trials), study.settings), study.beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
@@ -367,10 +350,9 @@ def compute_sufficiency(
         return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
-    covariance = cell_covariance(runs, table, "cell", items)
+    covariance, counted = cell_covariance(runs, table, "cell", study.items)
     tests = _test_nested(fit, models, covariance)
     p_value = float(tests["p_value"][0])
-    counted = count_items(items, covariance)
     answer: Answer = "rejected" if p_value <= 1 - LEVEL else "not rejected"
     untested = not np.isfinite(p_value)
     return Sufficiency(
@@ -481,20 +463,16 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     if len(varied) == 1:
         name = next(iter(varied))
         return f"Only {name} varies, so its effect and that of MTD cannot be separated."
-    confounded = _correlated(varied, trace + queue) or _constant_end(varied, trace + queue)
-    return f"The design confounds MTD with {confounded}." if confounded else ""
-
-
-def _correlated(varied: dict[str, Floats], mtd: Floats) -> str:
-    """The component with the highest correlation with MTD, if above `MAX_CORRELATION`."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = {
-            name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
-            for name, values in varied.items()
-        }
+    mtd = trace + queue
+    sizes = {
+        name: abs(float(np.corrcoef(np.log(mtd), np.log(values))[0, 1]))
+        for name, values in varied.items()
+    }
     name = max(sizes, key=lambda component: sizes[component])
-    text = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
-    return text if sizes[name] > MAX_CORRELATION else ""
+    confounded = f"{name}: the correlation of their logarithms is {sizes[name]:.2f}"
+    if sizes[name] <= MAX_CORRELATION:
+        confounded = _constant_end(varied, mtd)
+    return f"The design confounds MTD with {confounded}." if confounded else ""
 
 
 def _constant_end(varied: dict[str, Floats], mtd: Floats) -> str:

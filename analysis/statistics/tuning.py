@@ -4,7 +4,6 @@ The scores are those on dev data, of trials whose seeds take no part in what is 
 a configuration with a seed: every value of a group is tried on the same blocks.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,15 +41,7 @@ def choose_values(tuning: Tuning) -> dict[str, dict[str, Any]]:
     """
     table = compute_tuning(tuning)
     best = table[table["difference"] == 0].drop_duplicates("group")
-    records = best[[*tuning.names]].to_dict("records")
-    return {
-        group: {str(name): _plain(value) for name, value in values.items()}
-        for group, values in zip(best["group"], records, strict=True)
-    }
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return dict(zip(best["group"], best[[*tuning.names]].to_dict("records"), strict=True))
 
 
 def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:
@@ -62,7 +53,11 @@ def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:
     tried = runs.drop_duplicates(names)[names].reset_index(drop=True)
     means, is_whole = scores.mean(), scores.notna().all()
     paired = scores.sub(scores[means.where(is_whole, -np.inf).idxmax()], axis="index")
-    chosen = _is_chosen(tried, tuning.chosen.get(str(group)))
+    values, numbers = tuning.chosen.get(str(group)), tried.select_dtypes("number")
+    chosen = pd.Series(data=values is not None, index=tried.index)
+    if values is not None:
+        chosen = (tried[[*values]] == pd.Series(values)).all(axis=1)
+    is_end = ((numbers == numbers.min()) | (numbers == numbers.max())).any(axis=1)
     return tried.assign(
         group=group,
         n=scores.notna().sum(),
@@ -70,17 +65,5 @@ def _compare(group: Any, runs: pd.DataFrame, tuning: Tuning) -> pd.DataFrame:
         difference=paired.mean().where(is_whole),
         difference_se=paired.sem().where(is_whole).replace(0.0, np.nan),
         chosen=chosen,
-        at_end=chosen & _is_end(tried),
+        at_end=chosen & is_end,
     )
-
-
-def _is_chosen(tried: pd.DataFrame, chosen: Mapping[str, Any] | None) -> "pd.Series[bool]":
-    if chosen is None:
-        return pd.Series(data=False, index=tried.index)
-    return (tried[[*chosen]] == pd.Series(chosen)).all(axis=1)
-
-
-def _is_end(tried: pd.DataFrame) -> "pd.Series[bool]":
-    """Whether a value is the lowest or the highest of one of the settings that are numbers."""
-    numbers = tried.select_dtypes("number")
-    return ((numbers == numbers.min()) | (numbers == numbers.max())).any(axis=1)

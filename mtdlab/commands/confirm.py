@@ -13,7 +13,7 @@ from mtdlab.commands.printing import print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.analysis.inference.pairing import Difference
+    from mtdlab.analysis.statistics.contrasts import Contrast
 
 
 def confirm(
@@ -63,7 +63,7 @@ def confirm(
                 "runner_up_mtd": mtd_value(planned.runner_up),
                 "original": _fields(planned.original),
                 "remeasured": _fields(again) if again else None,
-                "confirmed": again is not None and again.estimate.low > 0,
+                "confirmed": again is not None and again.difference.low > 0,
             }
         )
     else:
@@ -79,27 +79,27 @@ def confirm(
     raise typer.Exit(result.exit_code)
 
 
-def _fields(difference: "Difference") -> dict[str, Any]:
-    estimate = difference.estimate
+def _fields(contrast: "Contrast") -> dict[str, Any]:
+    estimate = contrast.difference
     return {
-        "seeds": difference.seeds,
+        "seeds": contrast.seeds,
         "difference": estimate.mean,
         "low": estimate.low,
         "high": estimate.high,
     }
 
 
-def _sentence(original: "Difference", again: "Difference") -> str:
+def _sentence(original: "Contrast", again: "Contrast") -> str:
     """A sentence on whether new seeds confirm the difference of the study, or show one at all."""
-    shown = again.estimate.low > 0
-    if original.estimate.low > 0:
+    shown = again.difference.low > 0
+    if original.difference.low > 0:
         text = f"The new seeds {'' if shown else 'do not '}confirm the difference."
     else:
         text = (
             "The study showed no significant difference to confirm; the new seeds show "
             f"{'one' if shown else 'none either'}."
         )
-    if again.estimate.mean < original.estimate.mean:
+    if again.difference.mean < original.difference.mean:
         text += " That of the study is too high on average, since it chose both."
     return (
         f"{text} The evaluation items are those that chose the two as well: where items differ in "

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mtdlab.analysis.data.invocation import Invocation
+from mtdlab.analysis.data.reading import Scale
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
 
@@ -117,6 +118,28 @@ Measure = Annotated[
 ]
 ModelFolder = Annotated[
     Path | None, typer.Option(help="Folder for the model, as SentenceTransformer opens it.")
+]
+Score = Annotated[
+    str,
+    typer.Option(
+        metavar="COLUMN",
+        help="Of a table: the column with the score, higher is better. Default: score, Optuna's "
+        "value, or the only metric of a tracker's table.",
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=COLUMN",
+        help="Of a table: the column that holds NAME, such as ema_decay=moco_m.",
+    ),
+]
+ScoreScale = Annotated[
+    Scale | None,
+    typer.Option(
+        help="Of a table: whether scores are from -1 to 1, or x 100. Default: fraction if all lie "
+        "between -1 and 1."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 Jobs = Annotated[

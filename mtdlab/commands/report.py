@@ -13,7 +13,7 @@ import typer
 
 from mtdlab import __version__
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.analysis.data.reading import Reading, Scale
+from mtdlab.analysis.data.reading import Reading
 from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
@@ -67,21 +67,8 @@ def report(
     published: Annotated[
         str | None, typer.Option(metavar="NAME", help="Published means: figure2.")
     ] = None,
-    score: Annotated[
-        str,
-        typer.Option(
-            metavar="COLUMN",
-            help="With --table: the column with the score, higher is better. Default: score, "
-            "Optuna's value, or the only metric of a tracker's table.",
-        ),
-    ] = "",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=COLUMN",
-            help="With --table: the column that holds NAME, such as ema_decay=moco_m.",
-        ),
-    ] = None,
+    score: opt.Score = "",
+    column: opt.Column = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,13 +76,7 @@ def report(
             help="With --table: a column that is a setting; the others are none. Can be repeated.",
         ),
     ] = None,
-    scale: Annotated[
-        Scale | None,
-        typer.Option(
-            help="With --table: whether scores are from -1 to 1, or x 100. Default: fraction if "
-            "all lie between -1 and 1."
-        ),
-    ] = None,
+    scale: opt.ScoreScale = None,
     beyond_run: Annotated[
         BeyondRun,
         typer.Option(

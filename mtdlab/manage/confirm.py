@@ -11,9 +11,8 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import chosen_settings, completed_runs, format_mtd, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import asks_for_best
-from mtdlab.analysis.inference.pairing import Difference
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.statistics.contrasts import compare_candidates
+from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
 from mtdlab.config import PlannedTrial, StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
@@ -37,7 +36,7 @@ class Confirmation:
     spec: StudySpec
     best: float | None
     runner_up: float | None
-    original: Difference
+    original: Contrast
     names: tuple[str, str]
 
 
@@ -77,7 +76,7 @@ def plan_confirmation(
     return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
 
-def remeasured(confirmation: Confirmation, url: str) -> Difference:
+def remeasured(confirmation: Confirmation, url: str) -> Contrast:
     """The difference over the fresh seeds that are complete."""
     return _difference(load_frames(confirmation.spec.name, url, curves=False), confirmation.spec)
 
@@ -164,7 +163,7 @@ def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:
     return ", ".join(f"{name} {format_value(name, value)}" for name, value in listed.items())
 
 
-def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
+def _difference(frames: StudyFrames, spec: StudySpec) -> Contrast:
     """The difference of a confirmation's two configurations over the seeds of a study."""
     runs = completed_runs(frames.trials)
     varied = varied_settings(runs, frames.settings)
@@ -182,5 +181,4 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Difference:
             )
             raise NothingToReport(f"study {frames.name}: no complete run {at}")
         numbers.append(int(same["number"].min()))
-    best, other = numbers
-    return compare_candidates(frames.trials, frames.settings, best, other, frames.items)
+    return compare_trials(frames, *numbers)

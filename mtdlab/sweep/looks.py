@@ -30,22 +30,15 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     index = last.look if last else 0
     bounds = boundaries_at(spec.looks, spec.alpha)
     frames = load_frames(spec.name, study.job.url, curves=False)
-    judged = judge_look(
-        frames.trials,
-        frames.settings,
-        items=frames.items,
-        alpha=float(bounds.nominal[index]),
-        margin=spec.margin,
-        is_last=index == len(spec.looks) - 1,
-        beyond_run=spec.beyond_run,
-    )
+    nominal, is_last = float(bounds.nominal[index]), index == len(spec.looks) - 1
+    judged = judge_look(frames, alpha=nominal, is_last=is_last)
     complete = frames.trials.loc[frames.trials["state"] == "COMPLETE", "number"]
     goes_on = judged.decision == "continue"
     return Look(
         look=index + 1,
         seeds=spec.looks[index],
         trials=tuple(int(number) for number in complete),
-        alpha=float(bounds.nominal[index]),
+        alpha=nominal,
         spent=float(bounds.cumulative[index]),
         p_value=judged.p_value,
         verdict=judged.verdict,

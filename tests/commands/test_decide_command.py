@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.commands.decide import EXIT_CODES
+from mtdlab.commands.decide import ANSWERS
 from tests.commands.conftest import Command, Recorded
 
 PAIR = "decide runs.csv --baseline rate=0.1 --candidate"
@@ -28,8 +28,8 @@ def table(folder: Path) -> Path:
     ("rate", "answer", "says"),
     [
         ("0.2", "keep", "the interval lies above 0"),
-        ("0.3", "equivalent", "the interval lies within the margin of 0.5 points"),
-        ("0.4", "drop", "the interval lies below the margin of 0.5 points"),
+        ("0.3", "equivalent", "the interval lies within the margin"),
+        ("0.4", "drop", "the interval lies below the margin"),
         ("0.5", "more seeds", "would decide with 80 % power"),
     ],
 )
@@ -37,10 +37,11 @@ def test_the_answer_is_the_exit_code(
     table: Path, command: Command, rate: str, answer: str, says: str
 ) -> None:
     code = {"keep": 0, "equivalent": 10, "drop": 10, "more seeds": 11}[answer]
-    assert EXIT_CODES[answer] == code
+    assert ANSWERS[answer][0] == code
     text = " ".join(command(f"{PAIR} rate={rate}", code).stdout.split())
     assert text.startswith(f"{answer}: rate={rate} less rate=0.1 is ")
     assert says in text
+    assert "4 common seeds; margin 0.5 points" in text
     assert "for this look alone; --session FILE makes it hold over all looks" in text
     fields = json.loads(command(f"{PAIR} rate={rate} --session s.json --json", code).stdout)
     assert (fields["answer"], fields["looks"], fields["candidates"]) == (answer, [4], 1)
@@ -55,8 +56,8 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
     command(f"{PAIR} rate=0.5 --session s.json", 11)
     table.write_text("\n".join(lines[:-1]) + "\n")
     text = " ".join(command(f"{PAIR} rate=0.5 --session s.json", 11).stdout.split())
-    assert "over all looks at this candidate (2 so far)" in text
-    assert "the lower one over all candidates together (1 so far)" in text
+    assert "for all looks at this candidate (2 so far)" in text
+    assert "the lower one for all candidates together (1 so far)" in text
     assert "Left out: 1 seed with which one of the two has no score (3)." in text
 
 

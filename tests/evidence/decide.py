@@ -22,8 +22,8 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special, stats
 
+from mtdlab.analysis.inference.decide import Comparison, Session
 from mtdlab.analysis.inference.looks import find_open_nominal
-from mtdlab.analysis.inference.session import Comparison, find_comparison
 from mtdlab.analysis.measures import Floats
 
 ALPHA, MARGIN, SEEDS, CANDIDATES = 0.05, 0.5, 20, 20
@@ -204,16 +204,18 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
         base, was_kept = np.zeros(SEEDS), False
         if case.base != "none":
             base = ERRORS[case.base or case.errors](rng)
-        comparisons = [Comparison("", str(at), 0.0) for at in range(case.place - 1)]
+        before = [Comparison("", str(at), ALPHA) for at in range(case.place - 1)]
+        compared_in = Session({"alpha": ALPHA}, before)
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
             new = draw(rng) * (_TWO if case.base == "none" else 1)
-            compared = find_comparison(comparisons, "", f"candidate {at}", ALPHA)
+            compared = compared_in.find("", f"candidate {at}")
             answer, seeds = judge(new + effect, base, compared.level)
-            compared.kept = answer == "keep"
-            false_keep[session] |= compared.kept and effect <= 0
+            is_kept = answer == "keep"
+            compared.kept_at = len(compared_in.comparisons) if is_kept else None
+            false_keep[session] |= is_kept and effect <= 0
             rows.append((effect, answer, seeds, was_kept))
-            if compared.kept and case.chained:
+            if is_kept and case.chained:
                 base, was_kept = draw(rng) if case.fresh else new, True
     every = pd.DataFrame(rows, columns=["effect", "answer", "seeds", "was_kept"])
     kept, better = every["answer"] == "keep", every["effect"] > 0

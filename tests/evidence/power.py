@@ -36,8 +36,7 @@ from mtdlab.analysis.inference.power import (
 from mtdlab.analysis.inference.scatter import (
     Interpolated,
     Scatter,
-    assume_errors,
-    assume_items,
+    assume_scatter,
     estimate_errors,
 )
 from mtdlab.analysis.inference.shapes import shape_tests
@@ -77,11 +76,9 @@ def _normal(rng: np.random.Generator, covariance: Floats, shape: tuple[int, int]
 
 def assumed(name: str, distance: Floats, items: int, deviation: float) -> Design:
     """A design of which nothing was recorded."""
-    errors = assume_errors(distance, deviation)
-    of_items = assume_items(distance, items) if items else None
-    drawn = None if of_items is None else of_items.at(distance)
-    scatter = Scatter(errors, of_items, items)
-    return Design(name, distance, scatter, errors.at(distance), drawn)
+    scatter = assume_scatter(distance, deviation, items)
+    drawn = None if scatter.items is None else scatter.items.at(distance)
+    return Design(name, distance, scatter, scatter.errors.at(distance), drawn)
 
 
 def recorded(name: str, table: pd.DataFrame, items: Floats | None) -> Design:
@@ -104,7 +101,7 @@ def of_covariance(study: str, items: int) -> Design:
     values, vectors = np.linalg.eigh(covariance)
     scores = white @ (vectors * np.sqrt(np.maximum(values, 0))).T
     found = recorded(f"as measured, {study}", pd.DataFrame(scores, columns=chosen["mtd"]), None)
-    of_items = assume_items(found.distance, items)
+    of_items = assume_scatter(found.distance, items=items).items
     scatter = Scatter(found.scatter.errors, of_items, items)
     return Design(found.name, found.distance, scatter, found.errors, of_items.at(found.distance))
 

@@ -24,13 +24,7 @@ from errors import ERRORS
 from numpy.typing import NDArray
 
 from mtdlab.analysis.inference.blocks import Fit
-from mtdlab.analysis.inference.looks import (
-    LEADING_LEVEL,
-    SPENDING,
-    Spending,
-    compute_boundaries,
-    leading_levels,
-)
+from mtdlab.analysis.inference.looks import LEADING_LEVEL, boundaries_at, leading_levels
 from mtdlab.analysis.inference.shapes import ShapeTests, design_tests, shape_tests
 from mtdlab.analysis.measures import Floats
 
@@ -126,14 +120,13 @@ def run_until(
     plan: Plan = PLAN,
     *,
     leading: bool = True,
-    spending: Spending = SPENDING,
     items: Floats | None = None,
 ) -> Outcome:
     """Looks with error spending; data sets whose designs are the same are judged together.
 
     items  covariance of the levels' effects due to the items, (L, L); None: not counted.
     """
-    bounds = compute_boundaries(np.array(plan.looks) / plan.looks[-1], ALPHA, spending=spending)
+    bounds = boundaries_at(plan.looks, ALPHA)
     blank, zeros = np.full(len(scores), "", dtype=object), np.zeros(len(scores))
     found = Outcome(blank, zeros, np.zeros((len(scores), len(plan.levels))))
     designs: dict[tuple[int, ...], Indices] = {

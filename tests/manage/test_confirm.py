@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from mtdlab import load_study
 from mtdlab.analysis.data.runs import MTD_DECIMALS
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.inference.pairing import Difference
+from mtdlab.analysis.statistics.contrasts import Contrast
 from mtdlab.cli import app
 from mtdlab.commands.confirm import _sentence
 from mtdlab.config import read_study
@@ -135,7 +136,9 @@ def test_the_difference_is_that_of_the_fresh_seeds(url: str) -> None:
 def test_what_new_seeds_show_is_said_of_what_the_study_showed(
     original: tuple[float, ...], again: tuple[float, ...], text: str
 ) -> None:
-    first, second = (Difference(3, Estimate(*values)) for values in (original, again))
+    first, second = (
+        Contrast({}, pd.DataFrame(), 3, 1, Estimate(*values)) for values in (original, again)
+    )
     sentence = _sentence(first, second)
     assert sentence.startswith(text)
     assert ("too high on average" in sentence) == (again[0] < original[0])

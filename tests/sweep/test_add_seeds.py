@@ -13,7 +13,7 @@ from stub_store import claim_trial, end_trial
 
 from mtdlab import load_study
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.inference.looks import SPENDING, compute_boundaries
+from mtdlab.analysis.inference.looks import boundaries_at
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
 from mtdlab.store import Look, Result, Store, owner
@@ -113,7 +113,7 @@ def test_an_unclear_study_ends_at_max_seeds_and_an_interrupted_sweep_takes_the_s
     frame = load_study("until", whole).looks
     assert frame["decision"].tolist() == ["continue", "continue", "max_seeds"]
     assert frame["seeds"].tolist() == [3, 4, 6]
-    bounds = compute_boundaries([0.5, 4 / 6, 1.0], 0.05, spending=SPENDING)
+    bounds = boundaries_at([3, 4, 6], 0.05)
     assert frame["alpha"].tolist() == pytest.approx(bounds.nominal.tolist())
     assert frame["spent"].tolist() == pytest.approx(bounds.cumulative.tolist())
     # the best score shown is that of all looks

@@ -46,17 +46,8 @@ class Robustness:
 
 def compute(context: StudyContext) -> Robustness | None:
     """The conditions; None unless learning rate or steps vary beside MTD."""
-    study = context.study
-    # a value that was chosen for a level is no condition in which levels are compared
-    excluded = () if study.tuning is None else study.tuning.names
-    conditions = compute_conditions(
-        context.curve_trials,
-        study.settings,
-        items=study.items,
-        half_lives=compute_half_lives(compute_retained(study.probes)),
-        beyond_run=study.beyond_run,
-        excluded=excluded,
-    )
+    half_lives = compute_half_lives(compute_retained(context.study.probes))
+    conditions = compute_conditions(context.study, context.curve_trials, half_lives)
     return Robustness(context, conditions) if conditions else None
 
 

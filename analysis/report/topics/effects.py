@@ -18,7 +18,7 @@ _MOST_PAIRS = 12
 def compute(context: StudyContext) -> Effects | None:
     """The effects; None without two settings in a grid, or where they only make up the MTD."""
     study = context.study
-    effects = compute_effects(study.trials, study.compared, items=study.items)
+    effects = compute_effects(study)
     return None if effects is None or set(effects.settings["setting"]) <= set(PARTS) else effects
 
 

@@ -84,7 +84,7 @@ def compute(context: StudyContext) -> Methods | None:
             for name, mtd in zip(names, table["mtd"], strict=True)
         )
     runs = completed_runs(with_methods(study.trials, study.settings))
-    properties = compute_method_properties(study.trials, study.spectra, study.compared)
+    properties = compute_method_properties(study)
     budget = equal_budget(study.trials)
     return Methods(context, runs, table, names, properties, budget)
 

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.data.frames import RecordedSetting
+from mtdlab.analysis.data.frames import Plan, RecordedSetting, StudyFrames
 from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
-from mtdlab.analysis.inference.looks import judge_look
+from mtdlab.analysis.inference.looks import LookResult, judge_look
 from mtdlab.analysis.measures import Floats
 
 SETTINGS = {name: RecordedSetting(name) for name in ("method", "learning_rate")}
@@ -128,6 +128,12 @@ def test_a_nuisance_value_that_was_chosen_for_each_makes_no_further_configuratio
     assert best_scores(chosen, settings).table.shape == (3, 3)
 
 
+def look_at(trials: pd.DataFrame, alpha: float, margin: float, *, is_last: bool) -> LookResult:
+    plans = (Plan(0, {"margin": margin}, ""),)
+    study = StudyFrames("s", "accuracy", 0, trials, settings=SETTINGS, plans=plans)
+    return judge_look(study, alpha=alpha, is_last=is_last)
+
+
 @pytest.mark.parametrize(
     ("effects", "sd", "is_last", "decision"),
     [
@@ -141,7 +147,7 @@ def test_the_decision_of_a_look(
     effects: list[float], sd: float, is_last: bool, decision: str
 ) -> None:
     trials = trials_of(table_of(effects, 6, sd))
-    found = judge_look(trials, SETTINGS, alpha=0.02, margin=0.5, is_last=is_last)
+    found = look_at(trials, 0.02, 0.5, is_last=is_last)
     assert found.decision == decision
     assert bool(found.leading) == (decision == "continue")
 
@@ -149,17 +155,17 @@ def test_the_decision_of_a_look(
 def test_what_may_be_the_best_gets_seeds_next_and_always_two() -> None:
     scores = table_of([5.0, 5, 0, 0], 4, 0.3)
     trials = trials_of(scores)
-    found = judge_look(trials, SETTINGS, alpha=1e-9, margin=0.01, is_last=False)
+    found = look_at(trials, 1e-9, 0.01, is_last=False)
     assert {number % 4 for number in found.leading} == {0, 1}
     # one is far above the others: it needs another to be compared with
     alone = trials_of(table_of([5.0, 1, 0, -1], 4, 0.3))
-    found = judge_look(alone, SETTINGS, alpha=1e-9, margin=0.01, is_last=False)
+    found = look_at(alone, 1e-9, 0.01, is_last=False)
     assert {number % 4 for number in found.leading} == {0, 1}
 
 
 def test_without_scores_nothing_is_compared() -> None:
     trials = trials_of(table_of([0.0, 1], 3, 1.0)).assign(state="FAIL")
-    found = judge_look(trials, SETTINGS, alpha=0.05, margin=0.5, is_last=False)
+    found = look_at(trials, 0.05, 0.5, is_last=False)
     assert (found.verdict, found.decision, found.p_value) == ("inconclusive", "no scores", None)
 
 

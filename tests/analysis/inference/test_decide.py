@@ -15,8 +15,8 @@ from scipy import stats
 
 from mtdlab.analysis import decide
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSetting, StudyFrames
+from mtdlab.analysis.inference.decide import Comparison, Session
 from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal
-from mtdlab.analysis.inference.session import Comparison, find_comparison
 from mtdlab.analysis.measures import Floats
 
 ALPHA = 0.05
@@ -96,7 +96,7 @@ def test_differences_without_scatter_decide_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"candidate": "c9"}, "candidate 'c9': 'c9' is no configuration, and no setting"),
+        ({"candidate": "c9"}, "candidate 'c9': 'c9' is no configuration; settings are name, rate"),
         ({"candidate": "rate=0.7"}, "no completed run has rate=0.7; rate is 0, 0.1"),
         ({"candidate": "rat=0.1"}, "settings are name, rate"),
         ({"candidate": "c0"}, "c0 and c0 are the same configuration"),
@@ -112,12 +112,22 @@ def test_what_cannot_be_compared(arguments: dict[str, Any], message: str) -> Non
         decide(pair_of([0.3, 0.9, -0.4]), **({"baseline": "c0"} | arguments))
 
 
-@pytest.mark.parametrize(("missing", "count"), [(2, "1 common seed;"), (3, "0 common seeds;")])
+def test_a_configuration_is_named_by_every_digit_of_a_number() -> None:
+    frames = pair_of([0.9, 1.0, 1.1])
+    rate = frames.trials["rate"] / 1e6 + 0.123456
+    study = replace(frames, trials=frames.trials.assign(rate=rate))
+    found = decide(study, "rate=0.1234561", baseline="rate=0.123456")
+    assert found.difference.mean == pytest.approx(1)
+    with pytest.raises(ValueError, match=r"no completed run has rate=0\.123457; rate is 0"):
+        decide(study, "rate=0.123457", baseline="c0")
+
+
+@pytest.mark.parametrize(("missing", "count"), [(2, "1 common"), (3, "0 common")])
 def test_fewer_than_two_common_seeds(missing: int, count: str) -> None:
     scores = np.arange(6.0).reshape(3, 2)
     scores[:missing, 1] = np.nan
     scores = np.vstack([scores, [np.nan, 4.0]])
-    with pytest.raises(ValueError, match=f"have scores of {count} at least 2"):
+    with pytest.raises(ValueError, match=f"c0 and c1: {count} seeds with scores"):
         decide(study_of(scores), "c1", baseline="c0")
 
 
@@ -246,10 +256,11 @@ class TestSession:
         assert highs[0].difference.high < found[0].difference.high
 
     def test_a_kept_candidate_passes_its_error_on_once(self) -> None:
-        comparisons = [Comparison("c0", "c1", 0.02, kept=True), Comparison("c0", "c2", 0.01)]
-        levels = [find_comparison(comparisons, "c1", f"c{at}", ALPHA).level for at in (3, 4)]
+        before = [Comparison("c0", "c1", 0.02, kept_at=2), Comparison("c0", "c2", 0.01)]
+        session = Session({"alpha": ALPHA}, before)
+        levels = [session.find("c1", f"c{at}").level for at in (3, 4)]
         assert levels == pytest.approx([0.02 + ALPHA / 12, ALPHA / 20])
-        assert find_comparison(comparisons, "c1", "c3", ALPHA) is comparisons[2]
+        assert session.find("c1", "c3") is session.comparisons[2]
 
     def test_names_in_another_order_are_the_same(self, tmp_path: Path) -> None:
         path = tmp_path / "s.json"
@@ -264,7 +275,7 @@ class TestSession:
             ask(path, self.scores, 3)
         changed = self.scores.copy()
         changed[1, 1] += 1
-        with pytest.raises(ValueError, match="seed 1 at the last look"):
+        with pytest.raises(ValueError, match="seed 1 at an earlier look"):
             ask(path, changed, 5)
         assert path.read_text() == text
 
@@ -277,11 +288,18 @@ class TestSession:
             (lambda _: '{"comparisons": [{"level": 1}]}', "is damaged, or is no session"),
             (lambda text: text.replace("0.025", '"a"'), "is damaged, or is no session"),
             (lambda text: text.replace("0.025", "-1"), "is damaged, or is no session"),
-            (lambda text: text.replace("    4\n", "    7\n"), "is damaged, or is no session"),
-            (lambda text: text.replace('"version": 1', '"version": 2'), "of version 2, not 1"),
-            (lambda text: text.replace("accuracy", "loss"), "of score loss, not accuracy"),
-            (lambda text: text.replace('"runs"', '"other"'), "of study other, not runs"),
-            (lambda text: text.replace('"margin": 0.5', '"margin": 1'), "of margin 1, not 0.5"),
+            (lambda text: text.replace('"3":', '"x":'), "is damaged, or is no session"),
+            (
+                lambda text: text.replace('"seen": [', '"seen": [{},'),
+                "is damaged, or is no session",
+            ),
+            (lambda text: text.replace('"seen"', '"unseen"'), "is damaged, or is no session"),
+            (lambda text: text.replace("accuracy", "loss"), "score loss, .*, not .*score accuracy"),
+            (lambda text: text.replace('"runs"', '"other"'), "of study other, .*, not study runs"),
+            (
+                lambda text: text.replace('"margin": 0.5', '"margin": 1'),
+                "margin 1.0, .*, not .*margin 0.5",
+            ),
         ],
     )
     def test_a_file_of_something_else(self, tmp_path: Path, change: Any, message: str) -> None:

@@ -191,8 +191,6 @@ def test_more_than_the_maximum_of_seeds_gives_none() -> None:
     scatter = independent(DISTANCE, 100.0)
     needed = count_needed(DISTANCE, 0.6 * PLACE, scatter=scatter, alpha=0.05, margin=0.5)
     assert needed == Needed(None, None)
-    with pytest.raises(ValueError, match="1 level of MTD; a verdict needs at least 2"):
-        count_needed(DISTANCE[:1], PLACE[:1], scatter=scatter, alpha=0.05, margin=0.5)
 
 
 def test_the_most_probable_verdict_counts_and_not_the_smallest_differences() -> None:

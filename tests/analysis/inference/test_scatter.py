@@ -10,8 +10,7 @@ from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.scatter import (
     ASSUMED_OF_ITEMS,
     Interpolated,
-    assume_errors,
-    assume_items,
+    assume_scatter,
     difference_variance,
     estimate_errors,
 )
@@ -28,16 +27,17 @@ def differences(covariance: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("levels", [2, 3, 5])
 def test_what_is_assumed_has_the_stated_size(levels: int) -> None:
     distance = DISTANCE[:levels]
-    errors = assume_errors(distance, 1.5).at(distance)
+    scatter = assume_scatter(distance, 1.5, 900)
+    errors = scatter.errors.at(distance)
     assert np.mean(differences(errors)) == pytest.approx(2 * 1.5**2)
-    items = assume_items(distance, 900).at(distance)
+    items = scatter.items.at(distance)
     assert np.sqrt(np.mean(differences(items))) == pytest.approx(ASSUMED_OF_ITEMS / 30)
     # levels that are further apart differ more in what items do to them
     assert differences(items)[0] <= differences(items)[levels - 2]
 
 
 def test_a_design_is_the_same_process_at_other_levels() -> None:
-    errors = assume_errors(DISTANCE, 1.5)
+    errors = assume_scatter(DISTANCE, 1.5).errors
     some = errors.at(DISTANCE[[0, 2, 4]])
     assert some == pytest.approx(errors.at(DISTANCE)[np.ix_([0, 2, 4], [0, 2, 4])])
     beyond = errors.at(np.array([1.0, 5.0, 200.0, 900.0]))

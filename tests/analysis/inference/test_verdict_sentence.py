@@ -64,7 +64,7 @@ def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
         "The score rises and falls inside the range; it is best between MTD 10 and 41"
     )
     both = write_sentence(replace(first, optimal_range=(10, 28, 208)))
-    assert "MTD 10 and MTD 208, the ends of the range, may be as good." in both
+    assert "MTD 10 and MTD 208, at the ends of the range, may be as good." in both
 
 
 def test_the_confidence_at_a_look_is_rounded() -> None:

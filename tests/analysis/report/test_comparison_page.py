@@ -65,9 +65,8 @@ def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate(
     )
     assert shown.answer == f"At an equal budget, {best} is best"
     assert shown.effect.text == f"{best} less {other}"
-    table = compute_configurations(
-        queue_or_batch().trials, ["method", "batch_size", "queue_size"]
-    ).set_index("mean")
+    study = queue_or_batch()
+    table = compute_configurations(study, study.trials).set_index("mean")
     row = table[table["queue_size"] == 448].iloc[0]
     assert shown.effect.value == f"{-row['difference']:+.2f}"
     assert f"{-row['difference_high']:.2f} to {-row['difference_low']:.2f}" in shown.effect.interval
@@ -202,7 +201,7 @@ def test_seconds_and_memory_stand_beside_the_score(tmp_path: Path) -> None:
 
 def test_a_row_of_a_method_with_several_batch_sizes_is_one_configuration() -> None:
     study = queue_or_batch()
-    table = compute_methods(study.trials, study.compared)
+    table = compute_methods(study, study.trials)
     assert len(table) == len(ROWS)
     assert table.loc[table["method"] == "simcse", "batch_size"].tolist() == [64, 512]
 

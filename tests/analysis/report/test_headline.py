@@ -294,7 +294,9 @@ def test_configurations_are_compared_over_common_seeds() -> None:
     scores = {0.1: [10, 20, 30], 0.2: [11, 22, 33], 0.3: [5, 6, 7]}
     rows = [(seed, rate, score) for rate in scores for seed, score in enumerate(scores[rate])]
     trials = pd.DataFrame(rows, columns=["seed", "rate", "score"]).assign(number=range(9))
-    table = compute_configurations(trials, ["rate"])
+    settings = {"rate": RecordedSetting("rate")}
+    study = StudyFrames("s", "accuracy", 9, trials, settings=settings)
+    table = compute_configurations(study, trials)
     assert table["rate"].tolist() == [0.2, 0.1, 0.3]
     assert table["number"].tolist() == [3, 0, 6]
     assert table["difference"].tolist()[1:] == pytest.approx([-2, -16])

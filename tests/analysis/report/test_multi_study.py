@@ -126,12 +126,12 @@ def test_only_studies_of_several_distances_are_drawn_as_curves() -> None:
 
 
 def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> None:
-    best = find_best_setting(three[0].trials, three[0].settings)
+    best = find_best_setting(three[0])
     means = three[0].trials.groupby("queue_size")["score"].mean()
     size = means.idxmax()
     assert best["setting"].tolist() == [f"queue_size {size}"]
     assert best["mean"].tolist() == pytest.approx([means.max()])
-    assert find_best_setting(three[2].trials, three[2].settings).empty
+    assert find_best_setting(three[2]).empty
 
 
 def test_the_best_setting_is_within_the_run() -> None:
@@ -153,7 +153,8 @@ def test_settings_are_distinguished_by_value(settings: Settings) -> None:
         prediction_dim=[64.0, np.nan, 64.0, np.nan],
         ema_decay_end=pd.Series([1.0, None, 1.0, None], dtype="object").to_numpy(),
     )
-    best = find_best_setting(trials.reset_index(drop=True), settings)
+    study = StudyFrames("a", "b", 4, trials.reset_index(drop=True), settings=settings)
+    best = find_best_setting(study)
     assert best[["n", "mean"]].to_numpy().tolist() == [pytest.approx([2, 20])]
     assert best["setting"].tolist() == [
         "learning_rate 1e-5, in_batch_negatives false, prediction_dim the encoder's, "

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.inference.blocks import Blocks
 from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.statistics.configurations import (
+    Effects,
     compute_effects,
     effect_contrasts,
     interaction_contrasts,
@@ -32,9 +34,16 @@ def factorial(interaction: float, *, noise: float = 0.3, seeds: int = 3) -> pd.D
     return trials.assign(number=range(len(trials)), state="COMPLETE")
 
 
+def effects_of(trials: pd.DataFrame, items: ItemScores | None = None) -> Effects | None:
+    settings = {name: RecordedSetting(name) for name in ("rate", "width")}
+    return compute_effects(
+        StudyFrames("s", "accuracy", 0, trials, settings=settings, load_items=lambda: items)
+    )
+
+
 def test_a_main_effect_is_the_difference_of_means_over_the_others() -> None:
     trials = factorial(0.0)
-    found = compute_effects(trials, ["rate", "width"])
+    found = effects_of(trials)
     row = found.settings.iloc[0]
     assert (row["setting"], row["upper"], row["lower"]) == ("rate", 1.0, 0.1)
     means = trials.groupby("rate")["score"].mean()
@@ -52,7 +61,7 @@ def test_a_main_effect_is_the_difference_of_means_over_the_others() -> None:
 
 def test_an_interaction_is_the_difference_of_differences_of_means() -> None:
     trials = factorial(4.0)
-    found = compute_effects(trials, ["rate", "width"])
+    found = effects_of(trials)
     row = found.interactions.iloc[0]
     assert row["low"] > 0
     means = trials.groupby(["rate", "width"])["score"].mean()
@@ -75,7 +84,7 @@ def test_the_intervals_of_interactions_are_at_least_paired_t_intervals_for_all()
     """Of two settings with two values there is one interaction: a paired t test over seeds."""
     trials = factorial(1.0, seeds=6)
     trials = trials[(trials["rate"] > 0.1) & (trials["width"] > 2)]
-    row = compute_effects(trials, ["rate", "width"]).interactions.iloc[0]
+    row = effects_of(trials).interactions.iloc[0]
     by_seed = trials.pivot_table(index="seed", columns=["rate", "width"], values="score")
     difference = (by_seed[1.0, 8] - by_seed[0.3, 8]) - (by_seed[1.0, 4] - by_seed[0.3, 4])
     alone = stats.ttest_1samp(difference, 0).confidence_interval(0.95)
@@ -98,11 +107,11 @@ def test_no_interaction_is_seldom_significant() -> None:
 
 def test_designs_that_are_not_factorial_have_no_effects() -> None:
     trials = factorial(0.0)
-    assert compute_effects(trials[trials["width"] == 2], ["rate", "width"]) is None
+    assert effects_of(trials[trials["width"] == 2]) is None
     lacking = trials[(trials["rate"] < 1) | (trials["width"] < 8)]
-    assert compute_effects(lacking, ["rate", "width"]) is None
-    assert compute_effects(trials[trials["seed"] == 0], ["rate", "width"]) is None
-    assert compute_effects(trials.iloc[:0], ["rate", "width"]) is None
+    assert effects_of(lacking) is None
+    assert effects_of(trials[trials["seed"] == 0]) is None
+    assert effects_of(trials.iloc[:0]) is None
 
 
 def test_an_effect_is_at_most_as_certain_as_the_paired_t_test_says() -> None:
@@ -110,7 +119,7 @@ def test_an_effect_is_at_most_as_certain_as_the_paired_t_test_says() -> None:
     trials = factorial(0.0, seeds=4)
     own = np.random.default_rng(3).normal(scale=4, size=4)
     trials["score"] += own[trials["seed"]] * (trials["rate"] == 1.0)
-    row = compute_effects(trials, ["rate", "width"]).settings.iloc[0]
+    row = effects_of(trials).settings.iloc[0]
     means = trials.pivot_table(index="seed", columns="rate", values="score")
     by_seed = stats.ttest_rel(means[1.0], means[0.1]).confidence_interval(0.95)
     assert row["low"] < by_seed.low
@@ -136,7 +145,7 @@ def test_evaluation_items_widen_the_intervals_of_effects() -> None:
     trials = factorial(0.0, seeds=5)
     widths = []
     for items in (None, with_items(trials, 1.0), with_items(trials, 10.0)):
-        row = compute_effects(trials, ["rate", "width"], items=items).settings.iloc[0]
+        row = effects_of(trials, items).settings.iloc[0]
         widths.append(row["high"] - row["low"])
     assert widths[0] < widths[1] < widths[2]
 

@@ -43,8 +43,12 @@ def mixed() -> pd.DataFrame:
     return trials
 
 
+def methods_of(trials: pd.DataFrame) -> pd.DataFrame:
+    return compute_methods(build_study(trials), trials)
+
+
 def test_a_row_for_each_method_and_level(mixed: pd.DataFrame) -> None:
-    table = compute_methods(mixed, SETTINGS)
+    table = methods_of(mixed)
     assert table["method"].tolist() == ["bare", "mocose", "mocose", "plain", "queued"]
     np.testing.assert_array_equal(table["mtd"], [np.nan, 5, 8, np.nan, 8])
     assert table["mean"].tolist() == pytest.approx([10, 30, 40, 38, 20])
@@ -58,7 +62,7 @@ def test_a_row_for_each_method_and_level(mixed: pd.DataFrame) -> None:
 
 def test_differences_are_over_common_seeds(mixed: pd.DataFrame) -> None:
     part = mixed[(mixed["method"] != "plain") | (mixed["seed"] == 2)]
-    row = compute_methods(part, SETTINGS).set_index("method").loc["plain"]
+    row = methods_of(part).set_index("method").loc["plain"]
     assert row["difference"] == pytest.approx(-3)
     assert np.isnan(row["difference_low"])
 
@@ -85,7 +89,8 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame) -> None:
     spectra = pd.DataFrame([[1.0, 1.0], [1.0, 0.0]] * len(runs), index=index)
     runs["peak_memory"] = np.where(runs["method"] == "bare", 9e8, 6e8)
     spectra.loc[(runs["number"].iloc[-1], "after")] = [3.0, 3.0]
-    found = compute_method_properties(runs, spectra, SETTINGS).set_index(["measure", "method"])
+    study = dataclasses.replace(build_study(runs), spectra=spectra)
+    found = compute_method_properties(study).set_index(["measure", "method"])
     seconds = found.loc["seconds per 1,000 sentences"]
     first = sorted(runs["seed"].unique())
     assert seconds.loc["plain", "mean"] == pytest.approx(2 * (1 + np.mean(first)))
@@ -102,15 +107,16 @@ def test_geometry_and_duration_by_method(mixed: pd.DataFrame) -> None:
     assert len(found) == 5 * 5
     # of one run alone no peak is known
     runs.loc[runs.index[0], "peak_memory"] = np.nan
-    without = compute_method_properties(runs.drop(columns="steps"), spectra.iloc[:0], SETTINGS)
+    bare = dataclasses.replace(build_study(runs.drop(columns="steps")), spectra=spectra.iloc[:0])
+    without = compute_method_properties(bare)
     assert set(without["measure"]) == {"alignment", "uniformity"}
 
 
 def test_one_method_is_no_comparison(mixed: pd.DataFrame) -> None:
-    assert compute_methods(make_trials(), SETTINGS).empty
-    assert compute_methods(make_trials().assign(method=None), SETTINGS).empty
+    assert methods_of(make_trials()).empty
+    assert methods_of(make_trials().assign(method=None)).empty
     alone = mixed.assign(state=mixed["state"].where(mixed["method"] == "plain", "FAIL"))
-    assert compute_methods(alone, SETTINGS).empty
+    assert methods_of(alone).empty
 
 
 def test_one_curve_is_of_one_method(mixed: pd.DataFrame) -> None:
@@ -121,7 +127,7 @@ def test_one_curve_is_of_one_method(mixed: pd.DataFrame) -> None:
 
 def test_methods_without_an_mtd_are_horizontal_lines(mixed: pd.DataFrame) -> None:
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(mixed, SETTINGS), ax, names={"mocose": "MoCoSE"}, name="s")
+    figures.draw_methods(methods_of(mixed), ax, names={"mocose": "MoCoSE"}, name="s")
     lines = {str(line.get_label()): line for line in ax.get_lines()}
     lines = {name: line for name, line in lines.items() if not name.startswith("_")}
     assert list(lines) == ["bare (no MTD)", "MoCoSE", "plain (no MTD)", "queued"]
@@ -132,7 +138,7 @@ def test_methods_without_an_mtd_are_horizontal_lines(mixed: pd.DataFrame) -> Non
 def test_a_wide_range_with_a_horizontal_line_has_margins(mixed: pd.DataFrame) -> None:
     wide = mixed[mixed["method"].isin(["mocose", "plain"])].replace({"mtd": {8.0: 202.5}})
     ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-    figures.draw_methods(compute_methods(wide, SETTINGS), ax, names={}, name="s")
+    figures.draw_methods(methods_of(wide), ax, names={}, name="s")
     low, high = ax.get_xlim()
     assert 3 < low < 5
     assert 205 < high < 300

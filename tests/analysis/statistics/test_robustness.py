@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,8 @@ from mtdlab.analysis.data.frames import PROBE_COLUMNS
 from mtdlab.analysis.inference.verdict import describe_conditions
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions as topic
-from mtdlab.analysis.statistics.robustness import compute_conditions
-from tests.analysis.conftest import SETTINGS, build_study, make_trials, report_of
+from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
+from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -33,11 +34,16 @@ def conditioned(tops: Sequence[tuple[float, int, float]]) -> pd.DataFrame:
     return trials.assign(number=range(len(trials)))
 
 
+def conditions_of(trials: pd.DataFrame, **fields: Any) -> tuple[Condition, ...]:
+    half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
+    return compute_conditions(replace(build_study(trials), **fields), trials, half_lives)
+
+
 FOUR = ((1e-3, 160, 18.0), (1e-3, 640, 18.0), (3e-4, 160, 28.0), (3e-3, 160, 12.0))
 
 
 def test_every_condition_has_its_own_verdict() -> None:
-    found = compute_conditions(conditioned(FOUR), SETTINGS)
+    found = conditions_of(conditioned(FOUR))
     assert [each.name for each in found] == [
         "learning rate 0.0003, 160 steps",
         "learning rate 0.001, 160 steps",
@@ -47,39 +53,36 @@ def test_every_condition_has_its_own_verdict() -> None:
     best = [float(each.curve["mtd"][each.curve["mean"].argmax()]) for each in found]
     assert best == [28, 18, 18, 12]
     assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
-    assert all(np.isnan(each.half_life) for each in found)
     assert [each.verdict.level for each in found] == pytest.approx([0.9875] * 4)
-    assert compute_conditions(conditioned(FOUR[:2]), SETTINGS)[0].verdict.level == 0.975
+    assert conditions_of(conditioned(FOUR[:2]))[0].verdict.level == 0.975
     assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
 def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> None:
     # 0.98^100 = 0.13, 0.98^640 = 2e-6: MTD 58 is compared in the long runs alone
     trials = conditioned(((1e-3, 100, 18.0), (1e-3, 640, 18.0)))
-    short, long = compute_conditions(trials, SETTINGS)
+    short, long = conditions_of(trials)
     assert [level.mtd for level in short.verdict.left_out] == [58]
     assert (short.verdict.levels, long.verdict.levels, long.verdict.left_out) == (4, 5, ())
     assert set(short.curve["mtd"]) == set(long.curve["mtd"])
-    kept, _ = compute_conditions(trials, SETTINGS, beyond_run="keep")
+    kept, _ = conditions_of(trials, beyond_run="keep")
     assert kept.verdict.levels == 5
 
 
 def test_one_condition_or_none_with_several_levels_is_nothing_to_compare() -> None:
     trials = conditioned(FOUR)
-    assert compute_conditions(trials[trials["learning_rate"] == 1e-3], SETTINGS)
-    assert compute_conditions(trials.iloc[:15], SETTINGS) == ()
+    assert conditions_of(trials[trials["learning_rate"] == 1e-3])
+    assert conditions_of(trials.iloc[:15]) == ()
     single = trials[(trials["steps"] == 160) | (trials["mtd"] == 10)]
     single = single[single["learning_rate"] == 1e-3]
-    assert compute_conditions(single, SETTINGS) == ()
-    assert compute_conditions(trials.iloc[:0], SETTINGS) == ()
+    assert conditions_of(single) == ()
+    assert conditions_of(trials.iloc[:0]) == ()
     bare = trials.drop(columns=["learning_rate", "steps"])
-    assert compute_conditions(bare, SETTINGS) == ()
+    assert conditions_of(bare) == ()
 
 
 def test_the_half_life_is_that_of_the_best_level() -> None:
-    trials = conditioned(FOUR)
-    half_lives = pd.DataFrame({"number": trials["number"], "half_life": trials["mtd"] / 4})
-    found = compute_conditions(trials, SETTINGS, half_lives=half_lives)
+    found = conditions_of(conditioned(FOUR))
     assert [each.half_life for each in found] == pytest.approx([7, 4.5, 4.5, 3])
 
 

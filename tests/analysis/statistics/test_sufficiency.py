@@ -4,17 +4,20 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import sufficiency as topic
 from mtdlab.analysis.statistics.sufficiency import (
+    Sufficiency,
     build_models,
     compute_sufficiency,
     describe_confounding,
@@ -36,16 +39,21 @@ def scored(score: Callable[[float, float], float], *, noise: float = 0.3) -> pd.
     return trials.assign(score=trials["score"] + 30 + np.array(added))
 
 
+def sufficiency_of(trials: pd.DataFrame, **fields: Any) -> Sufficiency:
+    study = StudyFrames("s", "sts_average", 0, trials, settings=SETTINGS, **fields)
+    return compute_sufficiency(study, trials)
+
+
 def test_a_curve_over_mtd_is_not_rejected() -> None:
     trials = scored(lambda a, b: -((np.log(a + b) - 3.5) ** 2))
-    found = compute_sufficiency(trials, SETTINGS)
+    found = sufficiency_of(trials)
     assert found.answer == "not rejected"
     assert found.explained["mtd"] > 0.98 > found.explained["additive"]
     assert (found.trials, found.seeds, len(found.cells)) == (64, 4, 16)
 
 
 def test_an_effect_of_one_component_rejects_it() -> None:
-    found = compute_sufficiency(scored(lambda _, b: -np.log(b)), SETTINGS)
+    found = sufficiency_of(scored(lambda _, b: -np.log(b)))
     assert found.answer == "rejected"
     assert found.p_value < 0.001
     assert found.interaction_p > 0.05
@@ -66,7 +74,9 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     values = rng.normal(0, 20, size=(16, 100))[configuration]
     trials["score"] += values.mean(axis=1)
     items = ItemScores(trials["number"].to_numpy(), values, "mean", None, {"own": 100}, "digest")
-    these, like = (compute_sufficiency(trials, SETTINGS, items=each) for each in (None, items))
+    these, like = (
+        sufficiency_of(trials, load_items=lambda each=each: each) for each in (None, items)
+    )
     assert these.p_value < 0.001
     assert like.p_value > 0.05
     assert like.p_these == pytest.approx(these.p_value)
@@ -75,23 +85,23 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     text = topic.describe(like)[0]
     assert "over seeds and 100 evaluation items, p < 0.001 for exactly these;" in text
     part = items.of(trials["number"].tolist()[1:])
-    assert compute_sufficiency(trials, SETTINGS, items=part).items == 0
+    assert sufficiency_of(trials, load_items=lambda: part).items == 0
 
 
 def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
     # the score depends on MTD, and on being nearly frozen (0.998^160 = 0.73)
     trials = scored(lambda a, b: -np.log(a + b) + 5 * (a > 400)).assign(steps=160)
-    found = compute_sufficiency(trials, SETTINGS)
+    found = sufficiency_of(trials)
     assert (found.answer, len(found.cells), len(found.left_out)) == ("not rejected", 12, 4)
     assert "4 levels (MTD 501, 504, 516, 564) are left out" in topic.describe(found)[0]
-    kept = compute_sufficiency(trials, SETTINGS, beyond_run="keep")
+    kept = sufficiency_of(trials, beyond_run="keep")
     assert (len(kept.cells), kept.left_out) == (16, ())
     only = trials[trials["ema_decay"].isin([0.75, 0.998])]
-    assert compute_sufficiency(only, SETTINGS).reason == "only queue_size varies within the run"
+    assert sufficiency_of(only).reason == "only queue_size varies within the run"
 
 
 def test_an_interaction_is_found() -> None:
-    found = compute_sufficiency(scored(lambda a, b: -np.log(b) / a * 4), SETTINGS)
+    found = sufficiency_of(scored(lambda a, b: -np.log(b) / a * 4))
     assert found.answer == "rejected"
     assert found.interaction_p < 0.001
 
@@ -111,13 +121,13 @@ def test_an_interaction_is_found() -> None:
 def test_too_little_cannot_be_tested(
     change: Callable[[pd.DataFrame], pd.DataFrame], reason: str
 ) -> None:
-    found = compute_sufficiency(change(make_trials()), SETTINGS)
+    found = sufficiency_of(change(make_trials()))
     assert found.answer == "cannot be tested"
     assert found.reason.startswith(reason)
 
 
 def test_equal_scores_give_no_significance() -> None:
-    found = compute_sufficiency(make_trials().assign(score=30.0), SETTINGS)
+    found = sufficiency_of(make_trials().assign(score=30.0))
     assert found.answer == "not rejected"
     assert found.p_value == pytest.approx(1)
 
@@ -127,7 +137,7 @@ def test_other_settings_are_held_at_one_value() -> None:
     full = scored(lambda _, b: -np.log(b)).assign(learning_rate=1e-3)
     other = full[full["ema_decay"] < 0.99].assign(learning_rate=3e-3, score=0.0)
     both = pd.concat([other, full], ignore_index=True)
-    alone, found = (compute_sufficiency(each, SETTINGS) for each in (full, both))
+    alone, found = (sufficiency_of(each) for each in (full, both))
     assert found.p_value == pytest.approx(alone.p_value)
     assert found.trials == 64
 
@@ -135,13 +145,13 @@ def test_other_settings_are_held_at_one_value() -> None:
 def test_a_share_of_the_queue_is_part_of_the_queue() -> None:
     trials = scored(lambda _, b: -np.log(b))
     shared = trials.assign(initial_queue_size=trials["queue_size"] // 4)
-    assert compute_sufficiency(shared, SETTINGS).trials == 64
+    assert sufficiency_of(shared).trials == 64
 
 
 def test_missing_runs_are_left_out() -> None:
     trials = scored(lambda _, b: -np.log(b))
     trials.loc[[0, 5, 9], "state"] = "FAIL"
-    found = compute_sufficiency(trials, SETTINGS)
+    found = sufficiency_of(trials)
     assert (found.answer, found.trials) == ("rejected", 61)
 
 
