@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -42,6 +43,7 @@ from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficie
 from mtdlab.analysis.statistics.training import assess_collapse
 
 _MOST_LABEL = 60
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,17 @@ class StudyContext:
     @property
     def trials(self) -> pd.DataFrame:
         return self.study.trials
+
+    @cached_property
+    def _results(self) -> dict[Callable[..., Any], Any]:
+        return {}
+
+    def once(self, compute: Callable[["StudyContext"], Result]) -> Result:
+        """What a function of the context returns; it is called once."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        result: Result = self._results[compute]
+        return result
 
     @cached_property
     def curve_trials(self) -> pd.DataFrame:

@@ -7,7 +7,6 @@ history, the maximum traceable distance (MTD), or other settings.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,10 +29,8 @@ from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Effect
-from mtdlab.analysis.report.topics.configurations import Configurations, lead_over
-from mtdlab.analysis.report.topics.effects import describe_effect, describe_interactions
-from mtdlab.analysis.report.topics.history import History
-from mtdlab.analysis.report.topics.methods import Methods, describe_budget
+from mtdlab.analysis.report.topics import conditions, configurations, effects, history, methods
+from mtdlab.analysis.report.topics.configurations import lead_over
 from mtdlab.analysis.report.topics.sufficiency import name_pair
 from mtdlab.analysis.statistics.configurations import Effects
 from mtdlab.analysis.statistics.robustness import Condition
@@ -170,10 +167,6 @@ def describe_exploratory(topic: str, alpha: float) -> str:
     )
 
 
-Infos = Mapping[str, Any]
-"""The results of a page's topics by the topic's name; None for a topic without a result."""
-
-
 @dataclass(frozen=True)
 class Finding:
     """The answer of a study, and the numbers that it rests on.
@@ -194,7 +187,7 @@ class Finding:
     effect: Effect | None = None
 
 
-def find_answer(context: StudyContext, infos: Infos) -> Finding:
+def find_answer(context: StudyContext) -> Finding:
     """The answer to what the study varied."""
     runs = completed_runs(context.trials)
     if not len(runs):
@@ -203,26 +196,25 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
             all_failed = f"All {count(len(states), 'trial')} failed"
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
-    results = {name: info for name, info in infos.items() if info is not None}
-    finding = _find_answer(context, results, runs)
-    if "effects" in results:
-        together = describe_interactions(results["effects"])
+    finding = _find_answer(context, runs)
+    if (found := context.once(effects.compute)) is not None:
+        together = effects.describe_interactions(found)
         finding = replace(finding, certainty=" ".join([finding.certainty, *together]))
     return finding
 
 
-def _find_answer(context: StudyContext, results: Infos, runs: pd.DataFrame) -> Finding:
+def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     """The answer by the completed runs, without interactions."""
-    if "methods" in results:
-        return _methods(results["methods"])
-    if "robustness" in results:
-        return _conditions(runs, results["robustness"].conditions)
-    if "history" in results and len(results["history"].runs):
-        return _history(runs, results["history"])
+    if (compared := context.once(methods.compute)) is not None:
+        return _methods(compared)
+    if (robustness := context.once(conditions.compute)) is not None:
+        return _conditions(runs, robustness.conditions)
+    if (measured := context.once(history.compute)) is not None and len(measured.runs):
+        return _history(runs, measured)
     if context.verdict.levels_run > 1:
         return _distance(context)
-    if "configurations" in results:
-        return _configurations(results["configurations"], results.get("effects"))
+    if (ranked := context.once(configurations.compute)) is not None:
+        return _configurations(ranked, context.once(effects.compute))
     mean = runs.groupby("seed")["score"].mean().mean()
     number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
     return Finding(
@@ -241,30 +233,29 @@ def _best_trial(runs: pd.DataFrame) -> int:
     return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
 
 
-def _methods(info: Methods) -> Finding:
+def _methods(info: methods.Methods) -> Finding:
     """The methods, each at its best configuration."""
     ranked = info.ranked.drop_duplicates("method", ignore_index=True)
     best = int(ranked["number"].iloc[0])
     if info.context.best.ranked:
         best = info.context.candidates()[0].number
     finding = _contest(ranked["name"].tolist(), ranked, "methods", best, info.context.best)
-    if not (budget := describe_budget(info)):
+    if not (budget := methods.describe_budget(info)):
         return finding
     each = "" if len(ranked) == len(info.table) else ". Each method is at its best configuration"
     certainty = f"Methods compared {budget}{each}. {finding.certainty}"
     return replace(finding, answer=f"At an equal budget, {finding.answer}", certainty=certainty)
 
 
-def _configurations(info: Configurations, effects: Effects | None) -> Finding:
+def _configurations(info: configurations.Configurations, found: Effects | None) -> Finding:
     best, verdict = int(info.table["number"].iloc[0]), info.context.best
     finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
-    if effects is None:
+    if found is None:
         return finding
-    text = f"{finding.certainty} {describe_effect(effects)}"
-    return replace(finding, certainty=text)
+    return replace(finding, certainty=f"{finding.certainty} {effects.describe_effect(found)}")
 
 
-def _default_row(info: Configurations) -> int | None:
+def _default_row(info: configurations.Configurations) -> int | None:
     """The row of the default values of the settings that varied; None where it was not run."""
     settings = info.context.study.compared
     varied = [str(name) for name in info.table if name in settings]
@@ -359,25 +350,10 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     )
 
 
-def _history(runs: pd.DataFrame, info: History) -> Finding:
-    answer = "Keys keep more than half of their similarity up to the longest lag"
-    known = info.curve[np.isfinite(info.curve["median"].astype("float64"))]
-    if len(known):
-        medians = known["median"]
-        low, high = (known.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
-        answer = (
-            f"The median half-life of a key is {low['median']:.1f} steps at MTD "
-            f"{format_mtd(low['mtd'])} and {high['median']:.1f} at MTD {format_mtd(high['mtd'])}"
-        )
-    certainty = f"{count(info.runs['number'].nunique(), 'trial')}, {_count_seeds(info.runs)}."
-    rows = info.correlations.query("first == 'half_life' and second == 'mtd'")
-    for row in rows.head(1).to_dict("records"):
-        interval = ""
-        if np.isfinite(row["low"]):
-            interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
-        seeds = _count_seeds(info.runs)
-        certainty = f"Rank correlation with MTD {row['mean']:.2f}{interval}; {seeds}."
-    return Finding(answer, certainty, "decided", "history", _best_trial(runs))
+def _history(runs: pd.DataFrame, info: history.History) -> Finding:
+    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {_count_seeds(info.runs)}."
+    certainty = history.describe_association(info) or trials
+    return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 
 
 def _distance(context: StudyContext) -> Finding:

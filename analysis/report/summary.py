@@ -6,8 +6,7 @@ For a notebook there are a figure and a small table as HTML.
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,22 +21,13 @@ from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.findings import (
     Finding,
-    Infos,
     find_answer,
     find_best_level,
     write_effect,
 )
 from mtdlab.analysis.report.headline import ask, find_no_gain
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
-from mtdlab.analysis.report.topics import (
-    conditions,
-    configurations,
-    effects,
-    history,
-    methods,
-    score,
-)
-from mtdlab.analysis.report.topics.base import Info, Topic
+from mtdlab.analysis.report.topics import configurations, effects, methods, score
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
@@ -165,25 +155,21 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
     return text + "."
 
 
-def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
+def summarise_study(context: StudyContext) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
     Where methods were compared, the summary says how they differ, and that alone where MTD did not
     vary. Where only other settings varied, it says how the configurations differ. For a metric of
     the user's own it ends with what was reported and what selected.
-
-    Args:
-        infos: what topics have computed, by their names; the others are computed here.
     """
     runs = completed_runs(context.trials)
     completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
-    compared = _info(methods.TOPIC, context, infos)
-    settings = _info(configurations.TOPIC, context, infos)
+    compared, settings = context.once(methods.compute), context.once(configurations.compute)
     differences = methods.describe(compared) if compared is not None else ()
     if context.compares_methods and context.verdict.levels < 2:
         texts = (*differences, completed)
     elif settings is not None:
-        together = _info(effects.TOPIC, context, infos)
+        together = context.once(effects.compute)
         of_settings = () if together is None else effects.describe(together)
         texts = (*configurations.describe(settings), *of_settings, completed)
     elif not len(context.traced):
@@ -194,23 +180,15 @@ def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) 
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
-def state_verdict(context: StudyContext, finding: Finding | None = None) -> Verdict | BestVerdict:
-    """The verdict of a page: on the best method or configuration with the page's answer, or on MTD.
-
-    `finding` is that of the page; without it, it is found here.
-    """
+def state_verdict(context: StudyContext) -> Verdict | BestVerdict:
+    """The verdict of a page: its answer on the best method or configuration, or that on MTD."""
     answer = context.best if context.has_no_mtd or context.compares_methods else context.verdict
     if isinstance(answer, Verdict) and answer.levels_run:
         return answer
-    finding = finding or find_answer(context, compute_deciding(context))
+    finding = context.once(find_answer)
     effect = write_effect(finding.effect) if finding.effect else ""
     sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
     return replace(answer, sentence=sentence)
-
-
-def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
-    info: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
-    return info
 
 
 def find_no_gain_of(study: StudyFrames) -> str:
@@ -222,27 +200,12 @@ def find_no_gain_of(study: StudyFrames) -> str:
     return f"{no_gain.answer}. {no_gain.certainty}" if no_gain else ""
 
 
-_DECIDING: tuple[Topic[StudyContext, Any], ...] = (
-    methods.TOPIC,
-    conditions.TOPIC,
-    history.TOPIC,
-    configurations.TOPIC,
-    effects.TOPIC,
-)
-"""The topics that `find_answer` reads."""
-
-
-def compute_deciding(context: StudyContext) -> Infos:
-    """What the topics on which the answer depends compute, by their names."""
-    return {topic.name: topic.compute(context) for topic in _DECIDING}
-
-
 def find_baseline(study: StudyFrames) -> Beside | None:
     """The baseline compared with the configuration that a page recommends; None without one."""
     if study.baseline is None:
         return None
     context = StudyContext(study)
-    return find_beside(context, find_answer(context, compute_deciding(context)).best)
+    return find_beside(context, find_answer(context).best)
 
 
 def find_summary(study: StudyFrames) -> str:
@@ -257,11 +220,9 @@ def draw_study(study: StudyFrames) -> "Figure":
     score.
     """
     context = StudyContext(study)
-    drawing = None
-    if (compared := methods.compute(context)) is not None:
-        drawing = methods.draw(compared)
-    drawing = drawing or score.draw(context)
-    if drawing is None and (ranked := configurations.compute(context)) is not None:
+    compared, ranked = context.once(methods.compute), context.once(configurations.compute)
+    drawing = score.draw(context) if compared is None else methods.draw(compared)
+    if drawing is None and ranked is not None:
         drawing = configurations.draw(ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")

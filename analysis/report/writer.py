@@ -301,9 +301,9 @@ def write_report(
         topics: the topics of the page, in their order.
     """
     context = StudyContext(study)
-    infos = {topic.name: topic.compute(context) for topic in topics}
-    finding = find_answer(context, infos)
-    summary = summarise_study(context, infos)
+    infos = {topic.name: context.once(topic.compute) for topic in topics}
+    finding = context.once(find_answer)
+    summary = summarise_study(context)
     beside = find_beside(context, finding.best)
     headline = build_headline(context, finding, beside.sentence if beside else "")
     exploratory = describe_exploratory(finding.topic, study.alpha)
@@ -333,7 +333,7 @@ def write_report(
     )
     return Report(
         **vars(files),
-        verdict=state_verdict(context, finding),
+        verdict=state_verdict(context),
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,

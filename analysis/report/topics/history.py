@@ -77,18 +77,25 @@ def compute(context: StudyContext) -> History | None:
 
 def describe(info: History) -> tuple[str, ...]:
     """Sentences on what is measured, and on the half-life by MTD."""
-    return _DEFINITION, _finding(info), _association(info), _others(info)
+    return _DEFINITION, _finding(info), describe_association(info), _others(info)
+
+
+def describe_range(info: History) -> str:
+    """Where the half-life is longest and shortest, without a full stop."""
+    medians = info.curve["median"]
+    if not np.isfinite(medians).any():
+        return "The median half-life of a key is longer than the longest lag at every MTD"
+    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
+    text = f"The median half-life of a key is {_steps(lowest)}"
+    if len(info.curve) > 1:
+        text += f", the shortest, and {_steps(highest)}, the longest"
+    return text
 
 
 def _finding(info: History) -> str:
-    """A sentence on where the half-life is longest and shortest."""
     if not len(info.runs):
         return "No completed trial with an MTD has a half-life."
-    medians = info.curve["median"]
-    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
-    text = f"The median half-life is {_steps(lowest)}"
-    if len(info.curve) > 1:
-        text += f", the shortest, and {_steps(highest)}, the longest"
+    text = describe_range(info)
     if beyond := int(info.curve["beyond"].sum()):
         longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
         text += (
@@ -104,7 +111,8 @@ def _steps(level: pd.Series) -> str:
     return f"{length} at MTD {format_mtd(level['mtd'])}"
 
 
-def _association(info: History) -> str:
+def describe_association(info: History) -> str:
+    """A sentence on the rank correlations of the half-life; empty without one."""
     rows = info.correlations[info.correlations["first"] == "half_life"]
     if not len(rows):
         return ""

@@ -12,7 +12,7 @@ from mtdlab.analysis.data.runs import chosen_settings
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.headline import build_headline
-from mtdlab.analysis.report.summary import compute_deciding, summarise_study
+from mtdlab.analysis.report.summary import summarise_study
 from mtdlab.analysis.report.topics import configurations, methods
 from mtdlab.analysis.report.topics import effects as effects_topic
 from mtdlab.analysis.statistics.configurations import compute_configurations, name_rows
@@ -54,7 +54,7 @@ def queue_or_batch(*, noise: float = 0.2, tuned: bool = True) -> StudyFrames:
 
 def headline_of(study: StudyFrames) -> object:
     context = StudyContext(study)
-    return build_headline(context, find_answer(context, compute_deciding(context)))
+    return build_headline(context, find_answer(context))
 
 
 def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate() -> None:

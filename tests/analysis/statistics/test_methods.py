@@ -260,7 +260,7 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
 def test_the_summary_compares_methods_where_mtd_does_not_vary(mixed: pd.DataFrame) -> None:
     one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
     context = StudyContext(build_study(one_level))
-    found = find_answer(context, {"methods": topic.compute(context)})
+    found = find_answer(context)
     assert found.topic == "methods"
     assert "MTD" not in found.answer
     first, *_, last = summarise_study(context)
@@ -273,5 +273,5 @@ def test_the_question_is_that_of_methods_where_mtd_varies_too(mixed: pd.DataFram
     summary = summarise_study(context)
     assert "has the highest mean score" in summary[0]
     assert context.verdict.sentence in summary[1:]
-    answer = find_answer(context, {"methods": topic.compute(context)})
+    answer = find_answer(context)
     assert (answer.topic, answer.answer.split(" ")[:3]) == ("methods", ["MoCoSE", "at", "MTD"])
