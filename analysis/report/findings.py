@@ -5,12 +5,13 @@ history, the maximum traceable distance (MTD), or other settings.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict
@@ -207,26 +208,22 @@ def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     """The answer by the completed runs, without interactions."""
     if (compared := context.once(methods.compute)) is not None:
         return _methods(compared)
-    if (robustness := context.once(conditions.compute)) is not None:
-        return _conditions(runs, robustness.conditions)
+    if found := context.once(conditions.compute):
+        return _conditions(runs, found)
     if (measured := context.once(history.compute)) is not None and len(measured.runs):
-        return _history(runs, measured)
+        return _history(context, runs, measured)
     if context.verdict.levels_run > 1:
         return _distance(context)
     if (ranked := context.once(configurations.compute)) is not None:
         return _configurations(ranked, context.once(effects.compute))
     mean = runs.groupby("seed")["score"].mean().mean()
-    number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
+    seeds = count(runs["seed"].nunique(), "seed")
     return Finding(
         f"The mean score is {mean:.2f}",
-        f"{number}; one configuration, so nothing is compared.",
+        f"{count(len(runs), 'trial')}, {seeds}; one configuration, so nothing is compared.",
         "inconclusive",
         best=_best_trial(runs),
     )
-
-
-def _count_seeds(runs: pd.DataFrame) -> str:
-    return count(int(runs["seed"].nunique()), "seed")
 
 
 def _best_trial(runs: pd.DataFrame) -> int:
@@ -249,19 +246,18 @@ def _methods(info: methods.Methods) -> Finding:
 
 def _configurations(info: configurations.Configurations, found: Effects | None) -> Finding:
     best, verdict = int(info.table["number"].iloc[0]), info.context.best
-    finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
+    same = _at_defaults(info.table, info.table, info.context.study.compared).to_numpy()
+    default = int(same.argmax()) if same.any() else None
+    finding = _contest(info.names, info.table, "configurations", best, verdict, default)
     if found is None:
         return finding
     return replace(finding, certainty=f"{finding.certainty} {effects.describe_effect(found)}")
 
 
-def _default_row(info: configurations.Configurations) -> int | None:
-    """The row of the default values of the settings that varied; None where it was not run."""
-    settings = info.context.study.compared
-    varied = [str(name) for name in info.table if name in settings]
-    defaults = {name: settings[name].default for name in varied}
-    same = (info.table[varied] == pd.Series(defaults)).all(axis=1).to_numpy()
-    return int(same.argmax()) if same.any() else None
+def _at_defaults(rows: pd.DataFrame, varied: Iterable[object], settings: Settings) -> pd.Series:
+    """Which rows have the default values of the settings that varied."""
+    defaults = {name: settings[name].default for name in map(str, varied) if name in settings}
+    return (rows[list(defaults)] == pd.Series(defaults)).all(axis=1) & bool(defaults)
 
 
 def _contest(
@@ -304,11 +300,10 @@ def _contest(
         describe_over_looks(verdict.over_looks),
     ]
     equal = int(others["may_be_best"].sum())
-    is_separated, is_equivalent = (verdict.kind == kind for kind in ("separated", "equivalent"))
     kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
-    if is_separated:
+    if verdict.kind == "separated":
         kind, answer = "decided", f"{first} is best"
-    elif is_equivalent:
+    elif verdict.kind == "equivalent":
         alike = f"any two of them differ by less than {verdict.margin:g} points"
         answer += f"{equal + 1} of {len(ranked)} may be the best, and {alike}"
         notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
@@ -323,7 +318,7 @@ def _contest(
             rest = "all others are"
         answer += f"{rest} not significantly worse"
     certainty = " ".join(filter(None, notes))
-    return Finding(answer, certainty, kind, topic, best, decided=is_separated, effect=effect)
+    return Finding(answer, certainty, kind, topic, best, decided=kind == "decided", effect=effect)
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
@@ -350,9 +345,10 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     )
 
 
-def _history(runs: pd.DataFrame, info: history.History) -> Finding:
-    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {_count_seeds(info.runs)}."
-    certainty = history.describe_association(info) or trials
+def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
+    seeds = count(info.runs["seed"].nunique(), "seed")
+    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {seeds}."
+    certainty = history.describe_association(context, info) or trials
     return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 
 
@@ -396,10 +392,8 @@ def _find_effect_at_equal_mtd(info: Sufficiency) -> Effect | None:
 def _default_level(context: StudyContext) -> float:
     """The level of the default values of the settings that varied; NaN where it was not run."""
     runs, settings = context.traced, context.study.settings
-    varied = [name for name in varied_settings(runs, settings) if name in settings]
-    defaults = pd.Series({name: settings[name].default for name in varied})
-    same = runs.loc[(runs[varied] == defaults).all(axis=1), "mtd"]
-    return float(same.iloc[0]) if varied and len(same) else math.nan
+    same = runs.loc[_at_defaults(runs, varied_settings(runs, settings), settings), "mtd"]
+    return float(same.iloc[0]) if len(same) else math.nan
 
 
 def _name_settings(context: StudyContext) -> str:

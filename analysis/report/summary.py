@@ -26,6 +26,7 @@ from mtdlab.analysis.report.findings import (
     write_effect,
 )
 from mtdlab.analysis.report.headline import ask, find_no_gain
+from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import configurations, effects, methods, score
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
@@ -42,10 +43,6 @@ _SEEDS = (
 _GIVEN_ITEMS = (
     "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
     "evaluation data."
-)
-_MTD = (
-    "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, of the "
-    "weights that encoded the oldest keys of the queue."
 )
 _PUBLISHED = (
     "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
@@ -103,38 +100,24 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
 
     Settings are described as they are declared; one without a description is left out.
     """
+    is_other = study.table and not len(traced_runs(study.trials))
+    terms = {} if is_other else {"MTD": TERMS["MTD"]}
     varied = varied_settings(study.trials, study.settings)
-    terms = {} if study.table and not len(traced_runs(study.trials)) else {"MTD": _MTD}
     for name in dict.fromkeys([*PARTS, "initial_queue_size", *varied]):
-        if name in study.settings and study.settings[name].description:
-            text = clean(study.settings[name].description.replace("`", ""))
-            terms[clean(study.settings[name].label)] = f"{text[:1].upper()}{text[1:]}."
-    return terms | {
-        "seed": "Seed of all random number generators of a trial.",
-        "score": f"{clean(study.metric)}, in points; higher is better.",
-    }
+        if name in study.settings and (text := study.settings[name].description):
+            terms[clean(study.settings[name].label)] = clean(text.replace("`", ""))
+    terms["seed"] = TERMS["seed"]
+    sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in terms.items()}
+    return sentences | {"score": f"{clean(study.metric)}, in points; higher is better."}
 
 
 def _describe_runs(context: StudyContext) -> str:
-    scored, untraced, states = context.traced, context.untraced, context.trials["state"]
-    if len(scored):
-        levels = context.curve["mtd"]
-        low, high = format_mtd(levels.min()), format_mtd(levels.max())
-        span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
-        return (
-            f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
-            f"{count(int(scored['seed'].nunique()), 'seed')}."
-        )
-    if len(states) and (states == "FAIL").all():
-        return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
-    if not len(untraced):
-        return "No trial has completed with a score yet."
-    names = ", ".join(context.untraced_by_method)
-    mean = f"completed, with a mean score of {untraced['score'].mean():.2f}."
-    if not names:
-        return f"{count(len(untraced), 'trial')} {mean}"
+    scored, levels = context.traced, context.curve["mtd"]
+    low, high = format_mtd(levels.min()), format_mtd(levels.max())
+    span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
     return (
-        f"{count(len(untraced), 'trial')} of {names} {mean} They have no MTD, so there is no curve."
+        f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
+        f"{count(scored['seed'].nunique(), 'seed')}."
     )
 
 
@@ -173,7 +156,8 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
         of_settings = () if together is None else effects.describe(together)
         texts = (*configurations.describe(settings), *of_settings, completed)
     elif not len(context.traced):
-        texts = (_describe_runs(context), *differences)
+        finding = context.once(find_answer)
+        texts = (f"{finding.answer}. {finding.certainty}", score.describe_missing(context))
     else:
         training = _describe_training(context.traced, context.study.program)
         texts = (*differences, context.verdict.sentence, _describe_runs(context), training)
@@ -208,11 +192,6 @@ def find_baseline(study: StudyFrames) -> Beside | None:
     return find_beside(context, find_answer(context).best)
 
 
-def find_summary(study: StudyFrames) -> str:
-    """What the study shows: the verdict of its page in sentences, with its numbers."""
-    return state_verdict(StudyContext(study)).sentence
-
-
 def draw_study(study: StudyFrames) -> "Figure":
     """The main figure of the page: score against MTD, or the methods where there are several.
 
@@ -231,11 +210,11 @@ def draw_study(study: StudyFrames) -> "Figure":
 
 def write_html(study: StudyFrames) -> str:
     """The study's name, status, question, finding and varied settings as a small table."""
-    status, beside = describe_status(study), find_baseline(study)
+    context, status, beside = StudyContext(study), describe_status(study), find_baseline(study)
     rows = {
-        "question": ask(StudyContext(study)) if study.table else study.description,
+        "question": ask(context) if study.table else study.description,
         "status": f"{status.kind}: {status.text}",
-        "finding": find_summary(study),
+        "finding": state_verdict(context).sentence,
         "baseline": beside.sentence if beside else "",
         **{f"varied: {name}": values for name, values in list_varied(study).items()},
         "training": find_no_gain_of(study),

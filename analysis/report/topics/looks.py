@@ -5,13 +5,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-
 from mtdlab.analysis.data.frames import Plan, StudyFrames
 from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
 from mtdlab.analysis.inference.verdict import format_p
 from mtdlab.analysis.report.cells import clean, count, make_table
-from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 
 _LABELS = {
     "runs": "trials",
@@ -34,22 +32,6 @@ _ENDS = {
     "max_seeds": "The study ended there without a verdict, at its largest number of seeds.",
     "no scores": "The study ended there, because there was nothing to compare.",
 }
-
-
-def compute(context: StudyContext) -> StudyFrames | None:
-    """The specifications and looks; None for a study that recorded neither."""
-    study = context.study
-    return study if study.plans or len(study.looks) else None
-
-
-def tabulate(study: StudyFrames) -> pd.DataFrame:
-    """The looks, without the numbers of their trials."""
-    return study.looks.drop(columns="trials")
-
-
-def describe(study: StudyFrames) -> tuple[str, ...]:
-    """Sentences on what was specified and when, and on the last look and its level."""
-    return (_describe_plans(study.plans), *_describe_looks(study))
 
 
 def _describe_plans(plans: tuple[Plan, ...]) -> str:
@@ -99,24 +81,19 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
     )
 
 
-def warn(study: StudyFrames) -> tuple[str, ...]:
-    """Warnings of specifications that were made or changed when results could be seen."""
-    late = any(plan.trials for plan in study.plans)
-    return (_LATE,) if late else ()
+def build(context: StudyContext) -> Contents | None:
+    """The specifications and looks; None for a study that recorded neither."""
+    study = context.study
+    if not study.plans and not len(study.looks):
+        return None
+    looks = study.looks.drop(columns="trials")
+    return Contents(
+        csv={"looks": looks},
+        text=(_describe_plans(study.plans), *_describe_looks(study)),
+        warnings=[_LATE] if any(plan.trials for plan in study.plans) else [],
+        tables=[make_table(looks, caption="Looks at the verdict.", csv="looks", labels=_LABELS)],
+        folded=True,
+    )
 
 
-def show(study: StudyFrames) -> tuple[Table, ...]:
-    caption = "Looks at the verdict."
-    return (make_table(tabulate(study), caption=caption, csv="looks", labels=_LABELS),)
-
-
-TOPIC = Topic(
-    name="looks",
-    title="What was specified beforehand",
-    compute=compute,
-    csv={"looks": tabulate},
-    text=describe,
-    warnings=warn,
-    tables=show,
-    folded=lambda _: True,
-)
+TOPIC = Topic("looks", "What was specified beforehand", build, csv=["looks"])

@@ -196,8 +196,7 @@ def test_seconds_and_memory_stand_beside_the_score(tmp_path: Path) -> None:
     assert "1 SimCSE (batch_size 512)" in page
     assert "method_costs.png" in [path.name for path in written.figures]
     bare = dataclasses.replace(study, trials=study.trials.assign(wall_seconds=np.nan))
-    info = methods.compute(StudyContext(bare))
-    assert configurations.draw_costs(info.context, info.table, info.names) is None
+    assert methods.build(StudyContext(bare)).figures["method_costs"] is None
 
 
 def test_a_row_of_a_method_with_several_batch_sizes_is_one_configuration() -> None:

@@ -42,7 +42,9 @@ def study() -> StudyFrames:
 
 
 def text_of(study: StudyFrames) -> str:
-    return " ".join((*looks.describe(study), *looks.warn(study)))
+    contents = looks.build(StudyContext(study))
+    assert contents is not None
+    return " ".join((*contents.text, *contents.warnings))
 
 
 def test_the_verdict_is_that_of_the_last_look(study: StudyFrames) -> None:
@@ -69,10 +71,11 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
     assert "nominal level of that look, 99 %, so that those of all looks together have 95 %" in text
-    assert looks.compute(StudyContext(study)) is study
-    [table] = looks.show(study)
+    contents = looks.build(StudyContext(study))
+    assert contents is not None
+    [table] = contents.tables
     assert len(table.rows) == 1
-    assert "trials" not in looks.tabulate(study)
+    assert "trials" not in contents.csv["looks"]
 
 
 def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
@@ -122,7 +125,7 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
 
 def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
     bare = replace(study, looks=study.looks.iloc[:0], plans=())
-    assert looks.compute(StudyContext(bare)) is None
+    assert looks.build(StudyContext(bare)) is None
 
 
 def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames) -> None:
