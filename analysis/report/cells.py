@@ -106,8 +106,9 @@ def format_values(name: str, values: Iterable[object]) -> list[str]:
     """The values of a setting as text, numbers first and in rising order."""
 
     def order(value: object) -> tuple[float, str]:
-        is_number = isinstance(value, int | float | np.number) and math.isfinite(value)
-        return (float(value), "") if is_number else (math.inf, str(value))
+        if isinstance(value, int | float | np.number) and math.isfinite(value):
+            return (float(value), "")
+        return (math.inf, str(value))
 
     return [clean(format_value(name, value)) for value in sorted(values, key=order)]
 

@@ -1,7 +1,7 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -73,14 +73,11 @@ class StudyContext:
     """
 
     study: StudyFrames
+    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def trials(self) -> pd.DataFrame:
         return self.study.trials
-
-    @cached_property
-    def _results(self) -> dict[Callable[..., Any], Any]:
-        return {}
 
     def once(self, compute: Callable[["StudyContext"], Result]) -> Result:
         """What a function of the context returns; it is called once."""

@@ -35,7 +35,6 @@ from mtdlab.analysis.report.topics.configurations import lead_over
 from mtdlab.analysis.report.topics.sufficiency import name_pair
 from mtdlab.analysis.statistics.configurations import Effects
 from mtdlab.analysis.statistics.robustness import Condition
-from mtdlab.analysis.statistics.sufficiency import Sufficiency
 
 _OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
 _FAMILIES = {
@@ -231,7 +230,6 @@ def _best_trial(runs: pd.DataFrame) -> int:
 
 
 def _methods(info: methods.Methods) -> Finding:
-    """The methods, each at its best configuration."""
     ranked = info.ranked.drop_duplicates("method", ignore_index=True)
     best = int(ranked["number"].iloc[0])
     if info.context.best.ranked:
@@ -355,8 +353,10 @@ def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -
 def _distance(context: StudyContext) -> Finding:
     """The finding on the shape over MTD, or that MTD is not sufficient where this was rejected."""
     verdict, sufficiency = context.verdict, context.sufficiency
-    answer = answer_shape(verdict, _name_settings(context))
-    certainty = describe_certainty(verdict, _default_level(context))
+    answer, runs = answer_shape(verdict, _name_settings(context)), context.traced
+    varied = varied_settings(runs, context.study.settings)
+    same = runs.loc[_at_defaults(runs, varied, context.study.settings), "mtd"]
+    certainty = describe_certainty(verdict, float(same.iloc[0]) if len(same) else math.nan)
     topic, kind, effect = "score", str(verdict.verdict), find_effect(verdict)
     if sufficiency is not None and sufficiency.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
@@ -365,7 +365,10 @@ def _distance(context: StudyContext) -> Finding:
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
             f"({format_p(sufficiency.p_value)}). {of_levels}{certainty}"
         )
-        effect = _find_effect_at_equal_mtd(sufficiency) or effect
+        if (pair := sufficiency.pair) is not None:
+            high, low = name_pair(sufficiency, pair)
+            what = f"{high} less {low}, the most different at nearly equal MTD"
+            effect = make_effect(Estimate(pair.difference, pair.low, pair.high), LEVEL, what)
     elif sufficiency is not None and sufficiency.answer == "not rejected":
         p_value = format_p(sufficiency.p_value)
         certainty += f" That MTD alone determines the score is not rejected ({p_value})."
@@ -378,22 +381,6 @@ def _distance(context: StudyContext) -> Finding:
         decided=verdict.verdict in ("peaked", "rising", "falling"),
         effect=effect,
     )
-
-
-def _find_effect_at_equal_mtd(info: Sufficiency) -> Effect | None:
-    """The largest difference of two configurations at nearly equal MTD; None without a pair."""
-    if (pair := info.pair) is None:
-        return None
-    high, low = name_pair(info, pair)
-    size = Estimate(pair.difference, pair.low, pair.high)
-    return make_effect(size, LEVEL, f"{high} less {low}, the most different at nearly equal MTD")
-
-
-def _default_level(context: StudyContext) -> float:
-    """The level of the default values of the settings that varied; NaN where it was not run."""
-    runs, settings = context.traced, context.study.settings
-    same = runs.loc[_at_defaults(runs, varied_settings(runs, settings), settings), "mtd"]
-    return float(same.iloc[0]) if len(same) else math.nan
 
 
 def _name_settings(context: StudyContext) -> str:

@@ -22,6 +22,7 @@ from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import Finding, make_effect, write_effect
 from mtdlab.analysis.report.page import Headline, NextStep, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
+    MOST_COMMAND,
     command_on,
     confirm_command,
     define_points,
@@ -75,7 +76,6 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_RUN_AGAIN = 20
-_MOST_COMMAND = 2_000
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _OF_BEST = ("methods", "configurations")
 """The topics of findings on the best configuration."""
@@ -104,7 +104,7 @@ def build_headline(context: StudyContext, finding: Finding, baseline: str = "") 
         caveats=list_caveats(context),
         baseline=baseline,
         facts=list_facts(context),
-        rerun=clean(rerun, most=_MOST_COMMAND),
+        rerun=clean(rerun, most=MOST_COMMAND),
         rerun_where=rerun_where,
     )
 
@@ -230,7 +230,6 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
 
 
 def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
-    """The comparison at equal MTD that the answer suggests."""
     sufficiency = context.sufficiency
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
     if sufficiency is None or (pair := sufficiency.pair) is None:
@@ -249,7 +248,7 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
 
 def _step(text: str, command: str = "") -> NextStep:
     """The next step with its command; the sentence ends with a colon where a command follows."""
-    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
+    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=MOST_COMMAND))
 
 
 def _continue(context: StudyContext, status: Status) -> NextStep:

@@ -64,7 +64,6 @@ def _describe_equality(judged: MeansVerdict) -> str:
 
 
 def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
-    """The answer, its p value, and the level with the highest mean."""
     best = format_mtd(verdict.peak_mtd)
     others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
     equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
@@ -99,7 +98,6 @@ def _build(judged: MeansVerdict) -> Contents:
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     table = data.frame.assign(error=data.errors.round(4), optimal=best)
     names = {"error": "standard error", "optimal": "indistinguishable from the best"}
-    shown = table.rename(columns=names)
     caption = "The means, and what is derived from them."
     drawing = Drawing(
         _TITLE,
@@ -108,7 +106,7 @@ def _build(judged: MeansVerdict) -> Contents:
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
     )
-    tables = (make_table(shown, caption=caption, csv="means"),)
+    tables = (make_table(table.rename(columns=names), caption=caption, csv="means"),)
     return Contents(csv={"means": table}, figures={"means": drawing}, tables=tables)
 
 

@@ -26,6 +26,7 @@ from mtdlab.analysis.report.page import (
     trial_anchor,
 )
 from mtdlab.analysis.report.study_facts import (
+    MOST_COMMAND,
     command_on,
     describe_encoder,
     describe_status,
@@ -44,7 +45,6 @@ from mtdlab.analysis.statistics.multi_study import (
 )
 
 _MOST_NAMED = 6
-_MOST_COMMAND = 2_000
 
 
 def _name(text: object) -> str:
@@ -83,7 +83,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         next_step = NextStep(
             "Compare the configurations that two studies have in common, paired by seed (no "
             "trials):",
-            clean(command_on(studies[0], "compare", studies[1].name), most=_MOST_COMMAND),
+            clean(command_on(studies[0], "compare", studies[1].name), most=MOST_COMMAND),
         )
     return Headline(
         question=f"How do {names} compare?",
@@ -95,7 +95,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         next_step=next_step,
         scope=f"Each interval covers other seeds, for these evaluation data only; {encoder}.",
         facts=_list_facts(contexts),
-        rerun=clean("\n".join(commands), most=_MOST_COMMAND),
+        rerun=clean("\n".join(commands), most=MOST_COMMAND),
     )
 
 
@@ -259,7 +259,6 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
 
 
 def _build_score(context: Studies) -> Contents:
-    """The curves, with a figure for each metric."""
     every = compute_curves(context.studies)
     curves, metrics = every.drop(columns=["text", "trial"]), every["metric"].unique()
     drawings = [_draw_metric(context, every[every["metric"] == metric]) for metric in metrics]

@@ -131,17 +131,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 }
 
 
-_SETTINGS = {
-    "method": RecordedSetting("method", default="mocose"),
-    "ema_decay": RecordedSetting("ema_decay", "η"),
-    "queue_size": RecordedSetting("queue_size", "K"),
-    "batch_size": RecordedSetting("batch_size", "N"),
-    "prediction_layers": RecordedSetting("prediction_layers", default=2),
-} | {
-    name: RecordedSetting(name)
-    for name in ("initial_queue_size", "queue_slice", "learning_rate", "steps")
-}
-_FIXED = {
+_FIXED: dict[str, Any] = {
     "method": "mocose",
     "ema_decay": 0.85,
     "queue_size": 512,
@@ -149,6 +139,8 @@ _FIXED = {
     "learning_rate": 1e-3,
     "steps": 40,
     "prediction_layers": 2,
+    "initial_queue_size": 32,
+    "queue_slice": "all",
 }
 
 
@@ -200,7 +192,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         scores=scores[["number", "task", "score"]],
         probes=probes.assign(cosine=0.9 ** probes["lag"], cosine_different=0.1),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
-        settings=_SETTINGS,
+        settings={name: RecordedSetting(name, default=value) for name, value in _FIXED.items()},
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
         select_by="sts_dev",
     )
@@ -219,8 +211,6 @@ def _trials(varied: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         score=40 + trials["seed"] - np.log(trials["mtd"].fillna(1)) + noise,
         state="COMPLETE",
         reason="",
-        initial_queue_size=32,
-        queue_slice="all",
         alignment=0.2 + 0.01 * noise,
         uniformity=-2.0 + 0.01 * noise,
         mean_cosine=0.1,

@@ -57,6 +57,7 @@ def model_folder(study: StudyFrames) -> str:
     return f"{study.invocation.value('models') or MODELS_FOLDER}/{study.name}"
 
 
+MOST_COMMAND = 2_000
 _MOST_REASONS = 3
 
 
@@ -108,7 +109,7 @@ def describe_status(study: StudyFrames) -> Status:
     ]
     if (more := len(reasons) - _MOST_REASONS) > 0:
         failures.append(f"{count(more, 'more reason')}: see the trials")
-    return Status(kind, text, tuple(failures), clean(retry, most=2_000))
+    return Status(kind, text, tuple(failures), clean(retry, most=MOST_COMMAND))
 
 
 _MOST_VALUES = 12
@@ -326,7 +327,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     if not (folder := model_folder(study)):
         return text, ""
     trial, out = f"{median['number']:.0f}", f"{folder}-median"
-    command = clean(command_on(study, "reproduce", trial, out=out), most=2_000)
+    command = clean(command_on(study, "reproduce", trial, out=out), most=MOST_COMMAND)
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 

@@ -28,7 +28,6 @@ _MARGIN = 0.05
 
 
 def _describe_shared_level(verdicts: int) -> str:
-    """A sentence that several verdicts share one error rate, with the confidence of each."""
     return (
         f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
         f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
@@ -67,6 +66,7 @@ def build(context: StudyContext) -> Contents | None:
         for condition in conditions
     ]
     table = pd.DataFrame(rows)
+    confidence = f"{100 * conditions[0].verdict.level:.4g} %"
     curves = [condition.curve.assign(condition=condition.name) for condition in conditions]
     text = (
         *map(_place, conditions),
@@ -79,12 +79,8 @@ def build(context: StudyContext) -> Contents | None:
         csv={"robustness": table, "robustness_curves": pd.concat(curves, ignore_index=True)},
         figures={"robustness": _draw(context, conditions, " ".join(text))},
         text=text,
-        tables=[_show(table, _confidence(conditions[0]))],
+        tables=[_show(table, confidence)],
     )
-
-
-def _confidence(condition: Condition) -> str:
-    return f"{100 * condition.verdict.level:.4g} %"
 
 
 def _place(condition: Condition) -> str:
@@ -92,7 +88,7 @@ def _place(condition: Condition) -> str:
     best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
-        confidence = _confidence(condition)
+        confidence = f"{100 * condition.verdict.level:.4g} %"
         best += f" (levels indistinguishable from it with {confidence} confidence: {levels})"
     if math.isfinite(condition.half_life):
         ratio = best_mtd / condition.half_life

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from mtdlab.analysis.data.frames import Plan, StudyFrames
 from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
@@ -38,10 +36,11 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
     if not plans:
         return ""
     first, values = plans[0], plans[0].values
-    changes = [
-        f"{_list_changes(old.values, new.values)} {describe_recorded(new.trials)}"
-        for old, new in itertools.pairwise(plans)
-    ]
+    changes = []
+    for old, new in itertools.pairwise(plans):
+        pairs = ((name, old.values[name], new.values[name]) for name in _SPECIFIED)
+        changed = ", ".join(f"{name} from {was} to {now}" for name, was, now in pairs if was != now)
+        changes.append(f"{clean(changed)} {describe_recorded(new.trials)}")
     changed = f"Changed afterwards: {'; '.join(changes)}."
     return (
         f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
@@ -50,11 +49,6 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
         f"{changed if changes else 'This was not changed afterwards.'}"
     )
-
-
-def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    changed = [name for name in _SPECIFIED if old[name] != new[name]]
-    return clean(", ".join(f"{name} from {old[name]} to {new[name]}" for name in changed))
 
 
 def _describe_looks(study: StudyFrames) -> tuple[str, ...]:

@@ -67,7 +67,6 @@ def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFra
 
 
 def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
-    """A sentence on how many trials scored highest at their last evaluation."""
     ends, known = count_best_at_end(trials)
     of = count(known, "trial")
     if not known:

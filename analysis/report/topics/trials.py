@@ -111,20 +111,6 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
 TOPIC = Topic("trials", "All trials", build, csv=["trials"], keep_empty=True, group="Trials")
 
 
-_SHOWN = (
-    "chosen_by",
-    "number",
-    "seed",
-    "mtd",
-    "value",
-    "optimism",
-    "score",
-    "score_optimism",
-    "configuration_mean",
-    "configuration_trials",
-)
-
-
 def _build_best(context: StudyContext) -> Contents | None:
     """The trial that each score chooses, and the optimism of its score.
 
@@ -142,7 +128,8 @@ def _build_best(context: StudyContext) -> Contents | None:
     table, tables = pd.DataFrame(rows), []
     if table["number"].nunique() > 1:
         caption = "The trial that each score chooses; this study chooses as in the first row."
-        tables = [make_table(table[list(_SHOWN)], caption=caption, csv="best_trial")]
+        shown = table.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
+        tables = [make_table(shown, caption=caption, csv="best_trial")]
     found = " ".join(filter(None, (_describe_best(study, best), _describe_run(study, best))))
     text = (found, _describe_other(study, choices), _describe_optimism(study, best))
     return Contents(csv={"best_trial": table}, text=text, tables=tables)

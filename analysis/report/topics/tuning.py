@@ -9,7 +9,6 @@ from mtdlab.analysis.statistics.tuning import compute_tuning
 
 
 def _name_groups(context: StudyContext, tuning: Tuning) -> dict[str, str]:
-    """The groups by what they differ in."""
     varied = chosen_settings(tuning.trials, context.study.compared)
     shown = [name for name in varied if not tuning.per or name in tuning.per]
     first = tuning.trials.drop_duplicates("group")
