@@ -44,9 +44,7 @@ class Study(StudyFrames):
 
     def summary(self) -> str:
         """What the study shows: the sentences of `verdict`, with its numbers."""
-        from mtdlab.analysis.report.summary import find_summary
-
-        return find_summary(self)
+        return self.verdict().sentence
 
     def plot(self) -> "Figure":
         """The main figure of the study's page: its score against MTD, or what it compares else.

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -12,7 +11,7 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.report.cells import PERCENT, clean, count, make_table
-from mtdlab.analysis.report.topics.base import Draw, Drawing, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing
 from mtdlab.analysis.statistics.multi_study import (
     HALF_LIVES,
     UNITS,
@@ -90,22 +89,22 @@ def compute(studies: Sequence[StudyFrames]) -> Transfer:
     return Transfer(studies, agreements, candidates.reset_index(drop=True))
 
 
-def describe(info: Transfer) -> tuple[str, ...]:
-    """A sentence for each other study and unit, and how to obtain half-lives that are missing."""
-    if not info.agreements:
-        return ("There are no two studies with two levels of MTD and two seeds each.",)
-    texts = tuple(map(describe_agreement, info.agreements))
+def _describe_missing(info: Transfer) -> str:
+    """How to obtain half-lives, where they are missing; else empty."""
     if any(agreement.unit == HALF_LIVES for agreement in info.agreements):
-        return texts
+        return ""
     names = ", ".join(clean(study.name) for study in info.studies if study.probes.empty)
     of = f" of {names}" if names else ""
-    missing = f"Half-lives of keys{of} were not measured; the setting probe_every measures them."
-    return (*texts, missing)
+    return f"Half-lives of keys{of} were not measured; the setting probe_every measures them."
 
 
-def show(info: Transfer) -> tuple[Table, ...]:
+def build(info: Transfer | None) -> Contents | None:
+    if info is None:
+        return None
+    csv = {AGREEMENT: info.table, CANDIDATES: info.candidates}
     if not info.agreements:
-        return ()
+        nothing = "There are no two studies with two levels of MTD and two seeds each."
+        return Contents(csv=csv, text=[nothing])
     hidden = ["first_low", "first_high", "other_low", "other_high"]
     shown = info.table.drop(columns=hidden).round(3).rename(columns=_LABELS)
     caption = (
@@ -114,9 +113,15 @@ def show(info: Transfer) -> tuple[Table, ...]:
         "and what the other study shows of that MTD in steps."
     )
     candidates = info.candidates.rename(columns=_LABELS)
-    return (
-        make_table(shown, caption=_CAPTION, csv=AGREEMENT),
-        make_table(candidates, caption=caption, csv=CANDIDATES),
+    text = list(map(describe_agreement, info.agreements))
+    return Contents(
+        csv=csv,
+        figures={"transfer": _draw(info, " ".join(text))},
+        text=(*text, _describe_missing(info)),
+        tables=(
+            make_table(shown, caption=_CAPTION, csv=AGREEMENT),
+            make_table(candidates, caption=caption, csv=CANDIDATES),
+        ),
     )
 
 
@@ -165,9 +170,7 @@ def _number(place: float) -> str:
     return format_mtd(place) if place >= 10 else f"{place:.3g}"
 
 
-def draw(info: Transfer) -> Drawing | None:
-    if not info.agreements:
-        return None
+def _draw(info: Transfer, alt: str) -> Drawing:
     units = [unit for unit in UNITS if unit in {agreement.unit for agreement in info.agreements}]
     compared = {info.agreements[0].first, *(agreement.other for agreement in info.agreements)}
     chosen = [study for study in info.studies if study.name in compared]
@@ -180,7 +183,7 @@ def draw(info: Transfer) -> Drawing | None:
             "Score at each level less the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."
         ),
-        alt=" ".join(map(describe_agreement, info.agreements)),
+        alt=alt,
     )
 
 
@@ -189,15 +192,3 @@ def _panel(studies: Sequence[StudyFrames], unit: str) -> Draw:
     drawn = {name: curve for name, curve in curves.items() if len(curve)}
     name, distance = "deviation from the\nmean over levels", f"MTD ({unit})"
     return lambda ax: figures.draw_conditions(drawn, ax, name=name, distance=distance)
-
-
-TOPIC = Topic[Any, Transfer](
-    name="transfer",
-    title="Does the first study predict the others?",
-    compute=lambda context: compute(context.studies) if context.transfer else None,
-    csv={AGREEMENT: lambda info: info.table, CANDIDATES: lambda info: info.candidates},
-    figures={"transfer": draw},
-    text=describe,
-    tables=show,
-)
-"""The topic of a page over several studies; it has a section only where it was requested."""

@@ -2,12 +2,13 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.analysis.data.settings import format_setting
+from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.report.page import Column, Table
 
@@ -91,12 +92,25 @@ _DECIMALS: Mapping[str, int] = {
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
 _MOST_ROWS = 100
+_NUMBERS = "iuf"
+"""The kinds of column that hold numbers."""
 
 
 def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
     """Text that HTML can hold: no control characters, and at most so many in all."""
     plain = _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def format_values(name: str, values: Iterable[object]) -> list[str]:
+    """The values of a setting as text, numbers first and in rising order."""
+
+    def order(value: object) -> tuple[float, str]:
+        if isinstance(value, int | float | np.number) and math.isfinite(value):
+            return (float(value), "")
+        return (math.inf, str(value))
+
+    return [clean(format_value(name, value)) for value in sorted(values, key=order)]
 
 
 def number(value: float, decimals: int | None = None) -> str:
@@ -106,15 +120,10 @@ def number(value: float, decimals: int | None = None) -> str:
     return format_setting(value) if decimals is None else f"{value:.{decimals}f}"
 
 
-def _is_numeric(column: pd.Series) -> bool:
-    bare = pd.api.types
-    return bare.is_numeric_dtype(column) and not bare.is_bool_dtype(column)
-
-
 def _cells(column: pd.Series, name: str) -> list[str]:
-    if pd.api.types.is_bool_dtype(column):
+    if column.dtype.kind == "b":
         return ["yes" if value else "no" for value in column]
-    if not pd.api.types.is_numeric_dtype(column):
+    if column.dtype.kind not in _NUMBERS:
         return [MISSING if pd.isna(value) else clean(str(value)) for value in column]
     if name == "mtd":
         return [format_mtd(float(value)) for value in column]
@@ -159,7 +168,8 @@ def make_table(
     frame, caption = _state_counts(frame, caption)
     named = {**_LABELS, **(labels or {})}
     columns = tuple(
-        Column(named.get(str(name), str(name)), _is_numeric(frame[name])) for name in frame
+        Column(named.get(str(name), str(name)), frame[name].dtype.kind in _NUMBERS)
+        for name in frame
     )
     cells = [_cells(frame[name], str(name)) for name in frame]
     return Table(caption, columns, tuple(zip(*cells, strict=True)), csv, sortable)

@@ -1,8 +1,9 @@
 """What several topics of a report need of a study, each computed once and only if needed."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -42,6 +43,7 @@ from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficie
 from mtdlab.analysis.statistics.training import assess_collapse
 
 _MOST_LABEL = 60
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,18 @@ class StudyContext:
     """
 
     study: StudyFrames
+    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def trials(self) -> pd.DataFrame:
         return self.study.trials
+
+    def once(self, compute: Callable[["StudyContext"], Result]) -> Result:
+        """What a function of the context returns; it is called once."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        result: Result = self._results[compute]
+        return result
 
     @cached_property
     def curve_trials(self) -> pd.DataFrame:
@@ -219,11 +229,10 @@ class StudyContext:
         It is that on the question of the study.
         """
         if self.asks_for_best:
-            decided = self.best.kind != "inconclusive"
-            return None if decided else need_for_verdict(self.best_scores, self.best)
-        if self.verdict.verdict != "inconclusive":
-            return None
-        return need_for_verdict(self._judged[0], self.verdict)
+            is_open = self.best.kind == "inconclusive"
+            return need_for_verdict(self.best_scores, self.best) if is_open else None
+        is_open = self.verdict.verdict == "inconclusive"
+        return need_for_verdict(self._judged[0], self.verdict) if is_open else None
 
     @cached_property
     def sufficiency(self) -> Sufficiency | None:
@@ -318,22 +327,17 @@ def list_selection(trials: pd.DataFrame) -> list[str]:
     return sorted(map(str, used))
 
 
-def describe_checkpoints(used: Sequence[str], names: Mapping[str, str]) -> str:
-    """How checkpoints were chosen, as text, from the values of `select_on` and names for them."""
-    on = [names.get(value, value) for value in used if value != LAST]
-    parts = [f"selected on {' or '.join(on)}"] if on else []
-    return " or ".join(parts + ["taken at the last step"] * (LAST in used))
-
-
 def describe_splits(study: StudyFrames) -> str:
     """The metric and the score that selects, as text, where one is a user's task; else empty."""
     used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
     names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
+    on = " or ".join(names.get(value, value) for value in used if value != LAST)
+    ways = [f"selected on {on}" if on else "", "taken at the last step" if LAST in used else ""]
     return clean(
         f"Reported: {study.metric}, on test data. Checkpoints were "
-        f"{describe_checkpoints(used, names)}, and trials ranked by "
+        f"{' or '.join(filter(None, ways))}, and trials ranked by "
         f"{study.select_by or study.metric}."
     )
 

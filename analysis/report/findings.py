@@ -5,13 +5,13 @@ history, the maximum traceable distance (MTD), or other settings.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict
@@ -30,14 +30,11 @@ from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Effect
-from mtdlab.analysis.report.topics.configurations import Configurations, lead_over
-from mtdlab.analysis.report.topics.effects import describe_effect, describe_interactions
-from mtdlab.analysis.report.topics.history import History
-from mtdlab.analysis.report.topics.methods import Methods, describe_budget
+from mtdlab.analysis.report.topics import conditions, configurations, effects, history, methods
+from mtdlab.analysis.report.topics.configurations import lead_over
 from mtdlab.analysis.report.topics.sufficiency import name_pair
 from mtdlab.analysis.statistics.configurations import Effects
 from mtdlab.analysis.statistics.robustness import Condition
-from mtdlab.analysis.statistics.sufficiency import Sufficiency
 
 _OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
 _FAMILIES = {
@@ -170,10 +167,6 @@ def describe_exploratory(topic: str, alpha: float) -> str:
     )
 
 
-Infos = Mapping[str, Any]
-"""The results of a page's topics by the topic's name; None for a topic without a result."""
-
-
 @dataclass(frozen=True)
 class Finding:
     """The answer of a study, and the numbers that it rests on.
@@ -194,7 +187,7 @@ class Finding:
     effect: Effect | None = None
 
 
-def find_answer(context: StudyContext, infos: Infos) -> Finding:
+def find_answer(context: StudyContext) -> Finding:
     """The answer to what the study varied."""
     runs = completed_runs(context.trials)
     if not len(runs):
@@ -203,74 +196,66 @@ def find_answer(context: StudyContext, infos: Infos) -> Finding:
             all_failed = f"All {count(len(states), 'trial')} failed"
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
-    results = {name: info for name, info in infos.items() if info is not None}
-    finding = _find_answer(context, results, runs)
-    if "effects" in results:
-        together = describe_interactions(results["effects"])
+    finding = _find_answer(context, runs)
+    if (found := context.once(effects.compute)) is not None:
+        together = effects.describe_interactions(found)
         finding = replace(finding, certainty=" ".join([finding.certainty, *together]))
     return finding
 
 
-def _find_answer(context: StudyContext, results: Infos, runs: pd.DataFrame) -> Finding:
+def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     """The answer by the completed runs, without interactions."""
-    if "methods" in results:
-        return _methods(results["methods"])
-    if "robustness" in results:
-        return _conditions(runs, results["robustness"].conditions)
-    if "history" in results and len(results["history"].runs):
-        return _history(runs, results["history"])
+    if (compared := context.once(methods.compute)) is not None:
+        return _methods(compared)
+    if found := context.once(conditions.compute):
+        return _conditions(runs, found)
+    if (measured := context.once(history.compute)) is not None and len(measured.runs):
+        return _history(context, runs, measured)
     if context.verdict.levels_run > 1:
         return _distance(context)
-    if "configurations" in results:
-        return _configurations(results["configurations"], results.get("effects"))
+    if (ranked := context.once(configurations.compute)) is not None:
+        return _configurations(ranked, context.once(effects.compute))
     mean = runs.groupby("seed")["score"].mean().mean()
-    number = f"{count(len(runs), 'trial')}, {_count_seeds(runs)}"
+    seeds = count(runs["seed"].nunique(), "seed")
     return Finding(
         f"The mean score is {mean:.2f}",
-        f"{number}; one configuration, so nothing is compared.",
+        f"{count(len(runs), 'trial')}, {seeds}; one configuration, so nothing is compared.",
         "inconclusive",
         best=_best_trial(runs),
     )
-
-
-def _count_seeds(runs: pd.DataFrame) -> str:
-    return count(int(runs["seed"].nunique()), "seed")
 
 
 def _best_trial(runs: pd.DataFrame) -> int:
     return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
 
 
-def _methods(info: Methods) -> Finding:
-    """The methods, each at its best configuration."""
+def _methods(info: methods.Methods) -> Finding:
     ranked = info.ranked.drop_duplicates("method", ignore_index=True)
     best = int(ranked["number"].iloc[0])
     if info.context.best.ranked:
         best = info.context.candidates()[0].number
     finding = _contest(ranked["name"].tolist(), ranked, "methods", best, info.context.best)
-    if not (budget := describe_budget(info)):
+    if not (budget := methods.describe_budget(info)):
         return finding
     each = "" if len(ranked) == len(info.table) else ". Each method is at its best configuration"
     certainty = f"Methods compared {budget}{each}. {finding.certainty}"
     return replace(finding, answer=f"At an equal budget, {finding.answer}", certainty=certainty)
 
 
-def _configurations(info: Configurations, effects: Effects | None) -> Finding:
+def _configurations(info: configurations.Configurations, found: Effects | None) -> Finding:
     best, verdict = int(info.table["number"].iloc[0]), info.context.best
-    finding = _contest(info.names, info.table, "configurations", best, verdict, _default_row(info))
-    if effects is None:
+    same = _at_defaults(info.table, info.table, info.context.study.compared).to_numpy()
+    default = int(same.argmax()) if same.any() else None
+    finding = _contest(info.names, info.table, "configurations", best, verdict, default)
+    if found is None:
         return finding
-    text = f"{finding.certainty} {describe_effect(effects)}"
-    return replace(finding, certainty=text)
+    return replace(finding, certainty=f"{finding.certainty} {effects.describe_effect(found)}")
 
 
-def _default_row(info: Configurations) -> int | None:
-    """The row of the default values of the settings that varied; None where it was not run."""
-    settings = info.context.study.compared
-    varied = [str(name) for name in info.table if name in settings]
-    defaults = {name: settings[name].default for name in varied}
-    same = (info.table[varied] == pd.Series(defaults)).all(axis=1).to_numpy()
-    return int(same.argmax()) if same.any() else None
+def _at_defaults(rows: pd.DataFrame, varied: Iterable[object], settings: Settings) -> pd.Series:
+    """Which rows have the default values of the settings that varied."""
+    defaults = {name: settings[name].default for name in map(str, varied) if name in settings}
+    return (rows[list(defaults)] == pd.Series(defaults)).all(axis=1) & bool(defaults)
 
 
 def _contest(
@@ -313,11 +298,10 @@ def _contest(
         describe_over_looks(verdict.over_looks),
     ]
     equal = int(others["may_be_best"].sum())
-    is_separated, is_equivalent = (verdict.kind == kind for kind in ("separated", "equivalent"))
     kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
-    if is_separated:
+    if verdict.kind == "separated":
         kind, answer = "decided", f"{first} is best"
-    elif is_equivalent:
+    elif verdict.kind == "equivalent":
         alike = f"any two of them differ by less than {verdict.margin:g} points"
         answer += f"{equal + 1} of {len(ranked)} may be the best, and {alike}"
         notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
@@ -332,7 +316,7 @@ def _contest(
             rest = "all others are"
         answer += f"{rest} not significantly worse"
     certainty = " ".join(filter(None, notes))
-    return Finding(answer, certainty, kind, topic, best, decided=is_separated, effect=effect)
+    return Finding(answer, certainty, kind, topic, best, decided=kind == "decided", effect=effect)
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
@@ -359,32 +343,20 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     )
 
 
-def _history(runs: pd.DataFrame, info: History) -> Finding:
-    answer = "Keys keep more than half of their similarity up to the longest lag"
-    known = info.curve[np.isfinite(info.curve["median"].astype("float64"))]
-    if len(known):
-        medians = known["median"]
-        low, high = (known.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
-        answer = (
-            f"The median half-life of a key is {low['median']:.1f} steps at MTD "
-            f"{format_mtd(low['mtd'])} and {high['median']:.1f} at MTD {format_mtd(high['mtd'])}"
-        )
-    certainty = f"{count(info.runs['number'].nunique(), 'trial')}, {_count_seeds(info.runs)}."
-    rows = info.correlations.query("first == 'half_life' and second == 'mtd'")
-    for row in rows.head(1).to_dict("records"):
-        interval = ""
-        if np.isfinite(row["low"]):
-            interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
-        seeds = _count_seeds(info.runs)
-        certainty = f"Rank correlation with MTD {row['mean']:.2f}{interval}; {seeds}."
-    return Finding(answer, certainty, "decided", "history", _best_trial(runs))
+def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
+    seeds = count(info.runs["seed"].nunique(), "seed")
+    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {seeds}."
+    certainty = history.describe_association(context, info) or trials
+    return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 
 
 def _distance(context: StudyContext) -> Finding:
     """The finding on the shape over MTD, or that MTD is not sufficient where this was rejected."""
     verdict, sufficiency = context.verdict, context.sufficiency
-    answer = answer_shape(verdict, _name_settings(context))
-    certainty = describe_certainty(verdict, _default_level(context))
+    answer, runs = answer_shape(verdict, _name_settings(context)), context.traced
+    varied = varied_settings(runs, context.study.settings)
+    same = runs.loc[_at_defaults(runs, varied, context.study.settings), "mtd"]
+    certainty = describe_certainty(verdict, float(same.iloc[0]) if len(same) else math.nan)
     topic, kind, effect = "score", str(verdict.verdict), find_effect(verdict)
     if sufficiency is not None and sufficiency.answer == "rejected":
         answer, topic, kind = "MTD alone does not determine the score", "sufficiency", "decided"
@@ -393,7 +365,10 @@ def _distance(context: StudyContext) -> Finding:
             "At equal MTD the score also depends on how it is divided between 1/(1 − η) and K/N "
             f"({format_p(sufficiency.p_value)}). {of_levels}{certainty}"
         )
-        effect = _find_effect_at_equal_mtd(sufficiency) or effect
+        if (pair := sufficiency.pair) is not None:
+            high, low = name_pair(sufficiency, pair)
+            what = f"{high} less {low}, the most different at nearly equal MTD"
+            effect = make_effect(Estimate(pair.difference, pair.low, pair.high), LEVEL, what)
     elif sufficiency is not None and sufficiency.answer == "not rejected":
         p_value = format_p(sufficiency.p_value)
         certainty += f" That MTD alone determines the score is not rejected ({p_value})."
@@ -406,24 +381,6 @@ def _distance(context: StudyContext) -> Finding:
         decided=verdict.verdict in ("peaked", "rising", "falling"),
         effect=effect,
     )
-
-
-def _find_effect_at_equal_mtd(info: Sufficiency) -> Effect | None:
-    """The largest difference of two configurations at nearly equal MTD; None without a pair."""
-    if (pair := info.pair) is None:
-        return None
-    high, low = name_pair(info, pair)
-    size = Estimate(pair.difference, pair.low, pair.high)
-    return make_effect(size, LEVEL, f"{high} less {low}, the most different at nearly equal MTD")
-
-
-def _default_level(context: StudyContext) -> float:
-    """The level of the default values of the settings that varied; NaN where it was not run."""
-    runs, settings = context.traced, context.study.settings
-    varied = [name for name in varied_settings(runs, settings) if name in settings]
-    defaults = pd.Series({name: settings[name].default for name in varied})
-    same = runs.loc[(runs[varied] == defaults).all(axis=1), "mtd"]
-    return float(same.iloc[0]) if varied and len(same) else math.nan
 
 
 def _name_settings(context: StudyContext) -> str:

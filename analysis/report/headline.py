@@ -16,13 +16,14 @@ from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.power import MOST_SEEDS
-from mtdlab.analysis.inference.verdict import join_words
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_items
+from mtdlab.analysis.inference.verdict import describe_interval, join_words
+from mtdlab.analysis.report.cells import LEVEL, clean, count, describe_items
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import Finding, make_effect, write_effect
 from mtdlab.analysis.report.page import Headline, NextStep, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
-    compare_command,
+    MOST_COMMAND,
+    command_on,
     confirm_command,
     define_points,
     describe_model,
@@ -49,38 +50,32 @@ def find_no_gain(context: StudyContext, number: int) -> Finding | None:
     None where the mean is above that before training, or no score before training was recorded.
     """
     trials, settings = context.trials, context.study.settings
-    before = trials["score_before"].astype("float64")
-    known = completed_runs(trials.assign(score=trials["score"].astype("float64") - before))
+    untrained = trials["score_before"].astype("float64")
+    known = completed_runs(trials.assign(score=trials["score"].astype("float64") - untrained))
     if number not in set(known["number"]):
         return None
     gain = estimate_configuration(known, settings, number)
     change, seeds = gain.estimate, gain.seeds
     if change.mean > 0:
         return None
-    start = estimate_configuration(known.assign(score=before[known.index]), settings, number)
-    untrained, interval = start.estimate, ""
-    if seeds > 1:
-        interval = f"{PERCENT} CI {change.low:.2f} to {change.high:.2f} for these items, "
+    start = estimate_configuration(known.assign(score=untrained[known.index]), settings, number)
+    before, interval = start.estimate.mean, describe_interval(change, LEVEL, " for these items, ")
+    answer = "Training was not shown to raise the score"
+    if change.high < 0:
+        answer = "Training lowered the score"
+    there = "in the configuration with the highest mean"
     return Finding(
-        "Training lowered the score"
-        if change.high < 0
-        else "Training was not shown to raise the score",
-        f"Before training {untrained.mean:.2f}, after it {untrained.mean + change.mean:.2f} in the "
-        f"configuration with the highest mean: {change.mean:+.2f} points "
-        f"({interval}{count(seeds, 'seed')}).",
+        answer,
+        f"Before training {before:.2f}, after it {before + change.mean:.2f} {there}: "
+        f"{change.mean:+.2f} points ({interval}{count(seeds, 'seed')}).",
         "inconclusive",
-        effect=make_effect(
-            change,
-            LEVEL,
-            "after training less before it, in the configuration with the highest mean",
-        ),
+        effect=make_effect(change, LEVEL, f"after training less before it, {there}"),
     )
 
 
 _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_RUN_AGAIN = 20
-_MOST_COMMAND = 2_000
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
 _OF_BEST = ("methods", "configurations")
 """The topics of findings on the best configuration."""
@@ -109,7 +104,7 @@ def build_headline(context: StudyContext, finding: Finding, baseline: str = "") 
         caveats=list_caveats(context),
         baseline=baseline,
         facts=list_facts(context),
-        rerun=clean(rerun, most=_MOST_COMMAND),
+        rerun=clean(rerun, most=MOST_COMMAND),
         rerun_where=rerun_where,
     )
 
@@ -161,17 +156,12 @@ def recommend(
 def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     """The settings of a trial that were varied, its method first, and its MTD."""
     chosen = context.trials[context.trials["number"] == number].head(1)
-    names = chosen_settings(context.trials, context.study.settings)
+    varied = chosen_settings(context.trials, context.study.settings)
     # a setting that the trial's method does not have is missing
-    names = [
-        name
-        for name in sorted(names, key=lambda name: name != "method")
-        if not is_missing(chosen[name]).all()
-    ]
-    row = chosen.iloc[0]
-    settings = {
-        clean(name): clean(format_value(name, row[name])) for name in names[:_MOST_SETTINGS]
-    }
+    names = [name for name in varied if not is_missing(chosen[name]).all()]
+    names.sort(key=lambda name: name != "method")
+    row, shown = chosen.iloc[0], names[:_MOST_SETTINGS]
+    settings = {clean(name): clean(format_value(name, row[name])) for name in shown}
     if not names and context.verdict.levels_run < 2:
         settings = {"configuration": "the only one"}
     if np.isfinite(row["mtd"]) and row["mtd"] > 0:
@@ -186,9 +176,8 @@ def _describe_score(context: StudyContext, number: int) -> str:
     mean = estimate_configuration(trials, study.settings, number, study.items)
     estimate, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
     metric = clean(study.metric, most=40)
-    if not np.isfinite(estimate.low):
+    if not (interval := describe_interval(estimate, LEVEL)):
         return f"{metric} {estimate.mean:.2f} (one seed).{selection}"
-    interval = f"{PERCENT} CI {estimate.low:.2f} to {estimate.high:.2f}"
     return f"Mean {metric} {estimate.mean:.2f} ({interval}, {covered}).{selection}"
 
 
@@ -241,7 +230,6 @@ def find_next_step(context: StudyContext, finding: Finding, status: Status) -> N
 
 
 def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
-    """The comparison at equal MTD that the answer suggests."""
     sufficiency = context.sufficiency
     text = "Compare configurations of equal MTD that divide it otherwise between 1/(1 − η) and K/N"
     if sufficiency is None or (pair := sufficiency.pair) is None:
@@ -250,33 +238,26 @@ def _compare_divisions(context: StudyContext, new_seeds: str) -> NextStep:
     text = f"{text}, {new_seeds}. Most different here: {high} and {low}"
     if context.study.invocation.command != "sweep":
         return _step(text)
-    trials = context.traced.assign(
-        ratio=context.traced["queue_size"] / context.traced["batch_size"]
-    )
-    numbers = []
-    for cell in (sufficiency.cells.iloc[row] for row in (pair.high_row, pair.low_row)):
-        same = np.isclose(trials["ratio"], cell["ratio"]) & (
-            trials["ema_decay"] == cell["ema_decay"]
-        )
-        numbers.append(str(int(trials.loc[same, "number"].min())))
-    return _step(f"{text}, on the seeds so far", compare_command(context.study, *numbers))
+    runs, numbers = context.traced, []
+    for row in (pair.high_row, pair.low_row):
+        cell, ratio = sufficiency.cells.iloc[row], runs["queue_size"] / runs["batch_size"]
+        same = np.isclose(ratio, cell["ratio"]) & (runs["ema_decay"] == cell["ema_decay"])
+        numbers.append(str(int(runs.loc[same, "number"].min())))
+    return _step(f"{text}, on the seeds so far", command_on(context.study, "compare", *numbers))
 
 
 def _step(text: str, command: str = "") -> NextStep:
     """The next step with its command; the sentence ends with a colon where a command follows."""
-    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=_MOST_COMMAND))
+    return NextStep(f"{text}{':' if command else '.'}", clean(command, most=MOST_COMMAND))
 
 
 def _continue(context: StudyContext, status: Status) -> NextStep:
     """How a study that is not over goes on; failed trials are run again with the others."""
     study, text = context.study, "Run it"
     if study.table:
-        going = int((~context.trials["state"].isin(_ENDED)).sum())
-        why = (
-            f"when all runs have ended ({count(going, 'run')} left)"
-            if going
-            else "when it has runs"
-        )
+        why = "when it has runs"
+        if going := int((~context.trials["state"].isin(_ENDED)).sum()):
+            why = f"when all runs have ended ({count(going, 'run')} left)"
         return _step(f"Export the table again {why}", study.command)
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pandas as pd
-
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.level_means import (
@@ -16,7 +14,7 @@ from mtdlab.analysis.inference.verdict import Verdict, format_p
 from mtdlab.analysis.report.cells import clean, describe_curve, make_table
 from mtdlab.analysis.report.findings import answer_shape, describe_certainty, find_effect
 from mtdlab.analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
-from mtdlab.analysis.report.topics.base import Drawing, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Report, write_page
 
 _TITLE = "Mean score against maximum traceable distance"
@@ -65,7 +63,6 @@ def _describe_equality(judged: MeansVerdict) -> str:
 
 
 def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
-    """The answer, its p value, and the level with the highest mean."""
     best = format_mtd(verdict.peak_mtd)
     others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
     equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
@@ -95,37 +92,21 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     )
 
 
-def _tabulate(judged: MeansVerdict) -> pd.DataFrame:
+def _build(judged: MeansVerdict) -> Contents:
     data, verdict = judged.data, judged.verdict
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
-    return data.frame.assign(error=data.errors.round(4), optimal=best)
-
-
-def _show(judged: MeansVerdict) -> tuple[Table, ...]:
+    table = data.frame.assign(error=data.errors.round(4), optimal=best)
     names = {"error": "standard error", "optimal": "indistinguishable from the best"}
-    shown = _tabulate(judged).rename(columns=names)
-    return (make_table(shown, caption="The means, and what is derived from them.", csv="means"),)
-
-
-def _draw(judged: MeansVerdict) -> Drawing:
-    data, verdict = judged.data, judged.verdict
-    return Drawing(
+    caption = "The means, and what is derived from them."
+    drawing = Drawing(
         _TITLE,
         [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
         height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",
     )
-
-
-_TOPIC = Topic[MeansVerdict, MeansVerdict](
-    name="means",
-    title=_TITLE,
-    compute=lambda judged: judged,
-    csv={"means": _tabulate},
-    figures={"means": _draw},
-    tables=_show,
-)
+    tables = (make_table(table.rename(columns=names), caption=caption, csv="means"),)
+    return Contents(csv={"means": table}, figures={"means": drawing}, tables=tables)
 
 
 def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: str) -> Report:
@@ -145,5 +126,6 @@ def write_level_means(data: LevelMeans, out: Path, *, generated: str, version: s
         limits=(_ASSUMPTION, _UNPAIRED),
         methods=_METHODS,
     )
-    files = write_page(out, page, (_TOPIC,), {_TOPIC.name: judged}, main=_TOPIC.name)
+    topic = Topic("means", _TITLE, _build, csv=["means"])
+    files = write_page(out, page, [topic], judged, main=topic.name)
     return Report(**vars(files), verdict=verdict, summary=summary)

@@ -2,22 +2,20 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.tasks import label_score
-from mtdlab.analysis.inference.best import BestVerdict
-from mtdlab.analysis.inference.verdict import Verdict, join_words
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import Verdict, describe_interval, join_words
 from mtdlab.analysis.report import agreement
-from mtdlab.analysis.report.cells import PERCENT, clean, make_table
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, make_table
 from mtdlab.analysis.report.context import StudyContext, describe_selection
 from mtdlab.analysis.report.page import (
     BasePage,
@@ -28,12 +26,13 @@ from mtdlab.analysis.report.page import (
     trial_anchor,
 )
 from mtdlab.analysis.report.study_facts import (
-    compare_command,
+    MOST_COMMAND,
+    command_on,
     describe_encoder,
     describe_status,
     list_facts,
 )
-from mtdlab.analysis.report.topics.base import Axes, Drawing, Table, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
 from mtdlab.analysis.statistics.multi_study import (
     Agreement,
@@ -46,7 +45,6 @@ from mtdlab.analysis.statistics.multi_study import (
 )
 
 _MOST_NAMED = 6
-_MOST_COMMAND = 2_000
 
 
 def _name(text: object) -> str:
@@ -85,7 +83,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         next_step = NextStep(
             "Compare the configurations that two studies have in common, paired by seed (no "
             "trials):",
-            clean(compare_command(studies[0], studies[1].name), most=_MOST_COMMAND),
+            clean(command_on(studies[0], "compare", studies[1].name), most=MOST_COMMAND),
         )
     return Headline(
         question=f"How do {names} compare?",
@@ -97,7 +95,7 @@ def compare_studies(studies: Sequence[StudyFrames], overview: pd.DataFrame) -> H
         next_step=next_step,
         scope=f"Each interval covers other seeds, for these evaluation data only; {encoder}.",
         facts=_list_facts(contexts),
-        rerun=clean("\n".join(commands), most=_MOST_COMMAND),
+        rerun=clean("\n".join(commands), most=MOST_COMMAND),
     )
 
 
@@ -115,12 +113,11 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 
 
 def _recommend(best: pd.Series) -> Recommendation:
-    interval = ""
-    if np.isfinite(best["low"]):
-        interval = f" ({PERCENT} CI {best['low']:.2f} to {best['high']:.2f})"
+    interval = describe_interval(Estimate(best["mean"], best["low"], best["high"]), LEVEL)
+    covered = f"{int(best['seeds'])} seeds, for these items"
     configuration = clean(str(best["setting"])) or "nothing varied"
     settings = {"study": _name(best["study"]), "configuration": configuration}
-    text = f"Mean {best['mean']:.2f}{interval}, {int(best['seeds'])} seeds, for these items."
+    text = f"Mean {best['mean']:.2f} ({', '.join(filter(None, (interval, covered)))})."
     return Recommendation("Highest mean", settings, text)
 
 
@@ -164,60 +161,30 @@ class Studies:
     """The studies of a page over several studies, with what its topics need.
 
     Attributes:
-        verdicts: those of their own pages, in the order of the studies.
-        transfer: whether the first study's answer is compared with the others'.
-        curves: `compute_curves`.
-        metrics: the metrics of the studies with a curve.
-        spectra: `compute_best_spectra`.
-        ranks: `compute_ranks` of the spectra.
+        overview: `compute_overview` with the verdict of each study that asks for one on levels of
+            MTD.
+        transfer: how the first study's answer agrees with the others', where this was requested.
     """
 
     studies: Sequence[StudyFrames]
-    verdicts: Sequence[Verdict | BestVerdict]
-    transfer: bool
-
-    @cached_property
-    def overview(self) -> pd.DataFrame:
-        """`compute_overview` with the verdict of each study that asks for one on levels of MTD."""
-        verdicts = [
-            answer.verdict
-            if isinstance(answer, Verdict) and answer.levels_run > 1
-            else "not applicable"
-            for answer in self.verdicts
-        ]
-        return compute_overview(self.studies).assign(verdict=verdicts)
-
-    @cached_property
-    def curves(self) -> pd.DataFrame:
-        return compute_curves(self.studies)
-
-    @cached_property
-    def spectra(self) -> pd.DataFrame:
-        return compute_best_spectra(self.studies)
-
-    @cached_property
-    def ranks(self) -> pd.DataFrame:
-        return compute_ranks(self.spectra)
-
-    @property
-    def metrics(self) -> list[str]:
-        return list(self.curves["metric"].unique())
+    overview: pd.DataFrame
+    transfer: agreement.Transfer | None
 
     @property
     def names(self) -> list[str]:
         return [study.name for study in self.studies]
 
-    @property
-    def note(self) -> str:
-        """The note of every figure on the choice of checkpoints, or empty."""
-        noted: dict[str, list[str]] = {}
-        for study in self.studies:
-            if selection := describe_selection(study.trials):
-                noted.setdefault(selection, []).append(study.name)
-        return "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
+
+def _note(studies: Sequence[StudyFrames]) -> str:
+    """The note of every figure on the choice of checkpoints, or empty."""
+    noted: dict[str, list[str]] = {}
+    for study in studies:
+        if selection := describe_selection(study.trials):
+            noted.setdefault(selection, []).append(study.name)
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
 
 
-def _show_studies(context: Studies) -> tuple[Table, ...]:
+def _build_studies(context: Studies) -> Contents:
     overview = context.overview
     done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
     shown = overview.drop(columns=["completed", "planned"])
@@ -232,7 +199,10 @@ def _show_studies(context: Studies) -> tuple[Table, ...]:
         ),
         csv="studies",
     )
-    return (replace(table, links=tuple(f"../{quote(name)}/index.html" for name in context.names)),)
+    links = tuple(f"../{quote(name)}/index.html" for name in context.names)
+    empty = overview.loc[overview["n"].isna(), "study"]
+    text = [f"{clean(name)} has no completed trial with a score yet." for name in empty]
+    return Contents(csv={"studies": overview}, text=text, tables=[replace(table, links=links)])
 
 
 def describe_differences(studies: Sequence[StudyFrames]) -> str:
@@ -250,10 +220,10 @@ def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
     return curves[(levels > 1) | (curves["mtd"] == 0)] if (levels > 1).any() else curves
 
 
-def _draw_metric(context: Studies, metric: str) -> Drawing:
-    every, studies = context.curves[context.curves["metric"] == metric], context.studies
-    curves = with_curves(every)
-    shown = [study for study in studies_by_method(studies) if study.name in set(curves["study"])]
+def _draw_metric(context: Studies, every: pd.DataFrame) -> Drawing:
+    curves, metric = with_curves(every), every["metric"].iloc[0]
+    drawn, studies = set(curves["study"]), studies_by_method(context.studies)
+    shown = [study for study in studies if study.name in drawn]
     untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
     alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
@@ -288,82 +258,67 @@ def _address(row: Mapping[Hashable, Any], names: Sequence[str]) -> str:
     return f"../{quote(owner)}/index.html#{trial_anchor(int(row['trial']))}"
 
 
-def _describe_score(context: Studies) -> tuple[str, ...]:
-    metrics = context.metrics
-    if not metrics:
-        return ("No completed trial has a score, so there is no curve.",)
-    several = ""
-    if len(metrics) > 1:
+def _build_score(context: Studies) -> Contents:
+    every = compute_curves(context.studies)
+    curves, metrics = every.drop(columns=["text", "trial"]), every["metric"].unique()
+    drawings = [_draw_metric(context, every[every["metric"] == metric]) for metric in metrics]
+    text = [drawing.alt for drawing in drawings]
+    if not drawings:
+        text = ["No completed trial has a score, so there is no curve."]
+    elif len(metrics) > 1:
         several = (
             f"The studies have different metrics ({', '.join(map(clean, metrics))}), which are not "
             "drawn in one figure: their scores cannot be compared."
         )
-    return (several, *(_draw_metric(context, metric).alt for metric in metrics))
+        text.insert(0, several)
+    caption = "Mean score of each study by MTD."
+    return Contents(
+        csv={"mtd_curves": curves},
+        figures={f"mtd_curves_{at}": drawing for at, drawing in enumerate(drawings, start=1)},
+        text=text,
+        tables=[make_table(curves, caption=caption, csv="mtd_curves")],
+    )
 
 
-def _describe_models(context: Studies) -> str:
-    ranks = zip(context.ranks["model"], context.ranks["rank"], strict=True)
-    return " ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in ranks)
-
-
-def _draw_models(context: Studies) -> Drawing:
-    return Drawing(
+def _build_models(context: Studies) -> Contents | None:
+    spectra = compute_best_spectra(context.studies)
+    if not len(spectra):
+        return None
+    ranks = compute_ranks(spectra)
+    named = zip(ranks["model"], ranks["rank"], strict=True)
+    text = " ".join(f"{clean(model)}: effective rank {rank:.1f}." for model, rank in named)
+    drawing = Drawing(
         "Singular values of the best models",
-        [("", lambda ax: figures.draw_models(context.spectra, ax, studies=context.names))],
+        [("", lambda ax: figures.draw_models(spectra, ax, studies=context.names))],
         height=4.4,
         caption=(
             "Singular values of the evaluation sentences' embeddings, each divided by the "
             "largest; dashed before training. A flatter line means that more dimensions are used."
         ),
-        alt=_describe_models(context),
+        alt=text,
+    )
+    caption = "Effective rank of each model."
+    return Contents(
+        csv={"spectra": spectra.reset_index(), "effective_rank": ranks},
+        figures={"spectra": drawing},
+        text=[text],
+        tables=[make_table(ranks, caption=caption, csv="effective_rank")],
     )
 
 
-def make_topics(context: Studies) -> tuple[Topic[Studies, Any], ...]:
-    """The topics of the page, with a figure of curves for each metric."""
-    curves, empty = context.curves.drop(columns=["text", "trial"]), context.overview["n"].isna()
-    studies = Topic[Studies, Studies](
-        name="studies",
-        title="The studies",
-        compute=lambda context: context,
-        csv={"studies": lambda context: context.overview},
-        text=lambda context: (
-            f"{clean(name)} has no completed trial with a score yet."
-            for name in context.overview.loc[empty, "study"]
-        ),
-        tables=_show_studies,
-    )
-    score = Topic[Studies, Studies](
-        name="score",
-        title="Score against maximum traceable distance",
-        compute=lambda context: context,
-        csv={"mtd_curves": lambda _: curves},
-        figures={
-            f"mtd_curves_{place}": partial(_draw_metric, metric=metric)
-            for place, metric in enumerate(context.metrics, start=1)
-        },
-        text=_describe_score,
-        tables=lambda _: (
-            make_table(curves, caption="Mean score of each study by MTD.", csv="mtd_curves"),
-        ),
-    )
-    models = Topic[Studies, Studies](
-        name="spectra",
-        title="Spectra",
-        compute=lambda context: context if len(context.spectra) else None,
-        csv={
-            "spectra": lambda context: context.spectra.reset_index(),
-            "effective_rank": lambda context: context.ranks,
-        },
-        figures={"spectra": _draw_models},
-        text=lambda context: (_describe_models(context),),
-        tables=lambda context: (
-            make_table(
-                context.ranks, caption="Effective rank of each model.", csv="effective_rank"
-            ),
-        ),
-    )
-    return studies, score, agreement.TOPIC, models
+TOPICS = (
+    Topic[Studies]("studies", "The studies", _build_studies, csv=["studies"]),
+    Topic[Studies](
+        "score", "Score against maximum traceable distance", _build_score, csv=["mtd_curves"]
+    ),
+    Topic[Studies](
+        "transfer",
+        "Does the first study predict the others?",
+        lambda context: agreement.build(context.transfer),
+        csv=[agreement.AGREEMENT, agreement.CANDIDATES],
+    ),
+    Topic[Studies]("spectra", "Spectra", _build_models, csv=["spectra", "effective_rank"]),
+)
 
 
 def write_multi_study(
@@ -393,19 +348,23 @@ def write_multi_study(
         study.name: write_report(study, out / study.name, generated=generated, version=version)
         for study in studies
     }
-    context = Studies(studies, [page.verdict for page in pages.values()], transfer)
-    topics, note = make_topics(context), context.note
-    page = BasePage(
+    compared = agreement.compute(studies) if transfer else None
+    verdicts = [
+        answer.verdict
+        if isinstance(answer := page.verdict, Verdict) and answer.levels_run > 1
+        else "not applicable"
+        for page in pages.values()
+    ]
+    overview, note = compute_overview(studies).assign(verdict=verdicts), _note(studies)
+    whole = BasePage(
         name=clean(name),
         generated=generated,
         version=version,
-        headline=compare_studies(studies, context.overview),
+        headline=compare_studies(studies, overview),
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    infos = {topic.name: topic.compute(context) for topic in topics}
-    earlier = [path.stem for path in (out / name / "figures").glob("mtd_curves_*.png")]
-    files = write_page(out / name, page, topics, infos, note=note, earlier=earlier)
-    transferred = infos["transfer"]
-    agreements = tuple(transferred.agreements) if transferred else ()
+    context = Studies(studies, overview, compared)
+    files = write_page(out / name, whole, TOPICS, context, note=note)
+    agreements = tuple(compared.agreements) if compared else ()
     return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)

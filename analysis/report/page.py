@@ -31,11 +31,12 @@ def drop_dead_links(html: str) -> str:
     return _LINK.sub(keep, html)
 
 
-_TERMS = {
-    "MTD": "maximum traceable distance, 1/(1 − η) + K/N: the age in steps of the oldest keys",
+TERMS = {
+    "MTD": "maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, of "
+    "the weights that encoded the oldest keys of the queue",
     "CI": "confidence interval",
     "η": "EMA decay of the momentum encoder",
-    **dict.fromkeys(("seed", "seeds"), "of all random number generators of a trial"),
+    **dict.fromkeys(("seed", "seeds"), "seed of all random number generators of a trial"),
 }
 _MINUS = re.compile(r"(?<![\w.,:/=-])-(?=\d)")
 
@@ -108,10 +109,6 @@ class Section:
     tables: tuple[Table, ...] = ()
     group: str = "Results"
     folded: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.text or self.warnings or self.figures or self.tables)
 
 
 @dataclass(frozen=True)
@@ -288,13 +285,13 @@ def _environment() -> Environment:
 
 def _explain(text: str) -> Markup:
     """Text in which the first mention of each term states its meaning on hover."""
-    left = dict(_TERMS)
+    left = dict(TERMS)
 
     def mark(match: re.Match[str]) -> str:
         meaning = left.pop(match[0], "")
         return f'<abbr title="{meaning}">{match[0]}</abbr>' if meaning else match[0]
 
-    terms = "|".join(map(re.escape, _TERMS))
+    terms = "|".join(map(re.escape, TERMS))
     return Markup(re.sub(rf"\b(?:{terms})\b", mark, str(escape(_write_minus(text)))))
 
 

@@ -131,17 +131,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
 }
 
 
-_SETTINGS = {
-    "method": RecordedSetting("method", default="mocose"),
-    "ema_decay": RecordedSetting("ema_decay", "η"),
-    "queue_size": RecordedSetting("queue_size", "K"),
-    "batch_size": RecordedSetting("batch_size", "N"),
-    "prediction_layers": RecordedSetting("prediction_layers", default=2),
-} | {
-    name: RecordedSetting(name)
-    for name in ("initial_queue_size", "queue_slice", "learning_rate", "steps")
-}
-_FIXED = {
+_FIXED: dict[str, Any] = {
     "method": "mocose",
     "ema_decay": 0.85,
     "queue_size": 512,
@@ -149,6 +139,8 @@ _FIXED = {
     "learning_rate": 1e-3,
     "steps": 40,
     "prediction_layers": 2,
+    "initial_queue_size": 32,
+    "queue_slice": "all",
 }
 
 
@@ -158,28 +150,23 @@ def example_studies() -> tuple[StudyFrames, ...]:
     They are of η and K, with a baseline and a choice; of η, N and learning rates; of a symmetric
     structure; of methods; of settings beside MTD.
     """
+    first = _study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512])
+    own = first.trials.drop_duplicates("seed").assign(queue_size=0)
+    own["number"] += len(first.trials)
+    tried = pd.concat([first.trials.assign(temperature=value) for value in (0.05, 0.1)])
+    group = tried["ema_decay"].astype("str") + "-" + tried["queue_size"].astype("str")
+    tried = tried.assign(group=group, configuration=group, selected=tried["score"])
     return (
-        _with_tuning(_with_baseline(_study(ema_decay=[0.75, 0.9, 0.97], queue_size=[64, 512]))),
+        replace(
+            first,
+            baseline=Baseline({"queue_size": 0}, len(own), own),
+            tuning=Tuning(("temperature",), (), len(tried), {}, tried),
+        ),
         _study(ema_decay=[0.75, 0.9, 0.97], batch_size=[32, 64], learning_rate=[3e-4, 1e-3]),
         _study(ema_decay=[0.0, 0.85], prediction_layers=[0, 2]),
         _study(method=["mocose", "simcse", "mixcse"]),
         _study(learning_rate=[3e-4, 1e-3], steps=[20, 40]),
     )
-
-
-def _with_baseline(study: StudyFrames) -> StudyFrames:
-    """The study with a trial of a baseline for each seed."""
-    trials = study.trials.drop_duplicates("seed").assign(queue_size=0)
-    trials = trials.assign(number=trials["number"] + len(study.trials))
-    return replace(study, baseline=Baseline({"queue_size": 0}, len(trials), trials))
-
-
-def _with_tuning(study: StudyFrames) -> StudyFrames:
-    """The study with two values of a nuisance setting for each configuration."""
-    trials = pd.concat([study.trials.assign(temperature=value) for value in (0.05, 0.1)])
-    group = trials["ema_decay"].astype("str") + "-" + trials["queue_size"].astype("str")
-    own = trials.assign(group=group, configuration=group, selected=trials["score"])
-    return replace(study, tuning=Tuning(("temperature",), (), len(own), {}, own))
 
 
 def _study(**varied: Sequence[Any]) -> StudyFrames:
@@ -205,7 +192,7 @@ def _study(**varied: Sequence[Any]) -> StudyFrames:
         scores=scores[["number", "task", "score"]],
         probes=probes.assign(cosine=0.9 ** probes["lag"], cosine_different=0.1),
         looks=pd.DataFrame([dict(zip(LOOK_COLUMNS, look, strict=True))]),
-        settings=_SETTINGS,
+        settings={name: RecordedSetting(name, default=value) for name, value in _FIXED.items()},
         methods={"mocose": "MoCoSE", "simcse": "SimCSE", "mixcse": "MixCSE"},
         select_by="sts_dev",
     )
@@ -224,8 +211,6 @@ def _trials(varied: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
         score=40 + trials["seed"] - np.log(trials["mtd"].fillna(1)) + noise,
         state="COMPLETE",
         reason="",
-        initial_queue_size=32,
-        queue_slice="all",
         alignment=0.2 + 0.01 * noise,
         uniformity=-2.0 + 0.01 * noise,
         mean_cosine=0.1,
@@ -316,12 +301,9 @@ def _columns(name: str, is_experiment: bool) -> str:
 def example_columns() -> Mapping[str, Sequence[str]]:
     """The columns of every CSV file that one of the example studies has."""
     by_file: dict[str, list[str]] = {}
-    for study in example_studies():
-        context = StudyContext(study)
-        for topic in TOPICS:
-            info = topic.compute(context)
-            for name, tabulate in topic.csv.items() if info is not None else ():
-                columns = [str(column) for column in tabulate(info).columns]
-                if columns:
-                    by_file.setdefault(name, columns)
+    for context in map(StudyContext, example_studies()):
+        for contents in filter(None, (topic.build(context) for topic in TOPICS)):
+            for name, frame in contents.csv.items():
+                if len(frame.columns):
+                    by_file.setdefault(name, [str(column) for column in frame])
     return by_file

@@ -3,6 +3,7 @@
 Commands are those that a study recorded, and those that continue from it.
 """
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -11,19 +12,19 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import MODELS_FOLDER, find_state
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import Baseline, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.frames import Baseline, StudyFrames, Tuning
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missing, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.cells import clean, count, format_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.statistics.best_trial import find_scores
 
 
-def _command(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:
+def command_on(study: StudyFrames, name: str, *arguments: str, **options: str) -> str:
     """A command on the study, in the database of its own one; an option may be without a value."""
     values = {"storage": study.invocation.value("storage"), **options}
     given = {option: (value,) for option, value in values.items() if value}
@@ -33,12 +34,7 @@ def _command(study: StudyFrames, name: str, *arguments: str, **options: str) -> 
 def confirm_command(study: StudyFrames) -> str:
     """The command that measures the best level and its runner-up with fresh seeds."""
     objective = study.invocation.value("objective") or study.program
-    return _command(study, "confirm", objective=objective)
-
-
-def compare_command(study: StudyFrames, *others: str) -> str:
-    """The command that compares a study with another, or two of its trials; nothing is trained."""
-    return _command(study, "compare", *others)
+    return command_on(study, "confirm", objective=objective)
 
 
 def more_seeds_command(study: StudyFrames, seeds: int) -> str:
@@ -47,8 +43,8 @@ def more_seeds_command(study: StudyFrames, seeds: int) -> str:
     The command is empty for a list longer than a line, and for a study that no sweep ran.
     """
     used = sorted({int(seed) for seed in study.trials["seed"]})
-    unused = (seed for seed in range(len(used) + seeds) if seed not in used)
-    wanted = [*used, *(seed for seed, _ in zip(unused, range(seeds - len(used)), strict=False))]
+    unused = (seed for seed in itertools.count() if seed not in used)
+    wanted = [*used, *itertools.islice(unused, max(seeds - len(used), 0))]
     if study.invocation.command != "sweep" or len(wanted) > 100:
         return ""
     return str(study.invocation.adding("set", f"seeds=[{', '.join(map(str, wanted))}]"))
@@ -61,6 +57,7 @@ def model_folder(study: StudyFrames) -> str:
     return f"{study.invocation.value('models') or MODELS_FOLDER}/{study.name}"
 
 
+MOST_COMMAND = 2_000
 _MOST_REASONS = 3
 
 
@@ -112,7 +109,7 @@ def describe_status(study: StudyFrames) -> Status:
     ]
     if (more := len(reasons) - _MOST_REASONS) > 0:
         failures.append(f"{count(more, 'more reason')}: see the trials")
-    return Status(kind, text, tuple(failures), clean(retry, most=2_000))
+    return Status(kind, text, tuple(failures), clean(retry, most=MOST_COMMAND))
 
 
 _MOST_VALUES = 12
@@ -145,7 +142,7 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
         used = trials["number"].map(known[name])
         auto = (trials[name] == "auto") & used.notna() & (used != "")
         trials = trials.assign(**{name: trials[name].mask(auto, used)})
-    varied = set(varied_settings(trials, study.settings))
+    varied = varied_settings(trials, study.settings)
     general = {
         "metric": study.metric,
         "select_by": study.select_by or study.metric,
@@ -155,25 +152,13 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
     }
     if study.table:
         del general["select_by"], general["sampler"]
-    fixed = [
-        name
-        for name in map(str, trials)
-        if name in study.settings
-        and name not in varied
-        and not is_missing(trials[name]).all()
-        and not _is_default(trials[name], study.settings[name])
-    ]
-    settings = {_label(study, name): _list_values(trials[name], name) for name in fixed}
-    return {name: clean(value) for name, value in general.items()} | settings
-
-
-def _is_default(column: pd.Series, setting: RecordedSetting) -> bool:
-    """Whether all recorded values are the setting's default."""
-    if setting.default is None:
-        return False
-    default = format_value(setting.name, setting.default)
-    recorded = column[~is_missing(column)].unique()
-    return {format_value(setting.name, value) for value in recorded} == {default}
+    fixed = {name: clean(value) for name, value in general.items()}
+    for name in (str(name) for name in trials if name in study.settings and name not in varied):
+        default, value = study.settings[name].default, _list_values(trials[name], name)
+        is_default = default is not None and value == clean(format_value(name, default))
+        if not is_default and not is_missing(trials[name]).all():
+            fixed[_label(study, name)] = value
+    return fixed
 
 
 def describe_cost(study: StudyFrames) -> str:
@@ -204,13 +189,7 @@ def _label(study: StudyFrames, name: str) -> str:
 
 
 def _list_values(column: pd.Series, name: str) -> str:
-    def order(value: object) -> tuple[float, str]:
-        if isinstance(value, int | float | np.number):
-            return (float(value), "")
-        return (0.0, str(value))
-
-    values = sorted(column[~is_missing(column)].unique(), key=order)
-    texts = [clean(format_value(name, value)) for value in values]
+    texts = format_values(name, column[~is_missing(column)].unique())
     if len(texts) > _MOST_VALUES:
         return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
     return ", ".join(texts) or "none yet"
@@ -348,7 +327,7 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     if not (folder := model_folder(study)):
         return text, ""
     trial, out = f"{median['number']:.0f}", f"{folder}-median"
-    command = clean(_command(study, "reproduce", trial, out=out), most=2_000)
+    command = clean(command_on(study, "reproduce", trial, out=out), most=MOST_COMMAND)
     return f"{text} The model of this one, of the seed with its median {by}:", command
 
 

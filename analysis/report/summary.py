@@ -6,8 +6,7 @@ For a notebook there are a figure and a small table as HTML.
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -22,22 +21,14 @@ from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.findings import (
     Finding,
-    Infos,
     find_answer,
     find_best_level,
     write_effect,
 )
 from mtdlab.analysis.report.headline import ask, find_no_gain
+from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
-from mtdlab.analysis.report.topics import (
-    conditions,
-    configurations,
-    effects,
-    history,
-    methods,
-    score,
-)
-from mtdlab.analysis.report.topics.base import Info, Topic
+from mtdlab.analysis.report.topics import configurations, effects, methods, score
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
@@ -52,10 +43,6 @@ _SEEDS = (
 _GIVEN_ITEMS = (
     "The evaluation data are taken as given: intervals and tests cover other seeds, not other "
     "evaluation data."
-)
-_MTD = (
-    "Maximum traceable distance, 1/(1 − η) + K/N: the expected age, in training steps, of the "
-    "weights that encoded the oldest keys of the queue."
 )
 _PUBLISHED = (
     "Published values come from BERT-base on a million Wikipedia sentences: compare shapes with "
@@ -113,38 +100,24 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
 
     Settings are described as they are declared; one without a description is left out.
     """
+    is_other = study.table and not len(traced_runs(study.trials))
+    terms = {} if is_other else {"MTD": TERMS["MTD"]}
     varied = varied_settings(study.trials, study.settings)
-    terms = {} if study.table and not len(traced_runs(study.trials)) else {"MTD": _MTD}
     for name in dict.fromkeys([*PARTS, "initial_queue_size", *varied]):
-        if name in study.settings and study.settings[name].description:
-            text = clean(study.settings[name].description.replace("`", ""))
-            terms[clean(study.settings[name].label)] = f"{text[:1].upper()}{text[1:]}."
-    return terms | {
-        "seed": "Seed of all random number generators of a trial.",
-        "score": f"{clean(study.metric)}, in points; higher is better.",
-    }
+        if name in study.settings and (text := study.settings[name].description):
+            terms[clean(study.settings[name].label)] = clean(text.replace("`", ""))
+    terms["seed"] = TERMS["seed"]
+    sentences = {name: f"{text[:1].upper()}{text[1:]}." for name, text in terms.items()}
+    return sentences | {"score": f"{clean(study.metric)}, in points; higher is better."}
 
 
 def _describe_runs(context: StudyContext) -> str:
-    scored, untraced, states = context.traced, context.untraced, context.trials["state"]
-    if len(scored):
-        levels = context.curve["mtd"]
-        low, high = format_mtd(levels.min()), format_mtd(levels.max())
-        span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
-        return (
-            f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
-            f"{count(int(scored['seed'].nunique()), 'seed')}."
-        )
-    if len(states) and (states == "FAIL").all():
-        return f"All {count(len(states), 'trial')} failed, so there is nothing to compare."
-    if not len(untraced):
-        return "No trial has completed with a score yet."
-    names = ", ".join(context.untraced_by_method)
-    mean = f"completed, with a mean score of {untraced['score'].mean():.2f}."
-    if not names:
-        return f"{count(len(untraced), 'trial')} {mean}"
+    scored, levels = context.traced, context.curve["mtd"]
+    low, high = format_mtd(levels.min()), format_mtd(levels.max())
+    span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
     return (
-        f"{count(len(untraced), 'trial')} of {names} {mean} They have no MTD, so there is no curve."
+        f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
+        f"{count(scored['seed'].nunique(), 'seed')}."
     )
 
 
@@ -165,52 +138,41 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
     return text + "."
 
 
-def summarise_study(context: StudyContext, infos: Infos = MappingProxyType({})) -> tuple[str, ...]:
+def summarise_study(context: StudyContext) -> tuple[str, ...]:
     """The verdict on the score against MTD, the trials it rests on, and the effect of training.
 
     Where methods were compared, the summary says how they differ, and that alone where MTD did not
     vary. Where only other settings varied, it says how the configurations differ. For a metric of
     the user's own it ends with what was reported and what selected.
-
-    Args:
-        infos: what topics have computed, by their names; the others are computed here.
     """
     runs = completed_runs(context.trials)
     completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
-    compared = _info(methods.TOPIC, context, infos)
-    settings = _info(configurations.TOPIC, context, infos)
+    compared, settings = context.once(methods.compute), context.once(configurations.compute)
     differences = methods.describe(compared) if compared is not None else ()
     if context.compares_methods and context.verdict.levels < 2:
         texts = (*differences, completed)
     elif settings is not None:
-        together = _info(effects.TOPIC, context, infos)
+        together = context.once(effects.compute)
         of_settings = () if together is None else effects.describe(together)
         texts = (*configurations.describe(settings), *of_settings, completed)
     elif not len(context.traced):
-        texts = (_describe_runs(context), *differences)
+        finding = context.once(find_answer)
+        texts = (f"{finding.answer}. {finding.certainty}", score.describe_missing(context))
     else:
         training = _describe_training(context.traced, context.study.program)
         texts = (*differences, context.verdict.sentence, _describe_runs(context), training)
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
-def state_verdict(context: StudyContext, finding: Finding | None = None) -> Verdict | BestVerdict:
-    """The verdict of a page: on the best method or configuration with the page's answer, or on MTD.
-
-    `finding` is that of the page; without it, it is found here.
-    """
+def state_verdict(context: StudyContext) -> Verdict | BestVerdict:
+    """The verdict of a page: its answer on the best method or configuration, or that on MTD."""
     answer = context.best if context.has_no_mtd or context.compares_methods else context.verdict
     if isinstance(answer, Verdict) and answer.levels_run:
         return answer
-    finding = finding or find_answer(context, compute_deciding(context))
+    finding = context.once(find_answer)
     effect = write_effect(finding.effect) if finding.effect else ""
     sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
     return replace(answer, sentence=sentence)
-
-
-def _info(topic: Topic[StudyContext, Info], context: StudyContext, infos: Infos) -> Info | None:
-    info: Info | None = infos[topic.name] if topic.name in infos else topic.compute(context)
-    return info
 
 
 def find_no_gain_of(study: StudyFrames) -> str:
@@ -222,32 +184,12 @@ def find_no_gain_of(study: StudyFrames) -> str:
     return f"{no_gain.answer}. {no_gain.certainty}" if no_gain else ""
 
 
-_DECIDING: tuple[Topic[StudyContext, Any], ...] = (
-    methods.TOPIC,
-    conditions.TOPIC,
-    history.TOPIC,
-    configurations.TOPIC,
-    effects.TOPIC,
-)
-"""The topics that `find_answer` reads."""
-
-
-def compute_deciding(context: StudyContext) -> Infos:
-    """What the topics on which the answer depends compute, by their names."""
-    return {topic.name: topic.compute(context) for topic in _DECIDING}
-
-
 def find_baseline(study: StudyFrames) -> Beside | None:
     """The baseline compared with the configuration that a page recommends; None without one."""
     if study.baseline is None:
         return None
     context = StudyContext(study)
-    return find_beside(context, find_answer(context, compute_deciding(context)).best)
-
-
-def find_summary(study: StudyFrames) -> str:
-    """What the study shows: the verdict of its page in sentences, with its numbers."""
-    return state_verdict(StudyContext(study)).sentence
+    return find_beside(context, find_answer(context).best)
 
 
 def draw_study(study: StudyFrames) -> "Figure":
@@ -257,11 +199,9 @@ def draw_study(study: StudyFrames) -> "Figure":
     score.
     """
     context = StudyContext(study)
-    drawing = None
-    if (compared := methods.compute(context)) is not None:
-        drawing = methods.draw(compared)
-    drawing = drawing or score.draw(context)
-    if drawing is None and (ranked := configurations.compute(context)) is not None:
+    compared, ranked = context.once(methods.compute), context.once(configurations.compute)
+    drawing = score.draw(context) if compared is None else methods.draw(compared)
+    if drawing is None and ranked is not None:
         drawing = configurations.draw(ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
@@ -270,11 +210,11 @@ def draw_study(study: StudyFrames) -> "Figure":
 
 def write_html(study: StudyFrames) -> str:
     """The study's name, status, question, finding and varied settings as a small table."""
-    status, beside = describe_status(study), find_baseline(study)
+    context, status, beside = StudyContext(study), describe_status(study), find_baseline(study)
     rows = {
-        "question": ask(StudyContext(study)) if study.table else study.description,
+        "question": ask(context) if study.table else study.description,
         "status": f"{status.kind}: {status.text}",
-        "finding": find_summary(study),
+        "finding": state_verdict(context).sentence,
         "baseline": beside.sentence if beside else "",
         **{f"varied: {name}": values for name, values in list_varied(study).items()},
         "training": find_no_gain_of(study),

@@ -74,7 +74,6 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
 
 
 def _warn_of_choices(context: StudyContext) -> Iterator[str]:
-    """Warnings that checkpoints, settings or trials were chosen by scores."""
     study = context.study
     if context.note:
         chosen = context.note.removeprefix("checkpoints chosen on ")
@@ -116,7 +115,6 @@ def _warn_of_tuning(tuning: Tuning) -> str:
 
 
 def _warn_of_open_study(study: StudyFrames) -> str:
-    """A warning that the answer may lack what is still to be run, in a sweep that is not over."""
     if study.table or not len(study.trials) or describe_status(study).is_over:
         return ""
     return (
@@ -159,7 +157,6 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
 
 
 def _warn_of_short_training(trials: pd.DataFrame) -> str:
-    """A warning that more than half of the trials were best at their last evaluation."""
     ends, known = count_best_at_end(trials)
     text = (
         f"{ends:,} of {count(known, 'trial')} scored highest at their last evaluation. A level "
@@ -184,25 +181,21 @@ def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
 
 
 def _warn_of_levels(context: StudyContext) -> Iterator[str]:
-    """Warnings that levels are not part of the verdict, or are merged."""
-    verdict, texts = context.verdict, []
+    verdict = context.verdict
     if len(context.curve) > verdict.levels_run:
-        texts.append(
+        yield (
             f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
             f"{verdict.levels_run} for the verdict."
         )
     missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
-    missing = missing if verdict.seeds > 1 else 0
-    if missing > 0:
-        texts.append(
+    if missing > 0 and verdict.seeds > 1:
+        yield (
             f"The verdict leaves out {count(missing, 'level')} of MTD, which share fewer than two "
             "seeds with the others."
         )
-    yield " ".join(texts)
 
 
 def _warn_of_data(context: StudyContext) -> Iterator[str]:
-    """Warnings that data are synthetic, that scores are missing, or that they are fractions."""
     study = context.study
     corpus = study.ran_with.corpus
     if corpus is not None and corpus.name == BUILT_IN:

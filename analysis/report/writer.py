@@ -28,7 +28,12 @@ from mtdlab.analysis.report.summary import (
     summarise_study,
 )
 from mtdlab.analysis.report.topics import TOPICS, Topic
-from mtdlab.analysis.report.topics.base import MAIN_FIGURE, choose_main_figure, render_figure
+from mtdlab.analysis.report.topics.base import (
+    Contents,
+    Context,
+    choose_main_figure,
+    render_figure,
+)
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.sufficiency import Answer
@@ -137,6 +142,7 @@ def _inert(value: object) -> object:
 
 
 _CURVE = "score"
+_FIGURE_FILE = re.compile(r'href="(figures/[\w-]+\.(?:png|svg))"')
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
 _MOST_DESCRIPTION = 1_000
@@ -167,50 +173,52 @@ class Report(Files):
 def write_page(
     out: Path,
     page: BasePage,
-    topics: Sequence[Topic[Any, Any]],
-    infos: Mapping[str, Any],
+    topics: Sequence[Topic[Context]],
+    context: Context,
     *,
     main: str | None = None,
     note: str = "",
-    earlier: Iterable[str] = (),
     as_shown: bool = False,
 ) -> Files:
     """Write a page of topics with its figures and tables into a folder.
 
     Args:
         page: without its sections, its figure and the limits that stand in place of a section.
-        topics: the topics that such a page may have, whose files of an earlier page are removed.
-        infos: the results of the topics by their names; a topic with None has no section.
+        topics: the topics that such a page may have, whose tables of an earlier page are removed,
+            and so are the figures that it shows.
+        context: what the page is about.
         main: the topic whose figure stands below the headline; None: the first that has one.
         note: the note below every figure.
-        earlier: further names of figures that an earlier page may have.
         as_shown: whether an MTD is written in CSV files as on the page.
 
     Raises:
         OSError: if the folder cannot be written.
     """
-    computed = [(topic, infos[topic.name]) for topic in topics if infos[topic.name] is not None]
-    chosen = choose_main_figure(main, computed)
+    found = ((topic, topic.build(context)) for topic in topics)
+    built = [(topic, contents) for topic, contents in found if contents is not None]
+    chosen = choose_main_figure(main, built)
     figure = render_figure(*chosen, note=note) if chosen else None
-    built = [
-        _build_section(topic, info, note, figure.name if figure else "")
-        for topic, info in computed
-        if not topic.missing(info)
+    whole_sections = [
+        _build_section(topic, contents, note, figure.name if figure else "")
+        for topic, contents in built
+        if not contents.missing
     ]
     # what another section tells has no section, but its CSV files
-    sections = tuple(section for section in built if not section.is_empty)
-    missing = filter(None, (topic.missing(info) for topic, info in computed))
+    sections = tuple(
+        each for each in whole_sections if each.text or each.warnings or each.figures or each.tables
+    )
+    missing = filter(None, (contents.missing for _, contents in built))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
     whole = _lead_with_result(whole, main)
     shown = [table for section in sections for table in section.tables if table.file]
-    drawn = [
-        *filter(None, [figure]),
-        *(drawn_figure for section in sections for drawn_figure in section.figures),
-    ]
+    drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
     csv = {
-        f"tables/{name}.csv": to_csv(frame)
-        for pair in computed
-        for name, frame in _tabulate(*pair, as_shown).items()
+        f"tables/{name}.csv": to_csv(
+            frame.assign(mtd=frame["mtd"].map(round_mtd)) if as_shown and "mtd" in frame else frame
+        )
+        for topic, contents in built
+        for name, frame in contents.csv.items()
+        if len(frame) or topic.keep_empty
     }
     texts = {
         f"tables/{table.file}.{ending}": write(table).encode(errors="replace")
@@ -218,18 +226,19 @@ def write_page(
         for ending, write in TEXT_TABLES.items()
     }
     images = {
-        f"figures/{drawn_figure.name}.{kind}": content
-        for drawn_figure in drawn
-        for kind, content in drawn_figure.files.items()
+        f"figures/{each.name}.{kind}": content
+        for each in drawn
+        for kind, content in each.files.items()
     }
     html = {"index.html": render(whole).encode(errors="replace")}
     named = [*(name for topic in topics for name in topic.csv), *(table.file for table in shown)]
     old = [f"tables/{name}.{ending}" for name in named for ending in ("csv", *TEXT_TABLES)]
-    named = [MAIN_FIGURE, *earlier, *(name for topic in topics for name in topic.figures)]
-    old += [f"figures/{name}.{kind}" for name in named for kind in ("png", "svg")]
+    index = out / "index.html"
+    if index.exists():
+        old += _FIGURE_FILE.findall(index.read_text(encoding="utf-8", errors="replace"))
     write_files(out, csv | texts | images | html, old)
     figures, tables = (tuple(out / name for name in names) for names in (images, csv))
-    return Files(out / "index.html", figures, tables)
+    return Files(index, figures, tables)
 
 
 def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
@@ -248,34 +257,22 @@ def _lead_with_result(page: BasePage, main: str | None) -> BasePage:
     return replace(page, sections=(result, *others), summary=())
 
 
-def _build_section(topic: Topic[Any, Any], info: Any, note: str, main: str) -> Section:
+def _build_section(topic: Topic[Any], contents: Contents, note: str, main: str) -> Section:
     """The section of a topic, without the figure called `main`, which stands above."""
-    drawings = {name: draw(info) for name, draw in topic.figures.items() if name != main}
     return Section(
         topic.name,
         topic.title,
-        tuple(filter(None, topic.text(info))),
-        warnings=tuple(topic.warnings(info)),
+        tuple(filter(None, contents.text)),
+        warnings=tuple(contents.warnings),
         figures=tuple(
             render_figure(name, drawing, note=note)
-            for name, drawing in drawings.items()
-            if drawing is not None
+            for name, drawing in contents.figures.items()
+            if drawing is not None and name != main
         ),
-        tables=tuple(table for table in topic.tables(info) if table.rows),
+        tables=tuple(table for table in contents.tables if table.rows),
         group=topic.group,
-        folded=topic.folded(info),
+        folded=contents.folded,
     )
-
-
-def _tabulate(topic: Topic[Any, Any], info: Any, as_shown: bool) -> dict[str, pd.DataFrame]:
-    frames = {name: make(info) for name, make in topic.csv.items()}
-    return {
-        name: frame.assign(mtd=frame["mtd"].map(round_mtd))
-        if as_shown and "mtd" in frame
-        else frame
-        for name, frame in frames.items()
-        if len(frame) or topic.keep_empty
-    }
 
 
 def write_report(
@@ -284,7 +281,7 @@ def write_report(
     *,
     generated: str,
     version: str,
-    topics: Sequence[Topic[StudyContext, Any]] = TOPICS,
+    topics: Sequence[Topic[StudyContext]] = TOPICS,
 ) -> Report:
     """Write a study's page, figures, tables and data into a folder, replacing an earlier report.
 
@@ -294,16 +291,15 @@ def write_report(
     Args:
         study: any study, also one without trials, still running, or all failed.
         out: folder to write `index.html`, `figures/*.png`, `tables/*` (CSV, Markdown, LaTeX) and
-            `data/*.parquet` into; made if missing. A file of an earlier report that this one lacks
-            is removed, if one of the topics has it.
+            `data/*.parquet` into; made if missing. Of an earlier report, the figures and the
+            tables of these topics that this one lacks are removed.
         generated: when the report is made, as it is to be printed.
         version: of the program, as it is to be printed.
         topics: the topics of the page, in their order.
     """
     context = StudyContext(study)
-    infos = {topic.name: topic.compute(context) for topic in topics}
-    finding = find_answer(context, infos)
-    summary = summarise_study(context, infos)
+    finding = context.once(find_answer)
+    summary = summarise_study(context)
     beside = find_beside(context, finding.best)
     headline = build_headline(context, finding, beside.sentence if beside else "")
     exploratory = describe_exploratory(finding.topic, study.alpha)
@@ -329,11 +325,11 @@ def write_report(
     earlier = [path.name for path in (out / "data").glob("*.parquet")]
     write_files(out / "data", data, earlier)
     files = write_page(
-        out, page, topics, infos, main=finding.topic, note=context.note, as_shown=True
+        out, page, topics, context, main=finding.topic, note=context.note, as_shown=True
     )
     return Report(
         **vars(files),
-        verdict=state_verdict(context, finding),
+        verdict=state_verdict(context),
         summary=summary,
         mtd_sufficient=context.sufficiency.answer if context.sufficiency else "cannot be tested",
         needed=context.need_for_verdict,

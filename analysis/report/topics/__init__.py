@@ -1,7 +1,5 @@
 """The topics of a study's page, by file; a new topic is a line here."""
 
-from typing import Any
-
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import (
     baseline,
@@ -21,7 +19,7 @@ from mtdlab.analysis.report.topics import (
 from mtdlab.analysis.report.topics.base import Topic
 from mtdlab.analysis.report.topics.experiment import EXPERIMENT_TOPICS
 
-TOPICS: tuple[Topic[StudyContext, Any], ...] = (
+TOPICS: tuple[Topic[StudyContext], ...] = (
     score.TOPIC,
     baseline.TOPIC,
     tuning.TOPIC,

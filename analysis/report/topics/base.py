@@ -1,8 +1,8 @@
 """What a topic of a report consists of, and its figures: as SVG in two widths, and as files.
 
-A topic computes its results from a study, and turns them into CSV tables, figures, tables of the
-page and text by separate functions. `topics/__init__.py` registers it. What a topic is made of is
-imported from here. A figure is described without matplotlib, which `render_figure` imports.
+A topic is a function from a study to the CSV tables, figures, tables and text of a section.
+`topics/__init__.py` registers it. What a topic is made of is imported from here. A figure is
+described without matplotlib, which `render_figure` imports.
 """
 
 import textwrap
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 else:
     Axes = Any  # annotations of panels name it, and matplotlib is not imported for them
 
-__all__ = ["Axes", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
+__all__ = ["Axes", "Contents", "Draw", "Drawing", "StudyContext", "Table", "Topic"]
 
 Draw = Callable[[Axes], None]
 
@@ -99,45 +99,53 @@ def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure"
     return figure
 
 
-Context = TypeVar("Context")
-Info = TypeVar("Info")
-
-
 @dataclass(frozen=True)
-class Topic(Generic[Context, Info]):
-    """One topic of a page, in the order in which its parts stand there.
-
-    Its context is what the page is about: a study, several studies, or level means.
+class Contents:
+    """What a topic has to say, in the order in which its parts stand on the page.
 
     Attributes:
-        name: anchor of its section, unique on the page.
-        title: heading of its section.
-        compute: its results, or None where the study has nothing on this topic; without matplotlib,
-            as are all functions here but those that draw a panel.
+        csv: name of the file -> the table written; one without rows is not, unless the topic has
+            keep_empty.
         text: its paragraphs; empty ones are left out.
         warnings: sentences on the limits of the conclusions.
         missing: a sentence that stands in place of the section, among what limits the conclusions,
             where the study cannot answer the topic's question; else empty.
         figures: name of the file and of the figure -> what is drawn, or None for no figure.
         tables: the tables shown on the page, but for those without rows.
-        group: the heading in the contents under which its section stands.
         folded: whether its section shows its heading alone until a reader opens it.
-        csv: name of the file -> the table written; one without rows is not written, unless
-            keep_empty.
+    """
+
+    csv: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    text: Iterable[str] = ()
+    warnings: Iterable[str] = ()
+    missing: str = ""
+    figures: Mapping[str, Drawing | None] = field(default_factory=dict)
+    tables: Iterable[Table] = ()
+    folded: bool = False
+
+
+Context = TypeVar("Context")
+
+
+@dataclass(frozen=True)
+class Topic(Generic[Context]):
+    """One topic of a page. Its context is what the page is about: a study, or several.
+
+    Attributes:
+        name: anchor of its section, unique on the page.
+        title: heading of its section.
+        build: its contents, or None where the study has nothing on this topic; without matplotlib,
+            which only the functions that draw a panel need.
+        csv: the names of the tables that its contents may have.
+        group: the heading in the contents under which its section stands.
     """
 
     name: str
     title: str
-    compute: Callable[[Context], Info | None]
-    csv: Mapping[str, Callable[[Info], pd.DataFrame]]
-    figures: Mapping[str, Callable[[Info], Drawing | None]] = field(default_factory=dict)
-    text: Callable[[Info], Iterable[str]] = lambda _: ()
-    warnings: Callable[[Info], Iterable[str]] = lambda _: ()
-    missing: Callable[[Info], str] = lambda _: ""
-    tables: Callable[[Info], Iterable[Table]] = lambda _: ()
+    build: Callable[[Context], Contents | None]
+    csv: Sequence[str] = ()
     keep_empty: bool = False
     group: str = "Results"
-    folded: Callable[[Info], bool] = lambda _: False
 
 
 MAIN_FIGURE = "main"
@@ -148,7 +156,7 @@ _MOST_ROWS = 2
 
 
 def choose_main_figure(
-    name: str | None, computed: Sequence[tuple[Topic[Any, Any], Any]]
+    name: str | None, built: Sequence[tuple[Topic[Any], Contents]]
 ) -> tuple[str, Drawing] | None:
     """A topic's first figure, or its first panel where there are many rows of panels, and its name.
 
@@ -157,9 +165,9 @@ def choose_main_figure(
     text need their height. `name` is the topic's; None for the first with a figure. None without
     one.
     """
-    for topic, info in computed:
-        for key, draw in topic.figures.items() if name in (None, topic.name) else ():
-            if (drawing := draw(info)) is None:
+    for topic, contents in built:
+        for key, drawing in contents.figures.items() if name in (None, topic.name) else ():
+            if drawing is None:
                 continue
             low = replace(drawing, width=LEAD_WIDTH)
             if not drawing.rigid:

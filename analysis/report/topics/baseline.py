@@ -7,8 +7,9 @@ import pandas as pd
 
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
 from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_items, make_table
-from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
+from mtdlab.analysis.statistics.configurations import DIFFERENCE
 
 _MOST_LETTERS = 80
 
@@ -42,7 +43,7 @@ def find_beside(context: StudyContext, best: int | None) -> Beside | None:
     beside = Beside(clean(name_baseline(study), most=_MOST_LETTERS), comparison, best)
     row = None if comparison is None or best is None else comparison.find(study, best)
     if row is not None:
-        size = Estimate(row["difference"], row["difference_low"], row["difference_high"])
+        size = Estimate(*row[list(DIFFERENCE)])
         beside = replace(beside, difference=size, seeds=int(row["seeds"]))
     return replace(beside, sentence=_describe(context, beside))
 
@@ -69,54 +70,45 @@ def _describe(context: StudyContext, beside: Beside) -> str:
     return f"{text}). {mean}."
 
 
-def _text(context: StudyContext) -> tuple[str, ...]:
-    comparison = context.against_baseline
-    return (
-        "The baseline is one configuration outside the search. It ran with the same seeds; the "
-        "verdict, the looks, the choice of the best and the kept model do not count it.",
-        ""
-        if comparison is None or not comparison.compared
-        else "Differences are the baseline less the configuration, with seeds as blocks. Since the "
-        "best configuration is chosen by the same scores, the intervals hold for all "
-        f"{count(comparison.compared, 'configuration')} at once (many-to-one comparisons).",
+def build(context: StudyContext) -> Contents | None:
+    """The differences, and the trials of the baseline."""
+    beside, comparison = context.study.baseline, context.against_baseline
+    if beside is None:
+        return None
+    trials = beside.trials[["number", "seed", "state", "score", "wall_seconds", "reason"]]
+    shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
+    table, rule = pd.DataFrame(), ""
+    if comparison is not None:
+        table = comparison.table
+    if comparison is not None and comparison.compared:
+        rule = (
+            "Differences are the baseline less the configuration, with seeds as blocks. Since the "
+            "best configuration is chosen by the same scores, the intervals hold for all "
+            f"{count(comparison.compared, 'configuration')} at once (many-to-one comparisons)."
+        )
+    return Contents(
+        csv={"baseline": table, "baseline_trials": trials},
+        text=(
+            "The baseline is one configuration outside the search. It ran with the same seeds; the "
+            "verdict, the looks, the choice of the best and the kept model do not count it.",
+            rule,
+        ),
+        tables=(
+            make_table(
+                table.rename(columns={"difference": "baseline less it"}),
+                caption="The baseline less each configuration, in points, the highest mean first.",
+                csv="baseline",
+                labels=context.labels,
+                many="rows",
+            ),
+            make_table(
+                shown.rename(columns={"wall_seconds": "wall time, s"}),
+                caption="Trials of the baseline.",
+                csv="baseline_trials",
+            ),
+        ),
+        folded=True,
     )
 
 
-def _tables(context: StudyContext) -> tuple[Table, ...]:
-    """The differences, and the trials of the baseline."""
-    beside, tables = context.study.baseline, []
-    if (comparison := context.against_baseline) is not None:
-        shown = comparison.table.rename(columns={"difference": "baseline less it"})
-        caption = "The baseline less each configuration, in points, the highest mean first."
-        tables.append(
-            make_table(shown, caption=caption, csv="baseline", labels=context.labels, many="rows")
-        )
-    if beside is not None and len(beside.trials):
-        trials = _trials(context)
-        shown = trials if (trials["reason"] != "").any() else trials.drop(columns="reason")
-        shown = shown.rename(columns={"wall_seconds": "wall time, s"})
-        caption = "Trials of the baseline."
-        tables.append(make_table(shown, caption=caption, csv="baseline_trials"))
-    return tuple(tables)
-
-
-def _differences(context: StudyContext) -> pd.DataFrame:
-    comparison = context.against_baseline
-    return pd.DataFrame() if comparison is None else comparison.table
-
-
-def _trials(context: StudyContext) -> pd.DataFrame:
-    columns = ["number", "seed", "state", "score", "wall_seconds", "reason"]
-    beside = context.study.baseline
-    return pd.DataFrame() if beside is None else beside.trials[columns]
-
-
-TOPIC = Topic[StudyContext, StudyContext](
-    name="baseline",
-    title="Baseline",
-    compute=lambda context: None if context.study.baseline is None else context,
-    csv={"baseline": _differences, "baseline_trials": _trials},
-    text=_text,
-    tables=_tables,
-    folded=lambda _: True,
-)
+TOPIC = Topic("baseline", "Baseline", build, csv=["baseline", "baseline_trials"])

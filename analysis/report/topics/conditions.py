@@ -1,8 +1,7 @@
 """Topics: the optimum in MTD by learning rate and steps; the score by batch size (figure 3)."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -12,7 +11,7 @@ from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import share_level
 from mtdlab.analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
-from mtdlab.analysis.inference.verdict import Verdict, judge_levels
+from mtdlab.analysis.inference.verdict import judge_levels
 from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
@@ -20,7 +19,7 @@ from mtdlab.analysis.report.cells import (
     describe_items,
     make_table,
 )
-from mtdlab.analysis.report.topics.base import Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
 
@@ -29,30 +28,22 @@ _MARGIN = 0.05
 
 
 def _describe_shared_level(verdicts: int) -> str:
-    """A sentence that several verdicts share one error rate, with the confidence of each."""
     return (
         f"The {verdicts} verdicts share the error rate of {100 - 100 * LEVEL:g} %: each is at "
         f"{100 * share_level(verdicts):.4g} % confidence (Bonferroni)."
     )
 
 
-@dataclass(frozen=True)
-class Robustness:
-    """The results: `conditions` is `compute_conditions`."""
-
-    context: StudyContext
-    conditions: tuple[Condition, ...]
-
-
-def compute(context: StudyContext) -> Robustness | None:
-    """The conditions; None unless learning rate or steps vary beside MTD."""
+def compute(context: StudyContext) -> tuple[Condition, ...]:
+    """`compute_conditions`; empty unless learning rate or steps vary beside MTD."""
     half_lives = compute_half_lives(compute_retained(context.study.probes))
-    conditions = compute_conditions(context.study, context.curve_trials, half_lives)
-    return Robustness(context, conditions) if conditions else None
+    return compute_conditions(context.study, context.curve_trials, half_lives)
 
 
-def tabulate(info: Robustness) -> pd.DataFrame:
-    """A row per condition: its verdict, and where its score is best, in steps."""
+def build(context: StudyContext) -> Contents | None:
+    """Where the mean is best in each condition, and what a verdict holds for."""
+    if not (conditions := context.once(compute)):
+        return None
     rows = [
         {
             "condition": condition.name,
@@ -63,79 +54,66 @@ def tabulate(info: Robustness) -> pd.DataFrame:
             "best_high": max(condition.verdict.optimal_range, default=math.nan),
             "half_life": condition.half_life,
         }
-        for condition in info.conditions
+        for condition in conditions
     ]
-    return pd.DataFrame(rows)
-
-
-def tabulate_curves(info: Robustness) -> pd.DataFrame:
-    """The curves below each other, with the name of their condition."""
-    return pd.concat(
-        [condition.curve.assign(condition=condition.name) for condition in info.conditions],
-        ignore_index=True,
-    )
-
-
-def describe(info: Robustness) -> tuple[str, ...]:
-    """Sentences on where the mean is best in each condition, and on what a verdict holds for."""
-    return (
-        *(f"{_place(info, condition)}." for condition in info.conditions),
-        _describe_shared_level(len(info.conditions)),
+    table = pd.DataFrame(rows)
+    confidence = f"{100 * conditions[0].verdict.level:.4g} %"
+    curves = [condition.curve.assign(condition=condition.name) for condition in conditions]
+    text = (
+        *map(_place, conditions),
+        _describe_shared_level(len(conditions)),
         "A verdict holds for the learning rate, the steps and the batch size at which its trials "
         "were made: how far the weights move in a step depends on them, and so may an optimum in "
         "MTD.",
     )
+    return Contents(
+        csv={"robustness": table, "robustness_curves": pd.concat(curves, ignore_index=True)},
+        figures={"robustness": _draw(context, conditions, " ".join(text))},
+        text=text,
+        tables=[_show(table, confidence)],
+    )
 
 
-def _confidence(info: Robustness) -> str:
-    """The confidence of each condition's verdict and levels."""
-    return f"{100 * info.conditions[0].verdict.level:.4g} %"
-
-
-def _place(info: Robustness, condition: Condition) -> str:
+def _place(condition: Condition) -> str:
     best_mtd, optimal = condition.verdict.peak_mtd, condition.verdict.optimal_range
     best = f"the mean score is highest at MTD {format_mtd(best_mtd)}"
     if optimal:
         levels = f"{format_mtd(optimal[0])} to {format_mtd(optimal[-1])}"
-        best += f" (levels indistinguishable from it with {_confidence(info)} confidence: {levels})"
+        confidence = f"{100 * condition.verdict.level:.4g} %"
+        best += f" (levels indistinguishable from it with {confidence} confidence: {levels})"
     if math.isfinite(condition.half_life):
         ratio = best_mtd / condition.half_life
         best += f", {ratio:.2g} times the measured half-life of a key ({condition.half_life:.3g})"
     stated = f"{condition.stated[:1].upper()}{condition.stated[1:]}"
-    return f"{stated}, {best}; verdict: {condition.verdict.verdict}"
+    return f"{stated}, {best}; verdict: {condition.verdict.verdict}."
 
 
-def show(info: Robustness) -> tuple[Table, ...]:
-    """The rows of `tabulate`, without a half-life where none was measured."""
-    distances = ("best_mtd", "best_low", "best_high")
-    table = tabulate(info)
+def _show(table: pd.DataFrame, confidence: str) -> Table:
+    """The table of conditions, without a half-life where none was measured."""
+    distances = {
+        "best_mtd": "best MTD",
+        "best_low": f"its {confidence} low",
+        "best_high": f"its {confidence} high",
+    }
     texts = {name: table[name].map(format_mtd) for name in distances}
     shown = table.assign(**texts, half_life=table["half_life"].round(1))
-    names = {
-        "best_mtd": "best MTD",
-        "best_low": f"its {_confidence(info)} low",
-        "best_high": f"its {_confidence(info)} high",
-        "half_life": "half-life of a key there, steps",
-    }
+    names = distances | {"half_life": "half-life of a key there, steps"}
     known = shown.dropna(axis="columns", how="all").rename(columns=names)
     caption = "The best level of MTD in each condition, in steps."
-    return (make_table(known, caption=caption, csv="robustness", many="conditions"),)
+    return make_table(known, caption=caption, csv="robustness", many="conditions")
 
 
-def draw(info: Robustness) -> Drawing:
+def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> Drawing:
     """A panel per condition, all with the same axes."""
-    compared = [condition for condition in info.conditions if len(condition.paired) > 1]
+    compared = [condition for condition in conditions if len(condition.paired) > 1]
     if not compared:
-        name, curves = (
-            info.context.score_label,
-            {condition.name: condition.curve for condition in info.conditions},
-        )
+        name, curves = context.score_label, {each.name: each.curve for each in conditions}
         return Drawing(
             "Score against MTD by condition",
             [("", lambda ax: figures.draw_conditions(curves, ax, name=name))],
             height=3.9,
             caption="One curve per learning rate and number of steps; one seed.",
-            alt=" ".join(describe(info)),
+            alt=alt,
         )
     every = pd.concat([condition.paired for condition in compared])
     items = min(int(condition.curve["items"].min()) for condition in compared)
@@ -155,7 +133,7 @@ def draw(info: Robustness) -> Drawing:
             f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
             "that are statistically indistinguishable from the best."
         ),
-        alt=" ".join(describe(info)),
+        alt=alt,
     )
 
 
@@ -178,33 +156,17 @@ def _panel(
 
 
 TOPIC = Topic(
-    name="robustness",
-    title="Robustness of the optimum",
-    compute=compute,
-    csv={"robustness": tabulate, "robustness_curves": tabulate_curves},
-    figures={"robustness": draw},
-    text=describe,
-    tables=show,
+    "robustness", "Robustness of the optimum", build, csv=["robustness", "robustness_curves"]
 )
 
 
-@dataclass(frozen=True)
-class Batches:
-    """Curves by batch size, the same less each seed's mean, and a verdict for each size.
+def _build_batches(context: StudyContext) -> Contents | None:
+    """The curves of each batch size; None unless there are several, one at several levels of MTD.
 
-    The verdicts share the error rate of 5 % (Bonferroni).
+    The verdicts of the batch sizes share the error rate of 5 % (Bonferroni).
     """
-
-    context: StudyContext
-    curves: pd.DataFrame
-    paired: pd.DataFrame
-    verdicts: Mapping[int, Verdict]
-
-
-def _find_batches(context: StudyContext) -> Batches | None:
-    """The curves; None unless there are several batch sizes, one at several levels of MTD."""
-    study, runs = context.study, context.traced
-    curves = summarise_scores(runs, by=["batch_size", "mtd"], items=study.items)
+    study, runs, by = context.study, context.traced, ["batch_size", "mtd"]
+    curves = summarise_scores(runs, by=by, items=study.items)
     # a study of batch sizes alone has one MTD for each of them
     curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
     if runs["batch_size"].nunique() < 2 or not curved:
@@ -215,82 +177,64 @@ def _find_batches(context: StudyContext) -> Batches | None:
         )
         for size, group in runs.groupby("batch_size")
     }
-    paired = [
-        compute_paired_curve(scores).assign(batch_size=size) for size, scores in levels.items()
-    ]
-    return Batches(
-        context,
-        curves.join(describe_means(curves, runs, by=["batch_size", "mtd"])),
-        pd.concat(paired, ignore_index=True),
-        {
-            size: judge_levels(scores, level=share_level(len(levels)))
-            for size, scores in levels.items()
-        },
+    confidence = share_level(len(levels))
+    verdicts = {size: judge_levels(scores, level=confidence) for size, scores in levels.items()}
+    paired = pd.concat(
+        [compute_paired_curve(scores).assign(batch_size=size) for size, scores in levels.items()],
+        ignore_index=True,
     )
-
-
-def _tabulate_batches(info: Batches) -> pd.DataFrame:
-    """The curves without the columns for their points."""
-    return info.curves.drop(columns=["text", "trial"])
-
-
-def _show_batches(info: Batches) -> tuple[Table, ...]:
-    covered, labels = describe_covered(info.curves), info.context.labels
-    caption = f"Mean score by batch size and MTD with its {PERCENT} interval over seeds{covered}."
-    table = _tabulate_batches(info).drop(columns="items")
-    return (make_table(table, caption=caption, csv="mtd_by_batch", labels=labels, many="rows"),)
-
-
-def _describe_batches(info: Batches) -> tuple[str, ...]:
-    return (
-        *(f"Batch size {size}. {verdict.sentence}" for size, verdict in info.verdicts.items()),
-        _describe_shared_level(len(info.verdicts)),
+    caption = (
+        f"Mean score by batch size and MTD with its {PERCENT} interval over "
+        f"seeds{describe_covered(curves)}."
     )
-
-
-def _draw_batches(info: Batches) -> Drawing:
-    published = load_curve("figure3_mtd_by_batch")
-    sizes = sorted({*info.curves["batch_size"], *published["batch_size"]})
-    verdicts = [
+    best = " ".join(
         f"Batch size {size}: {verdict.verdict}, best at MTD {format_mtd(verdict.peak_mtd)}."
-        for size, verdict in info.verdicts.items()
-    ]
-    paired = "deviation from the mean over levels"
+        for size, verdict in verdicts.items()
+    )
+    drawn = curves.join(describe_means(curves, runs, by=by))
+    return Contents(
+        csv={"mtd_by_batch": curves},
+        figures={"mtd_by_batch": _draw_batches(drawn, paired, context.score_label, best)},
+        text=(
+            *(f"Batch size {size}. {verdict.sentence}" for size, verdict in verdicts.items()),
+            _describe_shared_level(len(verdicts)),
+        ),
+        tables=[
+            make_table(
+                curves.drop(columns="items"),
+                caption=caption,
+                csv="mtd_by_batch",
+                labels=context.labels,
+                many="rows",
+            )
+        ],
+    )
+
+
+def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: str) -> Drawing:
+    published = load_curve("figure3_mtd_by_batch")
+    sizes = sorted({*curves["batch_size"], *published["batch_size"]})
+
+    def panel(shown: pd.DataFrame, name: str) -> Draw:
+        return lambda ax: figures.draw_batch_curves(shown, ax, sizes=sizes, name=name)
+
+    deviation = "deviation from the mean over levels"
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            (
-                "this study: mean over seeds",
-                _batch_panel(info.curves, sizes, info.context.score_label),
-            ),
-            (
-                f"this study: {paired}",
-                _batch_panel(info.paired, sizes, paired.replace("the ", "the\n")),
-            ),
-            (SOURCE, _batch_panel(published, sizes, SCORE)),
+            ("this study: mean over seeds", panel(curves, score)),
+            (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
+            (SOURCE, panel(published, SCORE)),
         ],
         height=7.4,
         columns=2,
         caption=(
             "First: mean over seeds. Second: deviation from the mean over levels at that batch "
             f"size. Third: figure 3 of the paper; compare its shape, not its level. Bands of this "
-            f"study are {PERCENT} intervals of one level over "
-            f"seeds{describe_covered(info.curves)}."
+            f"study are {PERCENT} intervals of one level over seeds{describe_covered(curves)}."
         ),
-        alt=" ".join(verdicts),
+        alt=alt,
     )
 
 
-def _batch_panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
-    return lambda ax: figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
-
-
-BATCHES = Topic(
-    name="batches",
-    title="By batch size",
-    compute=_find_batches,
-    csv={"mtd_by_batch": _tabulate_batches},
-    figures={"mtd_by_batch": _draw_batches},
-    text=_describe_batches,
-    tables=_show_batches,
-)
+BATCHES = Topic("batches", "By batch size", _build_batches, csv=["mtd_by_batch"])

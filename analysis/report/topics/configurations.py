@@ -10,9 +10,10 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
+from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_covered, make_table
-from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
@@ -47,16 +48,13 @@ def draw_ranked(
     context: StudyContext, table: pd.DataFrame, names: Sequence[str], *, title: str, alt: str
 ) -> Drawing:
     """Means with their intervals, the highest first; `names` are those of the rows of `table`."""
-    short = name_table(context, table, most=_MOST_IN_FIGURE)
-    order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
-    drawn, texts, score = table.iloc[order], [names[at] for at in order], context.score_label
-    labels = _state(drawn, texts)
+    drawn, rows, labels = _choose(context, table, names)
+    score = context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if len(drawn) < len(table):
         caption += f" The {len(drawn)} best of {len(table):,}."
 
     def panel(ax: Axes) -> None:
-        rows = [short[at] for at in order]
         figures.draw_rows(drawn, ax, names=rows, label="", name=score, labels=labels)
 
     height = 1.1 + 0.4 * len(drawn)
@@ -65,37 +63,38 @@ def draw_ranked(
 
 def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str]) -> Drawing | None:
     """The mean score against the seconds of a trial; None without durations of two rows."""
-    order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
-    drawn, texts = table.iloc[order], [names[at] for at in order]
-    short = name_table(context, table, most=_MOST_IN_FIGURE)
+    drawn, rows, labels = _choose(context, table, names)
     if drawn["seconds"].notna().sum() < 2:
         return None
-    labels, score = _state(drawn, texts), context.score_label
-    best = f"{texts[0]}: {drawn['mean'].iloc[0]:.2f} in {drawn['seconds'].iloc[0]:.1f} s"
+    score = context.score_label
     return Drawing(
         "Score against duration",
         [("", lambda ax: figures.draw_costs(drawn, ax, name=score, labels=labels))],
         height=3.6,
         caption="A point per row, numbered from the highest mean: "
-        + "; ".join(f"{place} {short[at]}" for place, at in enumerate(order, start=1))
+        + "; ".join(f"{place} {row}" for place, row in enumerate(rows, start=1))
         + f". Bars are {PERCENT} CIs of the mean score over seeds{describe_covered(table)}. "
         "Durations are comparable where trials ran on one machine without other load.",
-        alt=best,
+        alt=labels["text"].iloc[0],
     )
 
 
-def _state(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """What the points of rows state, and the trial to which they lead."""
+def _choose(
+    context: StudyContext, table: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, list[str], pd.DataFrame]:
+    """The best rows, their short names, and what their points state with the trial they lead to."""
+    order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
+    drawn, short = table.iloc[order], name_table(context, table, most=_MOST_IN_FIGURE)
     texts = []
-    for name, row in zip(names, table.to_dict("records"), strict=True):
-        interval = ""
-        if np.isfinite(row["low"]):
-            interval = f" ({PERCENT} CI {row['low']:.2f} to {row['high']:.2f})"
+    for at, row in zip(order, drawn.to_dict("records"), strict=True):
+        interval = describe_interval(Estimate(row["mean"], row["low"], row["high"]), LEVEL)
         cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
         texts.append(
-            f"{name}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}{interval}{cost}"
+            f"{names[at]}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}"
+            f"{interval and f' ({interval})'}{cost}"
         )
-    return pd.DataFrame({"text": texts, "trial": table["number"].to_numpy()})
+    labels = pd.DataFrame({"text": texts, "trial": drawn["number"].to_numpy()})
+    return drawn, [short[at] for at in order], labels
 
 
 @dataclass(frozen=True)
@@ -137,21 +136,36 @@ def draw(info: Configurations) -> Drawing:
     return draw_ranked(info.context, info.table, info.names, title=title, alt=alt)
 
 
-def show(info: Configurations) -> tuple[Table, ...]:
-    shown = info.table.drop(columns="items").dropna(axis="columns", how="all")
-    table = make_table(
-        shown.rename(columns={"number": "first trial"}),
-        caption=f"Mean score of each configuration with its {PERCENT} CI, the difference to the "
-        f"best with a {info.context.of_comparisons} CI that is simultaneous for all pairs of "
-        "configurations, and whether that CI includes 0. "
-        f"CIs cover seeds{describe_covered(info.table)}."
-        + (f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""),
-        csv="configurations",
-        sortable=True,
-        labels=info.context.labels,
-        many="configurations",
+def build(context: StudyContext) -> Contents | None:
+    if (info := context.once(compute)) is None:
+        return None
+    table = info.table
+    shown = table.drop(columns="items").dropna(axis="columns", how="all")
+    caption = (
+        f"Mean score of each configuration with its {PERCENT} CI, the difference to the best with "
+        f"a {context.of_comparisons} CI that is simultaneous for all pairs of configurations, and "
+        f"whether that CI includes 0. CIs cover seeds{describe_covered(table)}."
     )
-    return (table,)
+    if {"seconds", "memory"} & set(shown):
+        caption += f" {COSTS}"
+    return Contents(
+        csv={"configurations": table},
+        figures={
+            "configurations": draw(info),
+            "configuration_costs": draw_costs(context, table, info.names),
+        },
+        text=describe(info),
+        tables=[
+            make_table(
+                shown.rename(columns={"number": "first trial"}),
+                caption=caption,
+                csv="configurations",
+                sortable=True,
+                labels=context.labels,
+                many="configurations",
+            )
+        ],
+    )
 
 
 COSTS = (
@@ -160,18 +174,7 @@ COSTS = (
 )
 
 
-TOPIC = Topic(
-    name="configurations",
-    title="Configurations compared",
-    compute=compute,
-    csv={"configurations": lambda info: info.table},
-    figures={
-        "configurations": draw,
-        "configuration_costs": lambda info: draw_costs(info.context, info.table, info.names),
-    },
-    text=describe,
-    tables=show,
-)
+TOPIC = Topic("configurations", "Configurations compared", build, csv=["configurations"])
 """The topic of a study that varies, for example, the learning rate alone."""
 
 
@@ -181,45 +184,38 @@ _MOST_COLUMNS = 7
 _MOST_LABEL = 30
 
 
-@dataclass(frozen=True)
-class Importances:
-    """The results: `table` is `compute_importances` with the column label.
-
-    Attributes:
-        configurations: a row per configuration: its settings, n, seeds, mean, low, high, text,
-            trial.
-        names: the labels of the settings of the configurations, by the settings' names, in order.
-    """
-
-    context: StudyContext
-    runs: pd.DataFrame
-    table: pd.DataFrame
-    configurations: pd.DataFrame
-    names: Mapping[str, str]
-
-
-def _find_importances(context: StudyContext) -> Importances | None:
+def _build_importances(context: StudyContext) -> Contents | None:
     """The importances; None unless two settings vary independently in at least 3 configurations."""
     settings, runs = context.study.compared, completed_runs(context.trials)
     names = independent_settings(runs, settings)[:_MOST_COLUMNS]
-    if len(names) < 2:
+    if len(names) < 2 or len(means := summarise(runs, by=names)) < _FEWEST_LINES:
         return None
-    means = summarise(runs, by=names)
-    if len(means) < _FEWEST_LINES:
-        return None
-    labels = {name: _shorten(context.labels.get(name, name)) for name in names}
+    labels = {name: clean(context.labels.get(name, name), most=_MOST_LABEL) for name in names}
     table = compute_importances(context.trials, settings)
-    return Importances(
-        context,
-        runs,
-        table.assign(label=table["setting"].replace(labels).astype("str")),
-        means.join(_describe_lines(means, runs, labels)),
-        labels,
+    table = table.assign(label=table["setting"].replace(labels).astype("str"))
+    described = means.join(_describe_lines(means, runs, labels))
+    varied = varied_settings(runs, settings)
+    left = [clean(name, most=_MOST_LABEL) for name in varied if name not in labels]
+    text, bars = _describe_importances(table, min(len(runs), MOST_RUNS), left), None
+    if len(table):
+        bars = Drawing(
+            "Hyperparameter importances",
+            [("", lambda ax: figures.draw_importances(table, ax))],
+            height=0.8 + 0.36 * len(table),
+            caption="Share of the variance of the score; grey: the seed.",
+            alt=text,
+            rigid=True,
+        )
+    shown = table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
+    return Contents(
+        csv={"importances": table, "parallel_coordinates": means},
+        figures={
+            "importances": bars,
+            "parallel_coordinates": _draw_parallel(described, labels, context.score_label),
+        },
+        text=[text],
+        tables=[make_table(shown, caption="Hyperparameter importances.", csv="importances")],
     )
-
-
-def _shorten(label: str) -> str:
-    return clean(label, most=_MOST_LABEL)
 
 
 def _describe_lines(
@@ -235,55 +231,32 @@ def _describe_lines(
     return described
 
 
-def _describe_importances(info: Importances) -> tuple[str, ...]:
-    """Sentences on the largest importance, and on what importances are."""
-    if not len(info.table):
-        return ()
-    first, left = info.table.iloc[0], ""
-    varied = varied_settings(info.runs, info.context.study.compared)
-    if named := ", ".join(_shorten(name) for name in varied if name not in info.names):
+def _describe_importances(table: pd.DataFrame, runs: int, left_out: Sequence[str]) -> str:
+    """Sentences on the largest importance, and on what importances are; empty with too few runs."""
+    if not len(table):
+        return ""
+    first, left = table.iloc[0], ""
+    if left_out:
         left = (
-            f" Left out, since other settings determine them or not all trials have them: {named}."
+            " Left out, since other settings determine them or not all trials have them: "
+            f"{', '.join(left_out)}."
         )
     return (
         f"The score depends most on {first['label']} (importance {first['importance']:.2f}). "
-        "Importances are shares of the variance of the score over "
-        f"{min(len(info.runs), MOST_RUNS):,} trials that a random forest explains by each setting, "
-        "with its interactions (functional ANOVA, as Optuna computes it); the share of the seed is "
-        f"what does not depend on a setting.{left}",
+        f"Importances are shares of the variance of the score over {runs:,} trials that a random "
+        "forest explains by each setting, with its interactions (functional ANOVA, as Optuna "
+        f"computes it); the share of the seed is what does not depend on a setting.{left}"
     )
 
 
-def _show_importances(info: Importances) -> tuple[Table, ...]:
-    shown = info.table[["label", "importance"]].round(3).rename(columns={"label": "setting"})
-    return (make_table(shown, caption="Hyperparameter importances.", csv="importances"),)
-
-
-def _draw_importances(info: Importances) -> Drawing | None:
-    """The figure with a bar per setting; None with too few runs."""
-    if not len(info.table):
-        return None
-    return Drawing(
-        "Hyperparameter importances",
-        [("", lambda ax: figures.draw_importances(info.table, ax))],
-        height=0.8 + 0.36 * len(info.table),
-        caption="Share of the variance of the score; grey: the seed.",
-        alt=_describe_importances(info)[0],
-        rigid=True,
-    )
-
-
-def _draw_parallel(info: Importances) -> Drawing:
+def _draw_parallel(table: pd.DataFrame, names: Mapping[str, str], score: str) -> Drawing:
     """The figure with a line per configuration through its settings to its mean score."""
-    table, names, score = info.configurations, info.names, info.context.score_label
-    drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
-    caption = "A line per configuration, coloured by its mean score over seeds."
+    drawn, caption = table, "A line per configuration, coloured by its mean score over seeds."
     if len(table) > _MOST_LINES:
+        drawn = choose_evenly(table.sort_values("mean", kind="stable"), _MOST_LINES)
         caption += (
             f" Drawn: {_MOST_LINES} of {len(table):,}, evenly chosen in the order of the score."
         )
-    else:
-        drawn = table
     return Drawing(
         "Configurations as parallel coordinates",
         [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score, labels=drawn))],
@@ -294,14 +267,8 @@ def _draw_parallel(info: Importances) -> Drawing:
 
 
 IMPORTANCES = Topic(
-    name="importances",
-    title="Settings and score",
-    compute=_find_importances,
-    csv={
-        "importances": lambda info: info.table,
-        "parallel_coordinates": lambda info: info.configurations.drop(columns=["text", "trial"]),
-    },
-    figures={"importances": _draw_importances, "parallel_coordinates": _draw_parallel},
-    text=_describe_importances,
-    tables=_show_importances,
+    "importances",
+    "Settings and score",
+    _build_importances,
+    csv=["importances", "parallel_coordinates"],
 )

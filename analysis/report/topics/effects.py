@@ -8,7 +8,7 @@ from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import describe_points
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, describe_items, make_table
-from mtdlab.analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.configurations import Effects, compute_effects
 
 _MOST_LINES = 6
@@ -81,16 +81,15 @@ def describe(effects: Effects) -> tuple[str, ...]:
     return (describe_effect(effects), *(describe_interactions(effects) or none))
 
 
-def show(effects: Effects) -> tuple[Table, ...]:
+def build(context: StudyContext) -> Contents | None:
+    if (effects := context.once(compute)) is None:
+        return None
     covered = f"covers seeds{describe_items(effects.items)}"
-    rest = (
-        f" The {_MOST_PAIRS} largest; the CSV has all."
-        if len(effects.settings) > _MOST_PAIRS
-        else ""
-    )
+    more = len(effects.settings) > _MOST_PAIRS
+    rest = f" The {_MOST_PAIRS} largest; the CSV has all." if more else ""
     interactions = effects.interactions.drop_duplicates(["first", "second"])
     named = {"first": "setting", "second": "with", "at": "at its value", "less_at": "less at"}
-    return (
+    tables = (
         make_table(
             effects.settings.head(_MOST_PAIRS),
             caption="Effects of the settings: the mean score with one value less that with "
@@ -109,9 +108,15 @@ def show(effects: Effects) -> tuple[Table, ...]:
             labels={"difference": "difference of differences"},
         ),
     )
+    return Contents(
+        csv={"effects": effects.settings, "interactions": effects.interactions},
+        figures={"interactions": _draw(effects)},
+        text=describe(effects),
+        tables=tables,
+    )
 
 
-def draw(effects: Effects) -> Drawing:
+def _draw(effects: Effects) -> Drawing:
     """The means of the clearest interaction over one setting, a line for each value of another."""
     cells = effects.cells
     first, second = effects.interactions[["first", "second"]].iloc[0].astype("str")
@@ -129,15 +134,4 @@ def draw(effects: Effects) -> Drawing:
     )
 
 
-TOPIC = Topic(
-    name="effects",
-    title="Effects of settings",
-    compute=compute,
-    csv={
-        "effects": lambda effects: effects.settings,
-        "interactions": lambda effects: effects.interactions,
-    },
-    figures={"interactions": draw},
-    text=describe,
-    tables=show,
-)
+TOPIC = Topic("effects", "Effects of settings", build, csv=["effects", "interactions"])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE
 from mtdlab.analysis.data.runs import choose_evenly
-from mtdlab.analysis.data.settings import format_setting, format_value
+from mtdlab.analysis.data.settings import format_setting
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS, Experiment
 from mtdlab.analysis.experiments.compare import (
     PUBLISHED_ERROR,
@@ -30,9 +30,18 @@ from mtdlab.analysis.report.cells import (
     count,
     describe_covered,
     describe_items,
+    format_values,
     make_table,
 )
-from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import (
+    Axes,
+    Contents,
+    Draw,
+    Drawing,
+    StudyContext,
+    Table,
+    Topic,
+)
 
 _MOST_VALUES = 8
 
@@ -45,15 +54,9 @@ def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
 
 def _listed(name: str, values: Iterable[object]) -> str:
     """A setting with its values as text, or with their number where they are many."""
-    texts = [clean(format_value(name, value)) for value in sorted(values, key=_order)]
+    texts = format_values(name, values)
     many = len(texts) > _MOST_VALUES
     return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
-
-
-def _order(value: object) -> tuple[float, str]:
-    if isinstance(value, int | float | np.number) and math.isfinite(value):
-        return (float(value), "")
-    return (math.inf, str(value))
 
 
 def _names_of(comparison: Comparison) -> list[str]:
@@ -300,26 +303,29 @@ def _published(comparison: Comparison) -> Draw:
     return panel
 
 
-@dataclass(frozen=True)
-class ExperimentInfo:
-    """The comparison with the published values, and its tasks (`compute_experiment_tasks`).
+def build(context: StudyContext, experiment: Experiment) -> Contents | None:
+    """The comparison; None where the study did not vary what the experiment is about.
 
-    Attributes:
-        is_curve: the value of `is_curve` for the comparison.
+    There is no figure of a grid without a row or column to compare.
     """
-
-    context: StudyContext
-    comparison: Comparison
-    tasks: pd.DataFrame
-    is_curve: bool
-
-
-def compute(context: StudyContext, experiment: Experiment) -> ExperimentInfo | None:
-    """The comparison; None where the study did not vary what the experiment is about."""
     if (comparison := context.comparisons.get(experiment.name)) is None:
         return None
     tasks = compute_experiment_tasks(comparison, context.study.scores)
-    return ExperimentInfo(context, comparison, tasks, is_curve(comparison, context))
+    tables, drawing = [*_show_tasks(comparison, tasks)], None
+    text: tuple[str, ...] = ()
+    # another section shows the levels of MTD
+    if not is_curve(comparison, context):
+        text = describe_comparison(comparison)
+        tables.insert(0, _show(comparison))
+        if not is_diagonal(comparison):
+            drawing = _draw(comparison, context.score_label, " ".join(text[:2]))
+    return Contents(
+        csv={experiment.name: comparison.table, f"{experiment.name}_tasks": tasks},
+        figures={experiment.name: drawing},
+        text=text,
+        warnings=warn_mixed(comparison),
+        tables=tables,
+    )
 
 
 def is_curve(comparison: Comparison, context: StudyContext) -> bool:
@@ -329,16 +335,10 @@ def is_curve(comparison: Comparison, context: StudyContext) -> bool:
     return same and set(comparison.experiment.by) <= set(PARTS)
 
 
-def draw(info: ExperimentInfo) -> Drawing | None:
-    """The experiment as the paper draws it.
-
-    There is no figure of a grid without a row or column to compare, and of what another section
-    shows.
-    """
-    comparison, experiment = info.comparison, info.comparison.experiment
-    if info.is_curve or is_diagonal(comparison):
-        return None
-    kind, score = experiment.figure, info.context.score_label
+def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
+    """The experiment as the paper draws it."""
+    experiment = comparison.experiment
+    kind = experiment.figure
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
     if kind in ("line", "rows"):
         panels = [("this study", _curve(comparison, score))]
@@ -353,7 +353,7 @@ def draw(info: ExperimentInfo) -> Drawing | None:
         ]
     if comparison.same_method:
         panels.append((SOURCE, _published(comparison)))
-        published = f"{experiment.source}{_conditions(experiment)}"
+        published = _source(experiment)
         caption += f" Last: published, {published}, compare its shape, not its level."
     else:
         caption += " There are no published values for this method."
@@ -367,47 +367,36 @@ def draw(info: ExperimentInfo) -> Drawing | None:
         columns=min(columns, len(panels)),
         rigid=kind == "rows",
         caption=caption,
-        alt=" ".join(describe_comparison(comparison)[:2]),
+        alt=alt,
     )
 
 
-def _conditions(experiment: Experiment) -> str:
-    return f" ({experiment.fixed})" if experiment.fixed else ""
+def _source(experiment: Experiment) -> str:
+    return experiment.source + (f" ({experiment.fixed})" if experiment.fixed else "")
 
 
-def _readable(comparison: Comparison) -> pd.DataFrame:
-    """The table with named values where they have a name, and shares in percent."""
+def _show(comparison: Comparison) -> Table:
+    """The means with the published values; values that have a name by it, shares in percent."""
     experiment, first = comparison.experiment, comparison.experiment.by[0]
     shown = comparison.table.drop(columns="items")
     if experiment.value_names:
         shown[first] = shown[first].map(experiment.label).astype("str")
     if experiment.measured:
         shown[experiment.measured] = 100 * shown.get(experiment.measured, pd.Series(dtype=float))
-    return shown if comparison.same_method else shown.drop(columns="published", errors="ignore")
-
-
-def show(info: ExperimentInfo) -> tuple[Table, ...]:
-    """Tables of the means with the published values, and of those by task where there are any."""
-    comparison, experiment = info.comparison, info.comparison.experiment
-    shown = _readable(comparison)
-    published = "no published values for this method."
-    if comparison.same_method:
-        source = f"{experiment.source}{_conditions(experiment)}"
-        published = f"published: {source}, on other data and another encoder."
+    published = f"published: {_source(experiment)}, on other data and another encoder."
+    if not comparison.same_method:
+        shown = shown.drop(columns="published", errors="ignore")
+        published = "no published values for this method."
     caption = (
         f"Mean score with its interval over seeds{describe_covered(comparison.table)}; {published}"
     )
-    if info.is_curve:
-        # the section on MTD has the means
-        shown = shown[:0]
     name, labels = experiment.name, comparison.labels
-    means = make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
-    return (means, *_show_tasks(info))
+    return make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
 
 
-def _show_tasks(info: ExperimentInfo) -> Iterator[Table]:
+def _show_tasks(comparison: Comparison, tasks: pd.DataFrame) -> Iterator[Table]:
     """Means by task, each value's row followed by the published one."""
-    experiment, tasks = info.comparison.experiment, info.tasks
+    experiment = comparison.experiment
     by, names = list(experiment.by), list(tasks.get("task", pd.Series()).unique())
     if not names:
         return
@@ -421,24 +410,16 @@ def _show_tasks(info: ExperimentInfo) -> Iterator[Table]:
         caption="The same by task, Spearman x 100; published: BERT-base, Wikipedia. The CSV has "
         "trials, seeds and intervals over seeds, for these items.",
         csv=f"{experiment.name}_tasks",
-        labels=info.comparison.labels,
+        labels=comparison.labels,
     )
 
 
-def make_topic(experiment: Experiment) -> Topic[StudyContext, ExperimentInfo]:
-    return Topic(
-        name=experiment.anchor,
-        title=experiment.title,
-        compute=lambda context: compute(context, experiment),
-        csv={
-            experiment.name: lambda info: info.comparison.table,
-            f"{experiment.name}_tasks": lambda info: info.tasks,
-        },
-        figures={experiment.name: draw},
-        text=lambda info: () if info.is_curve else describe_comparison(info.comparison),
-        warnings=lambda info: warn_mixed(info.comparison),
-        tables=show,
+EXPERIMENT_TOPICS = tuple(
+    Topic[StudyContext](
+        experiment.anchor,
+        experiment.title,
+        partial(build, experiment=experiment),
+        csv=[experiment.name, f"{experiment.name}_tasks"],
     )
-
-
-EXPERIMENT_TOPICS = tuple(make_topic(experiment) for experiment in EXPERIMENTS)
+    for experiment in EXPERIMENTS
+)

@@ -7,8 +7,10 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
-from mtdlab.analysis.report.cells import BAND, PERCENT, count, make_table
-from mtdlab.analysis.report.topics.base import Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.inference.intervals import Estimate
+from mtdlab.analysis.inference.verdict import describe_interval
+from mtdlab.analysis.report.cells import BAND, LEVEL, PERCENT, count, make_table
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
     compute_history_runs,
@@ -43,16 +45,14 @@ class History:
         every: `compute_half_lives` of all runs that were probed, also those without an MTD.
         runs: `compute_history_runs`.
         retained: `compute_retained_curves`.
-        curve, configurations: `summarise_half_lives` by MTD and by configuration.
+        curve: `summarise_half_lives` by MTD.
         correlations: `correlate_history`.
     """
 
-    context: StudyContext
     every: pd.DataFrame
     runs: pd.DataFrame
     retained: pd.DataFrame
     curve: pd.DataFrame
-    configurations: pd.DataFrame
     correlations: pd.DataFrame
 
 
@@ -65,30 +65,30 @@ def compute(context: StudyContext) -> History | None:
         return None
     runs = compute_history_runs(context.curve_trials, every)
     return History(
-        context,
-        every=every,
-        runs=runs,
-        retained=compute_retained_curves(runs, retained),
-        curve=summarise_half_lives(runs),
-        configurations=summarise_half_lives(runs, context.study.settings),
-        correlations=correlate_history(runs),
+        every,
+        runs,
+        compute_retained_curves(runs, retained),
+        summarise_half_lives(runs),
+        correlate_history(runs),
     )
 
 
-def describe(info: History) -> tuple[str, ...]:
-    """Sentences on what is measured, and on the half-life by MTD."""
-    return _DEFINITION, _finding(info), _association(info), _others(info)
+def describe_range(info: History) -> str:
+    """Where the half-life is longest and shortest, without a full stop."""
+    medians = info.curve["median"]
+    if not np.isfinite(medians).any():
+        return "The median half-life of a key is longer than the longest lag at every MTD"
+    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
+    text = f"The median half-life of a key is {_steps(lowest)}"
+    if len(info.curve) > 1:
+        text += f", the shortest, and {_steps(highest)}, the longest"
+    return text
 
 
 def _finding(info: History) -> str:
-    """A sentence on where the half-life is longest and shortest."""
     if not len(info.runs):
         return "No completed trial with an MTD has a half-life."
-    medians = info.curve["median"]
-    lowest, highest = (info.curve.iloc[int(at)] for at in (medians.argmin(), medians.argmax()))
-    text = f"The median half-life is {_steps(lowest)}"
-    if len(info.curve) > 1:
-        text += f", the shortest, and {_steps(highest)}, the longest"
+    text = describe_range(info)
     if beyond := int(info.curve["beyond"].sum()):
         longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
         text += (
@@ -104,23 +104,25 @@ def _steps(level: pd.Series) -> str:
     return f"{length} at MTD {format_mtd(level['mtd'])}"
 
 
-def _association(info: History) -> str:
+def describe_association(context: StudyContext, info: History) -> str:
+    """A sentence on the rank correlations of the half-life; empty without one."""
     rows = info.correlations[info.correlations["first"] == "half_life"]
     if not len(rows):
         return ""
-    names = {**info.context.labels, **_NAMES}
+    names = {**context.labels, **_NAMES}
     correlations = []
-    for second, mean, low, high in rows[["second", "mean", "low", "high"]].itertuples(index=False):
-        interval = f" ({PERCENT} CI {low:.2f} to {high:.2f})" if np.isfinite(low) else ""
-        correlations.append(f"with {names.get(second, second)} {mean:.2f}{interval}")
+    for second, *estimate in rows[["second", "mean", "low", "high"]].itertuples(index=False):
+        interval = describe_interval(size := Estimate(*estimate), LEVEL)
+        shown = f"{size.mean:.2f}{interval and f' ({interval})'}"
+        correlations.append(f"with {names.get(second, second)} {shown}")
     seeds = count(int(rows["seeds"].max()), "seed")
     return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(correlations)}."
 
 
-def _others(info: History) -> str:
-    """A sentence on the half-life of methods without an MTD, whose encoder itself was probed."""
+def _others(context: StudyContext, info: History) -> str:
+    """Methods without an MTD, whose encoder itself was probed."""
     half_lives = []
-    for name, runs in info.context.untraced_by_method.items():
+    for name, runs in context.untraced_by_method.items():
         probed = runs.merge(info.every, on="number")["half_life"]
         if name and len(probed):
             known = np.isfinite(probed.mean())
@@ -128,15 +130,19 @@ def _others(info: History) -> str:
     return f"Mean half-life without an MTD: {', '.join(half_lives)}." if half_lives else ""
 
 
-def show(info: History) -> tuple[Table, ...]:
+def build(context: StudyContext) -> Contents | None:
+    if (info := context.once(compute)) is None:
+        return None
+    configurations = summarise_half_lives(info.runs, context.study.settings)
+    association = describe_association(context, info)
     half_lives = make_table(
-        info.configurations.rename(columns={"beyond": "trials beyond the longest lag"}),
+        configurations.rename(columns={"beyond": "trials beyond the longest lag"}),
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
         csv="half_life",
-        labels=info.context.labels,
+        labels=context.labels,
         many="configurations",
     )
-    names = {**info.context.labels, **_NAMES}
+    names = {**context.labels, **_NAMES}
     named = info.correlations.replace({"first": names, "second": names})
     correlations = make_table(
         named.rename(columns={"trials": "trials of a seed"}),
@@ -147,13 +153,24 @@ def show(info: History) -> tuple[Table, ...]:
         ),
         csv="history_correlations",
     )
-    return half_lives, correlations
+    return Contents(
+        csv={
+            "half_life": configurations,
+            "trials_half_life": info.every,
+            "retained": info.retained,
+            "history_correlations": info.correlations,
+        },
+        figures={"history": _draw(context, info)},
+        text=(_DEFINITION, _finding(info), association, _others(context, info)),
+        warnings=[_LIMITS],
+        tables=(half_lives, correlations),
+    )
 
 
-def draw(info: History) -> Drawing | None:
+def _draw(context: StudyContext, info: History) -> Drawing | None:
     if not len(info.runs):
         return None
-    runs, score = info.runs, info.context.score_label
+    runs, score = info.runs, context.score_label
     levels = choose_evenly(info.curve, _MOST_LINES)["mtd"]
     drawn = info.retained[info.retained["mtd"].isin(levels)]
     some = "" if len(levels) == len(info.curve) else f" Drawn: {len(levels)} levels, evenly chosen."
@@ -182,18 +199,9 @@ def draw(info: History) -> Drawing | None:
 
 
 TOPIC = Topic(
-    name="history",
-    title="Measured history",
+    "history",
+    "Measured history",
+    build,
+    csv=["half_life", "trials_half_life", "retained", "history_correlations"],
     group="Representation",
-    compute=compute,
-    csv={
-        "half_life": lambda info: info.configurations,
-        "trials_half_life": lambda info: info.every,
-        "retained": lambda info: info.retained,
-        "history_correlations": lambda info: info.correlations,
-    },
-    figures={"history": draw},
-    text=describe,
-    warnings=lambda _: (_LIMITS,),
-    tables=show,
 )

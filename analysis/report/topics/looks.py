@@ -2,16 +2,12 @@
 
 import itertools
 import math
-from collections.abc import Mapping
-from typing import Any
-
-import pandas as pd
 
 from mtdlab.analysis.data.frames import Plan, StudyFrames
 from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
 from mtdlab.analysis.inference.verdict import format_p
 from mtdlab.analysis.report.cells import clean, count, make_table
-from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 
 _LABELS = {
     "runs": "trials",
@@ -36,30 +32,15 @@ _ENDS = {
 }
 
 
-def compute(context: StudyContext) -> StudyFrames | None:
-    """The specifications and looks; None for a study that recorded neither."""
-    study = context.study
-    return study if study.plans or len(study.looks) else None
-
-
-def tabulate(study: StudyFrames) -> pd.DataFrame:
-    """The looks, without the numbers of their trials."""
-    return study.looks.drop(columns="trials")
-
-
-def describe(study: StudyFrames) -> tuple[str, ...]:
-    """Sentences on what was specified and when, and on the last look and its level."""
-    return (_describe_plans(study.plans), *_describe_looks(study))
-
-
 def _describe_plans(plans: tuple[Plan, ...]) -> str:
     if not plans:
         return ""
     first, values = plans[0], plans[0].values
-    changes = [
-        f"{_list_changes(old.values, new.values)} {describe_recorded(new.trials)}"
-        for old, new in itertools.pairwise(plans)
-    ]
+    changes = []
+    for old, new in itertools.pairwise(plans):
+        pairs = ((name, old.values[name], new.values[name]) for name in _SPECIFIED)
+        changed = ", ".join(f"{name} from {was} to {now}" for name, was, now in pairs if was != now)
+        changes.append(f"{clean(changed)} {describe_recorded(new.trials)}")
     changed = f"Changed afterwards: {'; '.join(changes)}."
     return (
         f"Recorded {describe_recorded(first.trials)}: metric {clean(str(values['metric']))}, "
@@ -68,11 +49,6 @@ def _describe_plans(plans: tuple[Plan, ...]) -> str:
         f"{', '.join(map(str, values['looks']))} seeds (SHA-256 {clean(first.sha256)}). "
         f"{changed if changes else 'This was not changed afterwards.'}"
     )
-
-
-def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    changed = [name for name in _SPECIFIED if old[name] != new[name]]
-    return clean(", ".join(f"{name} from {old[name]} to {new[name]}" for name in changed))
 
 
 def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
@@ -99,24 +75,19 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
     )
 
 
-def warn(study: StudyFrames) -> tuple[str, ...]:
-    """Warnings of specifications that were made or changed when results could be seen."""
-    late = any(plan.trials for plan in study.plans)
-    return (_LATE,) if late else ()
+def build(context: StudyContext) -> Contents | None:
+    """The specifications and looks; None for a study that recorded neither."""
+    study = context.study
+    if not study.plans and not len(study.looks):
+        return None
+    looks = study.looks.drop(columns="trials")
+    return Contents(
+        csv={"looks": looks},
+        text=(_describe_plans(study.plans), *_describe_looks(study)),
+        warnings=[_LATE] if any(plan.trials for plan in study.plans) else [],
+        tables=[make_table(looks, caption="Looks at the verdict.", csv="looks", labels=_LABELS)],
+        folded=True,
+    )
 
 
-def show(study: StudyFrames) -> tuple[Table, ...]:
-    caption = "Looks at the verdict."
-    return (make_table(tabulate(study), caption=caption, csv="looks", labels=_LABELS),)
-
-
-TOPIC = Topic(
-    name="looks",
-    title="What was specified beforehand",
-    compute=compute,
-    csv={"looks": tabulate},
-    text=describe,
-    warnings=warn,
-    tables=show,
-    folded=lambda _: True,
-)
+TOPIC = Topic("looks", "What was specified beforehand", build, csv=["looks"])

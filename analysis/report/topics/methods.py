@@ -13,7 +13,7 @@ from mtdlab.analysis.data.runs import completed_runs, format_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.inference.verdict import join_words
 from mtdlab.analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
-from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import (
     COSTS,
     draw_costs,
@@ -32,11 +32,11 @@ _CAPTIONS = {
         f"CIs cover seeds{{covered}}. {COSTS}"
     ),
     "method_properties": (
-        "Geometry at the checkpoint that was kept; duration of a trial, evaluations included; peak "
-        "memory of the trial's process, with the loaded packages and what earlier trials left in "
-        f"it, or allocated on its GPU. Mean with its {PERCENT} CI over seeds, and the difference "
-        "to the row with the highest mean score, its CI simultaneous for all pairs of rows. "
-        "Durations are comparable where trials ran on one machine without other load."
+        f"Geometry at the checkpoint that was kept; costs of a trial. Mean with its {PERCENT} CI "
+        "over seeds, and the difference to the row with the highest mean score, its CI "
+        f"simultaneous for all pairs of rows. {COSTS} The memory of a process includes the loaded "
+        "packages and what earlier trials left in it. Durations are comparable where trials ran "
+        "on one machine without other load."
     ),
 }
 _REFERENCE = (
@@ -47,18 +47,12 @@ _REFERENCE = (
 
 @dataclass(frozen=True)
 class Methods:
-    """Completed runs, `compute_methods` with the names of its rows, `compute_method_properties`.
-
-    Attributes:
-        budget: the sentences that every run trained on; None where these differ or are not known.
-    """
+    """Completed runs, and `compute_methods` with the names of its rows."""
 
     context: StudyContext
     runs: pd.DataFrame
     table: pd.DataFrame
     names: tuple[str, ...]
-    properties: pd.DataFrame
-    budget: int | None
 
     def name(self, method: object) -> str:
         return clean(self.context.name_method(method))
@@ -84,33 +78,29 @@ def compute(context: StudyContext) -> Methods | None:
             for name, mtd in zip(names, table["mtd"], strict=True)
         )
     runs = completed_runs(with_methods(study.trials, study.settings))
-    properties = compute_method_properties(study)
-    budget = equal_budget(study.trials)
-    return Methods(context, runs, table, names, properties, budget)
+    return Methods(context, runs, table, names)
 
 
 def describe_budget(info: Methods) -> str:
     """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
-    if info.budget is None:
+    study = info.context.study
+    if (budget := equal_budget(study.trials)) is None:
         return ""
-    chosen = join_words([*info.context.study.nuisance])
+    chosen = join_words([*study.nuisance])
     own = f", each with the {clean(chosen)} chosen for it" if chosen else ""
-    return f"at an equal budget of {info.budget:,} sentences a trial{own}"
+    return f"at an equal budget of {budget:,} sentences a trial{own}"
 
 
 def _compare(others: pd.DataFrame, of: str) -> Iterator[str]:
     """A sentence on each method but the best, at its best configuration."""
     for _, row in others.sort_values("method").iterrows():
-        text = f"{row['name']}: mean {row['mean']:.2f}"
-        if not np.isfinite(row["difference_low"]):
-            yield f"{text}; fewer than two common seeds, so the difference is not tested."
-            continue
-        result = "not significant" if row["may_be_best"] else "statistically significant"
-        yield (
-            f"{text}; paired difference to the best {row['difference']:+.2f} ({of} CI "
-            f"{row['difference_low']:.2f} to {row['difference_high']:.2f}), "
-            f"{result}."
-        )
+        low, high = row["difference_low"], row["difference_high"]
+        text = "fewer than two common seeds, so the difference is not tested"
+        if np.isfinite(low):
+            result = "not significant" if row["may_be_best"] else "statistically significant"
+            interval = f"{of} CI {low:.2f} to {high:.2f}"
+            text = f"paired difference to the best {row['difference']:+.2f} ({interval}), {result}"
+        yield f"{row['name']}: mean {row['mean']:.2f}; {text}."
 
 
 def describe(info: Methods) -> tuple[str, ...]:
@@ -154,41 +144,48 @@ def _describe_rate(info: Methods) -> str:
     )
 
 
-def show(info: Methods) -> tuple[Table, ...]:
+def build(context: StudyContext) -> Contents | None:
     """The table with a row for each method and level of MTD, or for each configuration."""
-    frames = {"methods": info.ranked, "method_properties": info.properties}
-    return tuple(
-        make_table(
-            frame.assign(method=[info.name(method) for method in frame.get("method", ())])
-            .drop(columns=["items", "name", "number"], errors="ignore")
-            .dropna(axis="columns", how="all"),
-            caption=_CAPTIONS[name].format(
-                covered=describe_covered(info.table), of=info.context.of_comparisons
-            ),
-            csv=name,
-            sortable=True,
-            labels=info.context.labels,
-        )
-        for name, frame in frames.items()
+    if (info := context.once(compute)) is None:
+        return None
+    study, covered = context.study, describe_covered(info.table)
+    properties = compute_method_properties(study)
+    return Contents(
+        csv={"methods": info.table, "method_properties": properties},
+        figures={
+            "methods": draw(info),
+            "method_costs": draw_costs(context, info.table, info.names),
+        },
+        text=describe(info),
+        tables=[
+            make_table(
+                frame.assign(method=[info.name(method) for method in frame.get("method", ())])
+                .drop(columns=["items", "name", "number"], errors="ignore")
+                .dropna(axis="columns", how="all"),
+                caption=_CAPTIONS[name].format(covered=covered, of=context.of_comparisons),
+                csv=name,
+                sortable=True,
+                labels=context.labels,
+            )
+            for name, frame in (("methods", info.ranked), ("method_properties", properties))
+        ],
     )
 
 
-def _find_comparable(context: StudyContext) -> StudyContext | None:
-    """The study; None without several methods, and for a table without scores by task."""
+def _build_published(context: StudyContext) -> Contents | None:
+    """The published rows; None without several methods, and for a table without scores by task."""
     is_other = context.study.table and not len(context.study.scores)
-    return context if len(context.methods) and not is_other else None
-
-
-def show_published(_: StudyContext) -> tuple[Table, ...]:
-    """The table of the published rows, for reference."""
+    if not len(context.methods) or is_other:
+        return None
     papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
-    return tuple(
+    tables = [
         make_table(
             rows.assign(model="published: " + rows["model"]),
             caption=f"Reference rows. {kind} × 100: {_REFERENCE}.",
         )
         for kind, rows in papers.items()
-    )
+    ]
+    return Contents(tables=tables, folded=True)
 
 
 def draw(info: Methods) -> Drawing:
@@ -218,28 +215,5 @@ def draw(info: Methods) -> Drawing:
     return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
 
 
-TOPIC = Topic(
-    name="methods",
-    title="Methods",
-    compute=compute,
-    csv={
-        "methods": lambda info: info.table,
-        "method_properties": lambda info: info.properties,
-    },
-    figures={
-        "methods": draw,
-        "method_costs": lambda info: draw_costs(info.context, info.table, info.names),
-    },
-    text=describe,
-    tables=show,
-)
-
-
-PUBLISHED = Topic[StudyContext, StudyContext](
-    name="published-methods",
-    title="Published values of the methods",
-    compute=_find_comparable,
-    csv={},
-    tables=show_published,
-    folded=lambda _: True,
-)
+TOPIC = Topic("methods", "Methods", build, csv=["methods", "method_properties"])
+PUBLISHED = Topic("published-methods", "Published values of the methods", _build_published)

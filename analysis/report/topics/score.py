@@ -24,7 +24,15 @@ from mtdlab.analysis.report.cells import (
     describe_curve,
     make_table,
 )
-from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import (
+    Axes,
+    Contents,
+    Draw,
+    Drawing,
+    StudyContext,
+    Table,
+    Topic,
+)
 from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
 from mtdlab.analysis.statistics.baseline import name_baseline
 from mtdlab.analysis.statistics.configurations import DIFFERENCE
@@ -34,10 +42,20 @@ _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
 
 
-def compute(context: StudyContext) -> StudyContext | None:
-    """The study; None where there is no curve to miss: one level, or a table without an MTD."""
+def build(context: StudyContext) -> Contents | None:
+    """The curve; None where there is none to miss: one level, or a table without an MTD."""
     is_other = bool(context.study.table) and context.has_no_mtd
-    return None if context.is_one_point or is_other else context
+    if context.is_one_point or is_other:
+        return None
+    table = tabulate(context)
+    if missing := describe_missing(context):
+        return Contents(csv={"mtd_curve": table}, missing=missing)
+    return Contents(
+        csv={"mtd_curve": table},
+        figures={"mtd_curve": draw(context)},
+        text=describe(context),
+        tables=[_show(context, table)],
+    )
 
 
 def tabulate(context: StudyContext) -> pd.DataFrame:
@@ -67,9 +85,9 @@ def _left_out(context: StudyContext) -> list[float]:
     return [level.mtd for level in context.verdict.left_out]
 
 
-def show(context: StudyContext) -> tuple[Table, ...]:
+def _show(context: StudyContext, table: pd.DataFrame) -> Table:
     """The table, with the components of MTD that vary where each level is one configuration."""
-    table, cells = tabulate(context), context.cells
+    cells = context.cells
     collapsed = ["median", "collapsed_share"] if (table["collapsed_share"] > 0).any() else []
     shown = table[["mtd", "n", "seeds", "mean", "low", "high", *collapsed, *DIFFERENCE]]
     shown = shown.dropna(axis="columns", how="all")
@@ -87,19 +105,13 @@ def show(context: StudyContext) -> tuple[Table, ...]:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
-    return (
-        make_table(
-            shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels, many="levels"
-        ),
-    )
+    caption = f"{caption}.{beyond}"
+    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels, many="levels")
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
     """Sentences on in how many seeds the best level is better, and on collapses."""
-    curve = context.curve
-    if not len(curve):
-        return ()
-    means = "" if context.verdict.leads else describe_curve(curve, "The mean score is")
+    means = "" if context.verdict.leads else describe_curve(context.curve, "The mean score is")
     return means, _describe_seeds(context), _bound(context)
 
 
@@ -118,11 +130,13 @@ def _bound(context: StudyContext) -> str:
 
 
 def describe_missing(context: StudyContext) -> str:
+    """A sentence on why there is no curve; empty where there is one."""
     if len(context.curve):
         return ""
     why = "No completed trial has a score"
-    if context.untraced_by_method:
-        why = f"{', '.join(context.untraced_by_method)} has no MTD"
+    if len(context.untraced):
+        names = ", ".join(filter(None, context.untraced_by_method))
+        why = f"{names} has no MTD" if names else "No trial has an MTD"
     return f"{why}, so there is no curve over MTD."
 
 
@@ -213,65 +227,39 @@ def _paired(context: StudyContext) -> Draw:
     )
 
 
-def compare_seeds(context: StudyContext) -> pd.DataFrame:
-    """The best level less the first and less the last, within each seed.
+def compare_seeds(context: StudyContext) -> dict[float, pd.Series]:
+    """The best level less the first and less the last, by seed, of each end by its MTD.
 
-    Columns: end (its MTD), seed, difference; no rows where fewer than two levels or seeds are
-    compared.
+    Empty where fewer than two levels or seeds are compared.
     """
     table, verdict = context.levels.table, context.verdict
-    best, columns = verdict.peak_mtd, ["end", "seed", "difference"]
-    ends = {verdict.first, verdict.last} & set(table) - {best}
-    if len(table) < 2 or not ends or best not in table:
-        return pd.DataFrame(columns=columns)
-    less = table[sorted(ends)].rsub(table[best], axis="index").rename_axis("seed")
-    rows = less.melt(var_name="end", value_name="difference", ignore_index=False).dropna()
-    return rows.reset_index()[columns]
+    best = verdict.peak_mtd
+    if len(table) < 2 or best not in table:
+        return {}
+    ends = sorted({verdict.first, verdict.last} & set(table) - {best})
+    return {end: (table[best] - table[end]).dropna() for end in ends}
 
 
 def _describe_seeds(context: StudyContext) -> str:
     """A sentence on in how many seeds the best level is above the ends of the range."""
     parts = [
-        f"than MTD {format_mtd(float(str(end)))} in {int((rows['difference'] > 0).sum())} of "
-        f"{count(len(rows), 'seed')}"
-        for end, rows in compare_seeds(context).groupby("end")
+        f"than MTD {format_mtd(end)} in {int((gains > 0).sum())} of {count(len(gains), 'seed')}"
+        for end, gains in compare_seeds(context).items()
+        if len(gains)
     ]
     best = format_mtd(context.verdict.peak_mtd)
     return f"MTD {best} scores higher {' and '.join(parts)}." if parts else ""
 
 
-TOPIC = Topic[StudyContext, StudyContext](
-    name="score",
-    title=_TITLE,
-    compute=compute,
-    csv={"mtd_curve": tabulate},
-    figures={"mtd_curve": draw},
-    text=describe,
-    missing=describe_missing,
-    tables=show,
-    keep_empty=True,
-)
+TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], keep_empty=True)
 
 
-def _find_correlation(context: StudyContext) -> pd.DataFrame | None:
+def _build_correlation(context: StudyContext) -> Contents | None:
     """The correlations; None where no seed has enough levels of MTD."""
     table = compute_correlations(context.curve_trials)
-    return table if len(table) else None
-
-
-def _describe_correlation(table: pd.DataFrame) -> tuple[str, ...]:
-    """A sentence on what the measures show, and on the largest value that xi can take."""
-    levels = int(table["levels"].min())
-    return (
-        "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
-        "for an inverted U. Chatterjee's xi measures whether the score depends on MTD in any way, "
-        f"an inverted U included; with {levels} levels it is at most "
-        f"{(levels - 2) / (levels + 1):.2f}, and near 0 without a relation.",
-    )
-
-
-def _show_correlation(table: pd.DataFrame) -> tuple[Table, ...]:
-    seeds = int(table["seeds"].min())
+    if not len(table):
+        return None
+    levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
     interval = (
         f"with its {PERCENT} t interval for these items" if seeds > 1 else "without an interval"
     )
@@ -279,34 +267,30 @@ def _show_correlation(table: pd.DataFrame) -> tuple[Table, ...]:
         f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
         f"{interval}."
     )
-    return (make_table(table, caption=caption, csv="correlation"),)
+    text = (
+        "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
+        "for an inverted U. Chatterjee's xi measures whether the score depends on MTD in any way, "
+        f"an inverted U included; with {levels} levels it is at most "
+        f"{(levels - 2) / (levels + 1):.2f}, and near 0 without a relation."
+    )
+    tables = [make_table(table, caption=caption, csv="correlation")]
+    return Contents(csv={"correlation": table}, text=[text], tables=tables)
 
 
 CORRELATION = Topic(
-    name="correlation",
-    title="Correlation of score and MTD",
-    compute=_find_correlation,
-    csv={"correlation": lambda table: table},
-    text=_describe_correlation,
-    tables=_show_correlation,
+    "correlation", "Correlation of score and MTD", _build_correlation, csv=["correlation"]
 )
 
 
-def _find_published(context: StudyContext) -> StudyContext | None:
-    """The study; None for a program of the user, whose data are others, or without two levels."""
-    return None if len(context.paired) < 2 or context.study.program else context
+def _build_published(context: StudyContext) -> Contents | None:
+    """The study's curve beside the paper's, and the experiments whose rows are its levels.
 
-
-def _describe_published(context: StudyContext) -> tuple[str, ...]:
-    """Sentences on the paper's experiments whose rows are the levels of the study's MTD."""
-    comparisons = context.comparisons.values()
-    return tuple(describe_paper(each) for each in comparisons if is_curve(each, context))
-
-
-def _draw_published(context: StudyContext) -> Drawing:
-    """The study's curve beside the paper's, each as deviations from its own mean."""
+    None for a program of the user, whose data are others, or without two levels.
+    """
+    if len(context.paired) < 2 or context.study.program:
+        return None
     published = load_curve("figure2_mtd")
-    return Drawing(
+    drawing = Drawing(
         "Shape of the curve beside that of the paper",
         [("", lambda ax: figures.draw_deviations(context.paired, published, ax))],
         height=3.2,
@@ -316,34 +300,28 @@ def _draw_published(context: StudyContext) -> Drawing:
         ),
         alt=describe_curve(published, "The published mean is"),
     )
+    comparisons = context.comparisons.values()
+    text = [describe_paper(each) for each in comparisons if is_curve(each, context)]
+    return Contents(figures={"mtd_published": drawing}, text=text, folded=True)
 
 
-PUBLISHED = Topic(
-    name="published",
-    title="Beside the paper's curve",
-    compute=_find_published,
-    csv={},
-    figures={"mtd_published": _draw_published},
-    text=_describe_published,
-    folded=lambda _: True,
-)
+PUBLISHED = Topic("published", "Beside the paper's curve", _build_published)
 
 
-def _find_tasks(context: StudyContext) -> pd.DataFrame | None:
-    """The scores by task (`compute_tasks`), by method where that varies; None without a task."""
+def _build_tasks(context: StudyContext) -> Contents | None:
+    """The scores by task (`compute_tasks`), by method where that varies; None without a task.
+
+    The table on the page has a row per MTD and a column per task.
+    """
     study = context.study
     trials = with_methods(study.trials, study.settings)
     by = ["method"] if varies_method(trials, study.settings) else []
     table = compute_tasks(trials, study.scores, by=by)
-    return table if len(table) else None
-
-
-def _show_tasks(info: pd.DataFrame) -> tuple[Table, ...]:
-    """The table with a row per MTD and a column per task."""
-    by = [name for name in ("method", "mtd") if name in info]
-    wide = info.pivot(index=by, columns="task", values="mean")[list(info["task"].unique())]
-    missing = [name for name in STS if name not in wide]
-    if missing:
+    if not len(table):
+        return None
+    wide = table.pivot(index=[*by, "mtd"], columns="task", values="mean")
+    wide = wide[list(table["task"].unique())]
+    if missing := [name for name in STS if name not in wide]:
         average = f"No average: the study was not scored on {', '.join(missing)}."
     else:
         wide.insert(7, "STS average", wide[list(STS)].mean(axis=1))
@@ -353,14 +331,8 @@ def _show_tasks(info: pd.DataFrame) -> tuple[Table, ...]:
         f"tasks. {average} The CSV has trials, seeds and "
         "intervals over seeds, for these items."
     )
-    return (make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels"),)
+    tables = [make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels")]
+    return Contents(csv={"tasks": table}, tables=tables)
 
 
-BY_TASK = Topic(
-    name="tasks",
-    title="Scores by task",
-    group="Training",
-    compute=_find_tasks,
-    csv={"tasks": lambda info: info},
-    tables=_show_tasks,
-)
+BY_TASK = Topic("tasks", "Scores by task", _build_tasks, csv=["tasks"], group="Training")

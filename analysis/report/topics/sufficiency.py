@@ -13,7 +13,7 @@ from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.inference.verdict import format_p
 from mtdlab.analysis.report.cells import PERCENT, count, describe_items, make_table
-from mtdlab.analysis.report.topics.base import Axes, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
 _MOST_LEVELS = 20
@@ -91,9 +91,28 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
     )
 
 
-def describe_missing(info: Sufficiency) -> str:
-    """A sentence on why there is no test, where there are no configurations to show either."""
-    return "" if info.answer != "cannot be tested" or len(info.cells) else describe(info)[0]
+def build(context: StudyContext) -> Contents | None:
+    """The answer with its tests; without configurations to show, why there is no test."""
+    if (info := compute(context)) is None:
+        return None
+    text, is_tested = describe(info), info.answer != "cannot be tested"
+    tests, tables = info.tests, []
+    if len(tests):
+        tests = tests.assign(explained=tests["base"].map(info.explained))
+        tables = [_show(tests, info.items)]
+    means = info.cells.drop(columns=["text", "trial"], errors="ignore")
+    csv = {"sufficiency": tests, "sufficiency_means": means}
+    if not is_tested and not len(info.cells):
+        return Contents(csv=csv, missing=text[0])
+    confounded = is_tested and describe_confounding(info.cells["ema_decay"], info.cells["ratio"])
+    return Contents(
+        csv=csv,
+        figures={"sufficiency": _draw(info.cells, is_tested, " ".join(text))},
+        text=text,
+        # the design confounds MTD with a component
+        warnings=[confounded] if confounded else [],
+        tables=tables,
+    )
 
 
 def _describe_models(info: Sufficiency) -> str:
@@ -132,31 +151,13 @@ def name_pair(info: Sufficiency, pair: Pair) -> tuple[str, str]:
     return high, low
 
 
-def warn(info: Sufficiency) -> tuple[str, ...]:
-    """A warning that the design confounds MTD with a component."""
-    if info.answer == "cannot be tested":
-        return ()
-    text = describe_confounding(info.cells["ema_decay"], info.cells["ratio"])
-    return (text,) if text else ()
-
-
-def tabulate(info: Sufficiency) -> pd.DataFrame:
-    """The tests of nested models, with the share of variance that the null model explains."""
-    if not len(info.tests):
-        return pd.DataFrame()
-    return info.tests.assign(explained=info.tests["base"].map(info.explained))
-
-
 def _round_p(p_value: float) -> str:
     if np.isnan(p_value):
         return "–"
     return "< 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
 
 
-def show(info: Sufficiency) -> tuple[Table, ...]:
-    tests = tabulate(info)
-    if not len(tests):
-        return ()
+def _show(tests: pd.DataFrame, items: int) -> Table:
     shown = pd.DataFrame(
         {
             "null model": tests["base"].map(_NAMES),
@@ -170,22 +171,19 @@ def show(info: Sufficiency) -> tuple[Table, ...]:
         "Nested models of the configuration means, with seeds as blocks and one error variance "
         "per configuration (ANOVA-type statistic); curves in logarithms. p values are not adjusted "
         "for the number of rows; the first row is the test of whether MTD suffices. Tests cover "
-        f"seeds{describe_items(info.items)}."
+        f"seeds{describe_items(items)}."
     )
-    return (make_table(shown, caption=caption, csv="sufficiency"),)
+    return make_table(shown, caption=caption, csv="sufficiency")
 
 
-def draw(info: Sufficiency) -> Drawing | None:
+def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
     """The figure of the mean of every configuration, the EMA decay down and K/N across."""
-    cells, decays = info.cells, sorted(info.cells.get("ema_decay", pd.Series()).unique())
+    decays = sorted(cells.get("ema_decay", pd.Series()).unique())
     if not decays or max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
         return None
-    tested = info.answer != "cannot be tested"
-    adjusted = ", adjusted for seeds that are missing" if tested else ""
+    adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
-    alt = (
-        f"{' '.join(describe(info))} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
-    )
+    alt = f"{answer} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
     if len(decays) <= MOST_LOOKS and "within_low" in cells:
         ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
         return Drawing(
@@ -225,18 +223,8 @@ def draw(info: Sufficiency) -> Drawing | None:
 
 
 TOPIC = Topic(
-    name="sufficiency",
-    title="Does MTD alone determine the score?",
-    compute=compute,
-    csv={
-        "sufficiency": tabulate,
-        "sufficiency_means": lambda info: info.cells.drop(
-            columns=["text", "trial"], errors="ignore"
-        ),
-    },
-    figures={"sufficiency": draw},
-    text=describe,
-    warnings=warn,
-    missing=describe_missing,
-    tables=show,
+    "sufficiency",
+    "Does MTD alone determine the score?",
+    build,
+    csv=["sufficiency", "sufficiency_means"],
 )

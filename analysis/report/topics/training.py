@@ -1,7 +1,7 @@
 """Topics: training curves; collapse of symmetric structures over the steps (figures 5 and 6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from mtdlab.analysis.data.tasks import LAST
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
 from mtdlab.analysis.report.context import list_selection
-from mtdlab.analysis.report.topics.base import Axes, Draw, Drawing, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Axes, Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.training import (
     COLLAPSE_COSINE,
     MOST_POINTS,
@@ -27,27 +27,27 @@ from mtdlab.analysis.statistics.training import (
 )
 
 
-@dataclass(frozen=True)
-class Training:
-    """The curves (`compute_training`) with seed, mtd (0 for none), text, trial and group.
-
-    Attributes:
-        curves: a row per point, in the order of their groups, which are methods and levels of MTD.
-        chosen: whether trials were left out.
-    """
-
-    context: StudyContext
-    curves: pd.DataFrame
-    chosen: bool
-
-
-def compute(context: StudyContext) -> Training | None:
+def build(context: StudyContext) -> Contents | None:
     """The curves; None where no curve of a trial was read."""
-    study = context.study
-    curves = compute_training(study)
+    curves = compute_training(context.study)
     if not len(curves):
         return None
-    trials = with_methods(context.trials, study.settings)
+    trials = with_methods(context.trials, context.study.settings)
+    ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
+    text, known = _describe(context.trials, curves), _name_groups(context, trials, curves)
+    drawing = _draw(context, known.merge(curves, on="number"), text)
+    if ended > len(choose_curves(trials)):
+        more = f"{drawing.caption} Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD."
+        drawing = replace(drawing, caption=more)
+    return Contents(
+        csv={"training_curves": curves[["number", "step", "loss", "score"]]},
+        figures={"training_curves": drawing},
+        text=[text],
+    )
+
+
+def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """The trials of curves with seed, mtd (0 for none), text, trial and group, a method and MTD."""
     methods = trials["method"] if "method" in trials else pd.Series("", index=trials.index)
     known = describe_runs(trials).assign(
         number=trials["number"],
@@ -57,67 +57,57 @@ def compute(context: StudyContext) -> Training | None:
     )
     known = known[known["number"].isin(curves["number"])]
     names_method, names_mtd = known["method"].nunique() > 1, known["mtd"].nunique() > 1
-    known["group"] = [
-        " ".join(
-            [
-                *([method] if names_method else []),
-                *([f"MTD {format_mtd(mtd)}"] if names_mtd and mtd > 0 else []),
-            ]
-        )
-        or ("no MTD" if names_mtd else "all trials")
-        for method, mtd in zip(known["method"], known["mtd"], strict=True)
-    ]
-    ended = int(trials["state"].isin(["COMPLETE", "FAIL", "PRUNED"]).sum())
-    merged = curves.merge(known, on="number").sort_values(
-        ["method", "mtd", "number", "step"], ignore_index=True
-    )
-    return Training(context, merged, ended > len(choose_curves(trials)))
+    groups = []
+    for method, mtd in zip(known["method"], known["mtd"], strict=True):
+        parts = [method] if names_method else []
+        if names_mtd and mtd > 0:
+            parts.append(f"MTD {format_mtd(mtd)}")
+        groups.append(" ".join(parts) or ("no MTD" if names_mtd else "all trials"))
+    return known.assign(group=groups).sort_values(["method", "mtd", "number"])
 
 
-def describe(info: Training) -> tuple[str, ...]:
-    """A sentence on how many trials scored highest at their last evaluation."""
-    ends, trials = count_best_at_end(info.context.trials)
-    of = count(trials, "trial")
-    if not trials:
-        scored = info.curves[info.curves["score"].notna()]
+def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
+    ends, known = count_best_at_end(trials)
+    of = count(known, "trial")
+    if not known:
+        scored = curves[curves["score"].notna()]
         if not len(scored):
-            return ("No trial was evaluated during training.",)
+            return "No trial was evaluated during training."
         best = scored.loc[scored.groupby("number")["score"].idxmax()]
         last = scored.groupby("number")["step"].max()
         ends = int((best.set_index("number")["step"] == last).sum())
         of = f"{count(len(best), 'trial')} drawn"
-    return (f"{ends:,} of {of} scored highest at their last evaluation.",)
+    return f"{ends:,} of {of} scored highest at their last evaluation."
 
 
-def draw(info: Training) -> Drawing:
-    context, study = info.context, info.context.study
-    panels = [("score at each evaluation", _panel(info, "score", context.score_label))]
+def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
+    def panel(value: str, label: str) -> Draw:
+        means = compute_training_means(curves, value=value)
+        return lambda ax: figures.draw_training(curves, means, ax, value=value, label=label)
+
     lines = (
         f"The mean over seeds of the trials that reached the last step, with its {PERCENT} "
         "interval for these evaluation items, and a faint line per trial"
-        if info.curves["group"].nunique() <= MOST_LOOKS
+        if curves["group"].nunique() <= MOST_LOOKS
         else "A line per trial"
     )
+    program = context.study.program
+    label = context.score_label if program else context.selection_label
+    panels = [("score at each evaluation", panel("score", label))]
     caption = f"{lines}. Scores are those that the program reported."
-    if not study.program:
-        label = context.selection_label
-        panels = [
-            ("score at each evaluation", _panel(info, "score", label)),
-            ("training loss", _panel(info, "loss", "loss")),
-        ]
+    if not program:
+        panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}. Scores: {label}{_choice(context)}; a point of the loss "
-            f"is the mean over a part of the steps, at most {MOST_POINTS} per trial."
+            f"{lines}. Scores: {label}{_choice(context)}; a point of the loss is the mean over a "
+            f"part of the steps, at most {MOST_POINTS} per trial."
         )
-    if info.chosen:
-        caption += f" Drawn: {MOST_TRIALS} trials, evenly chosen in the order of MTD."
     return Drawing(
         "Training curves",
         panels,
         height=3.9,
         columns=len(panels),
         caption=caption,
-        alt=describe(info)[0],
+        alt=alt,
     )
 
 
@@ -130,24 +120,7 @@ def _choice(context: StudyContext) -> str:
     return f", which choose the checkpoint{unless}"
 
 
-def _panel(info: Training, value: str, label: str) -> Draw:
-    means = compute_training_means(info.curves, value=value)
-    return lambda ax: figures.draw_training(info.curves, means, ax, value=value, label=label)
-
-
-TOPIC = Topic(
-    name="training",
-    title="Training curves",
-    group="Training",
-    compute=compute,
-    csv={
-        "training_curves": lambda info: info.curves[
-            ["number", "step", "loss", "score"]
-        ].sort_values(["number", "step"], ignore_index=True)
-    },
-    figures={"training_curves": draw},
-    text=describe,
-)
+TOPIC = Topic("training", "Training curves", build, csv=["training_curves"], group="Training")
 
 
 _CRITERIA = (
@@ -161,19 +134,27 @@ _CRITERIA = (
 )
 
 
-@dataclass(frozen=True)
-class Collapse:
-    """The results: `curves` is `compute_collapse`, `detected` is `detect_collapse`."""
-
-    context: StudyContext
-    curves: pd.DataFrame
-    detected: pd.DataFrame
-
-
-def _find_collapse(context: StudyContext) -> Collapse | None:
+def _build_collapse(context: StudyContext) -> Contents | None:
     """The collapses; None unless the study compares a symmetric structure with another."""
     detected = detect_collapse(context.study)
-    return Collapse(context, compute_collapse(context.study), detected) if len(detected) else None
+    if not len(detected):
+        return None
+    curves = compute_collapse(context.study)
+    trials = count(int(detected["n"].sum()), "trial")
+    text = [f"No collapse was detected in {trials}: {'; '.join(_name_structure(detected))}."]
+    if detected[["collapsed", "failed", "pruned"]].to_numpy().any():
+        text = list(describe_detected(detected))
+    shown = detected.rename(columns={"first": "first step", "last": "last step"})
+    if shown["prediction_layers"].nunique() == 1:
+        shown = shown.drop(columns="prediction_layers")
+    caption, labels = f"Detected collapses. {_CRITERIA}", context.labels
+    return Contents(
+        csv={"collapse": curves, "collapse_detected": detected},
+        figures={"collapse": _draw_collapse(curves, context.score_label, " ".join(text))},
+        text=text,
+        tables=[make_table(shown, caption=caption, csv="collapse_detected", labels=labels)],
+        folded=not detected["collapsed"].any(),
+    )
 
 
 def _name_structure(table: pd.DataFrame) -> pd.Series:
@@ -205,19 +186,10 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
-def _describe_collapses(info: Collapse) -> tuple[str, ...]:
-    """A sentence for each structure; one for all where no trial collapsed, failed or was pruned."""
-    detected = info.detected
-    if detected[["collapsed", "failed", "pruned"]].to_numpy().any():
-        return tuple(describe_detected(detected))
-    trials = count(int(detected["n"].sum()), "trial")
-    return (f"No collapse was detected in {trials}: {'; '.join(_name_structure(detected))}.",)
-
-
-def _draw_collapse(info: Collapse) -> Drawing | None:
-    if not len(info.curves):
+def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None:
+    if not len(curves):
         return None
-    table = info.curves.assign(structure=_name_structure(info.curves))
+    table = curves.assign(structure=_name_structure(curves))
 
     def panel(value: str, label: str) -> Draw:
         def draw_one(ax: Axes) -> None:
@@ -229,7 +201,7 @@ def _draw_collapse(info: Collapse) -> Drawing | None:
     return Drawing(
         "Score over steps by structure",
         [
-            ("score at each evaluation", panel("mean", info.context.score_label)),
+            ("score at each evaluation", panel("mean", score)),
             ("mean cosine of random pairs", panel("mean_cosine", "mean cosine")),
         ],
         height=4.0,
@@ -238,29 +210,10 @@ def _draw_collapse(info: Collapse) -> Drawing | None:
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
             f"are of the pairs that choose the checkpoint. {BAND}"
         ),
-        alt=" ".join(_describe_collapses(info)),
+        alt=alt,
     )
 
 
-def _show_collapses(info: Collapse) -> tuple[Table, ...]:
-    shown = info.detected.rename(columns={"first": "first step", "last": "last step"})
-    if shown["prediction_layers"].nunique() == 1:
-        shown = shown.drop(columns="prediction_layers")
-    caption, labels = f"Detected collapses. {_CRITERIA}", info.context.labels
-    return (make_table(shown, caption=caption, csv="collapse_detected", labels=labels),)
-
-
 COLLAPSE = Topic(
-    name="collapse",
-    title="Collapse",
-    group="Training",
-    compute=_find_collapse,
-    csv={
-        "collapse": lambda info: info.curves,
-        "collapse_detected": lambda info: info.detected,
-    },
-    figures={"collapse": _draw_collapse},
-    text=_describe_collapses,
-    tables=_show_collapses,
-    folded=lambda info: not info.detected["collapsed"].any(),
+    "collapse", "Collapse", _build_collapse, csv=["collapse", "collapse_detected"], group="Training"
 )

@@ -1,7 +1,8 @@
 """Topics: all trials, and why trials failed; the best trial and the optimism of its score."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.report.cells import clean, count, make_table
 from mtdlab.analysis.report.page import trial_anchor
 from mtdlab.analysis.report.study_facts import model_folder, place_of_model
-from mtdlab.analysis.report.topics.base import StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
 
 FIRST_COLUMNS = (
@@ -28,63 +29,47 @@ FIRST_COLUMNS = (
     "uniformity",
     "reason",
 )
-"""First columns of the table of trials, in this order."""
+"""First columns of the table of trials; then come those of every study, then other settings."""
 _MOST_ROWS = 1_000
 _MOST_REASONS = 20
 
 
-@dataclass(frozen=True)
-class Trials:
-    """The table of all trials, its columns of scores beside the metric, and the one that ranks."""
+def build(context: StudyContext) -> Contents:
+    """The reasons of failures and all trials of any study, also of an empty one.
 
-    context: StudyContext
-    table: pd.DataFrame
-    scores: tuple[str, ...]
-    ranking: str
-
-
-def compute(context: StudyContext) -> Trials:
-    """The trials of any study, also an empty one."""
+    The table of trials has scores and states, every setting that varied, and each measure that any
+    trial has.
+    """
     study, trials = context.study, context.trials
     names = {DEV, study.select_by} - {"", study.metric}
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
-    known = {name: values for name, values in scores.items() if values.notna().any()}
-    table = compute_trials_table(trials.assign(**known))
-    ranking = study.select_by if study.select_by in known else "score"
-    return Trials(context, table, tuple(known), ranking)
-
-
-def compute_trials_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """All trials by number: `FIRST_COLUMNS`, then other `TRIAL_COLUMNS`, then other settings."""
-    known = [name for name in TRIAL_COLUMNS if name in trials and name not in FIRST_COLUMNS]
-    rest = [name for name in trials if name not in FIRST_COLUMNS and name not in known]
-    return trials[[*FIRST_COLUMNS, *known, *rest]].sort_values("number", ignore_index=True)
-
-
-def show(info: Trials) -> tuple[Table, ...]:
-    """The tables of the reasons of failures and of all trials.
-
-    The latter has scores and states, every setting that varied, and each measure that any trial
-    has.
-    """
-    trials, study = info.table, info.context.study
-    measured = ["mtd", *info.scores, "best_step", "wall_seconds", "alignment", "uniformity"]
-    known = [name for name in measured if name in trials and trials[name].notna().any()]
+    scores = {name: values for name, values in scores.items() if values.notna().any()}
+    trials = trials.assign(**scores).sort_values("number", ignore_index=True)
+    columns = [*FIRST_COLUMNS, *(name for name in TRIAL_COLUMNS if name in trials), *trials]
+    table = trials[list(dict.fromkeys(columns))]
+    measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
+    known = [name for name in measured if name in table and table[name].notna().any()]
     known += [
-        name for name in ("run", "reason", "note") if name in trials and (trials[name] != "").any()
+        name for name in ("run", "reason", "note") if name in table and (table[name] != "").any()
     ]
-    varied = varied_settings(trials, study.settings)
-    chosen, caption = _choose(trials, info.ranking)
-    shown = chosen[["number", "score", "state", "seed", *varied, *known]]
-    table = make_table(
-        shown.rename(columns={"wall_seconds": "wall time, s"}),
+    varied = varied_settings(table, study.settings)
+    chosen, caption = _choose(table, study.select_by if study.select_by in scores else "score")
+    shown = make_table(
+        chosen[["number", "score", "state", "seed", *varied, *known]].rename(
+            columns={"wall_seconds": "wall time, s"}
+        ),
         caption=caption,
         csv="trials",
         sortable=True,
-        labels=info.context.labels,
+        labels=context.labels,
     )
     anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
-    return _show_reasons(trials), replace(table, anchors=anchors)
+    return Contents(
+        csv={"trials": table},
+        text=[] if len(table) else ["No trial has been started."],
+        tables=(_show_reasons(table), replace(shown, anchors=anchors)),
+        folded=True,
+    )
 
 
 def _show_reasons(trials: pd.DataFrame) -> Table:
@@ -123,82 +108,43 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     return trials.loc[chosen], caption
 
 
-TOPIC = Topic(
-    name="trials",
-    title="All trials",
-    group="Trials",
-    compute=compute,
-    csv={"trials": lambda info: info.table},
-    text=lambda info: () if len(info.table) else ("No trial has been started.",),
-    tables=show,
-    keep_empty=True,
-    folded=lambda _: True,
-)
+TOPIC = Topic("trials", "All trials", build, csv=["trials"], keep_empty=True, group="Trials")
 
 
-_SHOWN = (
-    "chosen_by",
-    "number",
-    "seed",
-    "mtd",
-    "value",
-    "optimism",
-    "score",
-    "score_optimism",
-    "configuration_mean",
-    "configuration_trials",
-)
+def _build_best(context: StudyContext) -> Contents | None:
+    """The trial that each score chooses, and the optimism of its score.
 
-
-@dataclass(frozen=True)
-class BestTrial:
-    """The results: `choices` is `compute_choices`, the first by the score that ranks the trials."""
-
-    study: StudyFrames
-    choices: tuple[Choice, ...]
-
-
-def _find_best(context: StudyContext) -> BestTrial | None:
-    """The choices; None where no completed run has the score that ranks the trials."""
+    None where no completed run has the score that ranks the trials.
+    """
     study, choices = context.study, compute_choices(context.study)
     if not choices or choices[0].chosen_by != (study.select_by or study.metric):
         return None
-    return BestTrial(study, choices)
-
-
-def _tabulate_choices(info: BestTrial) -> pd.DataFrame:
-    """A row per choice, with all of its fields."""
+    best = choices[0]
     rows = [
         asdict(choice)
         | {"chosen_by": clean(choice.chosen_by), "score_optimism": choice.score_optimism}
-        for choice in info.choices
+        for choice in choices
     ]
-    return pd.DataFrame(rows)
+    table, tables = pd.DataFrame(rows), []
+    if table["number"].nunique() > 1:
+        caption = "The trial that each score chooses; this study chooses as in the first row."
+        shown = table.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
+        tables = [make_table(shown, caption=caption, csv="best_trial")]
+    found = " ".join(filter(None, (_describe_best(study, best), _describe_run(study, best))))
+    text = (found, _describe_other(study, choices), _describe_optimism(study, best))
+    return Contents(csv={"best_trial": table}, text=text, tables=tables)
 
 
-def _show_best(info: BestTrial) -> tuple[Table, ...]:
-    if len({choice.number for choice in info.choices}) < 2:
-        return ()
-    caption = "The trial that each score chooses; this study chooses as in the first row."
-    return (make_table(_tabulate_choices(info)[list(_SHOWN)], caption=caption, csv="best_trial"),)
-
-
-def _describe_choices(info: BestTrial) -> tuple[str, ...]:
-    """Sentences on the best trial, on what another choice would report, and on the optimism."""
-    best = " ".join(filter(None, (_describe_best(info), _describe_run(info))))
-    return best, _describe_other(info), _describe_optimism(info)
-
-
-def _describe_best(info: BestTrial) -> str:
-    best, metric = info.choices[0], clean(info.study.metric)
+def _describe_best(study: StudyFrames, best: Choice) -> str:
+    metric = clean(study.metric)
     by = clean(best.chosen_by)
     ranked = f"Trials are ranked by {by} (select_by)."
-    if not info.study.select_by:
+    if not study.select_by:
         ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
-    if info.study.table:
+    if study.table:
         ranked = f"Trials are ranked by {by}."
     scores = f"{metric} is {best.score:.2f}"
-    if best.chosen_by != info.study.metric:
+    if best.chosen_by != study.metric:
         scores = f"{by} is {best.value:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best.mtd)}" if math.isfinite(best.mtd) else ""
     return (
@@ -208,9 +154,9 @@ def _describe_best(info: BestTrial) -> str:
     )
 
 
-def _describe_run(info: BestTrial) -> str:
+def _describe_run(study: StudyFrames, best: Choice) -> str:
     """A sentence on the best trial's training, and on where its model is."""
-    study, best, parts = info.study, info.choices[0], []
+    parts = []
     chosen = study.trials[study.trials["number"] == best.number]
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
     step, seconds = (
@@ -231,15 +177,13 @@ def _describe_run(info: BestTrial) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _describe_other(info: BestTrial) -> str:
+def _describe_other(study: StudyFrames, choices: Sequence[Choice]) -> str:
     """A sentence on what choosing by the reported score adds to it on these runs."""
-    by_metric = next(
-        (choice for choice in info.choices if choice.chosen_by == info.study.metric), None
-    )
-    other = next((choice for choice in info.choices if choice.chosen_by != info.study.metric), None)
+    by_metric = next((choice for choice in choices if choice.chosen_by == study.metric), None)
+    other = next((choice for choice in choices if choice.chosen_by != study.metric), None)
     if by_metric is None or other is None:
         return ""
-    metric, by = clean(info.study.metric), clean(other.chosen_by)
+    metric, by = clean(study.metric), clean(other.chosen_by)
     if by_metric.number == other.number:
         return f"{metric} and {by} choose the same trial."
     return (
@@ -249,9 +193,8 @@ def _describe_other(info: BestTrial) -> str:
     )
 
 
-def _describe_optimism(info: BestTrial) -> str:
-    best, metric = info.choices[0], clean(info.study.metric)
-    by = clean(best.chosen_by)
+def _describe_optimism(study: StudyFrames, best: Choice) -> str:
+    metric, by = clean(study.metric), clean(best.chosen_by)
     if not math.isfinite(best.optimism):
         return (
             "The score of a best trial is too high by chance. By how much cannot be estimated "
@@ -263,7 +206,7 @@ def _describe_optimism(info: BestTrial) -> str:
         "(expected maximum of normal values, Tippett 1925; standard deviation "
         f"{best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of a seed)."
     )
-    if best.chosen_by == info.study.metric or not math.isfinite(best.slope):
+    if best.chosen_by == study.metric or not math.isfinite(best.slope):
         return text
     return text + (
         f" Its {metric} may therefore be up to {best.score_optimism:.2f} points above what its "
@@ -272,12 +215,4 @@ def _describe_optimism(info: BestTrial) -> str:
     )
 
 
-BEST = Topic(
-    name="best-trial",
-    title="The best trial",
-    group="Trials",
-    compute=_find_best,
-    csv={"best_trial": _tabulate_choices},
-    text=_describe_choices,
-    tables=_show_best,
-)
+BEST = Topic("best-trial", "The best trial", _build_best, csv=["best_trial"], group="Trials")

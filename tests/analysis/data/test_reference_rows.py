@@ -46,7 +46,6 @@ def test_averages_are_those_of_the_tasks(table: object, tasks: tuple[str, ...]) 
 
 def test_the_page_marks_them_as_published() -> None:
     study = example_studies()[3]
-    info = topic.PUBLISHED.compute(StudyContext(study))
-    sts, transfer = topic.show_published(info)
+    sts, transfer = topic.PUBLISHED.build(StudyContext(study)).tables
     assert all(str(row[0]).startswith("published: ") for row in (*sts.rows, *transfer.rows))
     assert "not of this study" in sts.caption

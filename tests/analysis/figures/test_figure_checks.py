@@ -203,9 +203,9 @@ def composed() -> Composed:
     context = StudyContext(dataclasses.replace(build_study(trials), curves=curves))
     found = {}
     for topic in TOPICS:
-        info = topic.compute(context)
-        for name, draw in topic.figures.items() if info is not None else ():
-            if (drawing := draw(info)) is None:
+        contents = topic.build(context)
+        for name, drawing in contents.figures.items() if contents is not None else ():
+            if drawing is None:
                 continue
             for width in ("wide", "narrow"):
                 with figures.figure_style(name):
@@ -345,10 +345,11 @@ def test_an_untrained_score_far_away_is_text_and_not_in_the_legend() -> None:
 
 def test_a_grid_of_one_seed_is_drawn_of_plain_means() -> None:
     trials = make_trials(seeds=(0,))
-    info = sufficiency_topic.compute(StudyContext(build_study(trials)))
+    context = StudyContext(build_study(trials))
+    info = sufficiency_topic.compute(context)
     assert info.answer == "cannot be tested"
     assert sorted(info.cells["mean"]) == pytest.approx(sorted(trials["score"]))
-    assert sufficiency_topic.draw(info) is not None
+    assert sufficiency_topic.build(context).figures["sufficiency"] is not None
 
 
 def test_deviations_are_within_complete_seeds() -> None:
@@ -381,12 +382,13 @@ def test_importances_are_of_settings_that_vary_independently() -> None:
 
 
 def test_parallel_coordinates_are_of_configurations() -> None:
-    info = settings_topic.IMPORTANCES.compute(StudyContext(build_study(make_trials())))
-    assert list(info.names) == ["ema_decay", "queue_size"]
-    assert len(info.configurations) == 8
-    assert info.configurations["seeds"].tolist() == [3] * 8
+    contents = settings_topic.IMPORTANCES.build(StudyContext(build_study(make_trials())))
+    table = contents.csv["parallel_coordinates"]
+    assert list(table)[:2] == ["ema_decay", "queue_size"]
+    assert len(table) == 8
+    assert table["seeds"].tolist() == [3] * 8
     one = build_study(make_trials(decays=(0.75,)))
-    assert settings_topic.IMPORTANCES.compute(StudyContext(one)) is None
+    assert settings_topic.IMPORTANCES.build(StudyContext(one)) is None
 
 
 def test_training_curves_are_thinned() -> None:
@@ -405,10 +407,10 @@ def test_training_curves_are_thinned() -> None:
     assert one["loss"].notna().sum() == MOST_POINTS
     assert one["loss"].dropna().tolist() == pytest.approx(np.arange(2.5, 200, 4))
     assert one.loc[one["score"].notna(), "step"].tolist() == [75, 150]
-    info = training_topic.compute(StudyContext(study))
-    assert "Drawn: 40 trials" in training_topic.draw(info).caption
-    assert training_topic.describe(info)[0].startswith("40 of 40 trials drawn scored highest")
-    assert training_topic.compute(StudyContext(build_study(trials))) is None
+    contents = training_topic.build(StudyContext(study))
+    assert "Drawn: 40 trials" in contents.figures["training_curves"].caption
+    assert contents.text[0].startswith("40 of 40 trials drawn scored highest")
+    assert training_topic.build(StudyContext(build_study(trials))) is None
 
 
 @pytest.mark.parametrize(
@@ -424,10 +426,9 @@ def test_training_curves_are_of_the_pairs_that_choose_the_checkpoint(
 ) -> None:
     trials = make_trials(seeds=[0]).assign(select_on=select_on)
     curves = trials[["number", "score"]].assign(step=1, loss=1.0)
-    info = training_topic.compute(
-        StudyContext(dataclasses.replace(build_study(trials), curves=curves))
-    )
-    drawing, ax = training_topic.draw(info), Figure().subplots()
+    study = dataclasses.replace(build_study(trials), curves=curves)
+    contents, ax = training_topic.build(StudyContext(study)), Figure().subplots()
+    drawing = contents.figures["training_curves"]
     drawing.panels[0][1](ax)
     label = ax.get_ylabel().replace("\n", " ")
     assert pairs in label

@@ -12,7 +12,7 @@ from mtdlab.analysis.data.runs import chosen_settings
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import find_answer
 from mtdlab.analysis.report.headline import build_headline
-from mtdlab.analysis.report.summary import compute_deciding, summarise_study
+from mtdlab.analysis.report.summary import summarise_study
 from mtdlab.analysis.report.topics import configurations, methods
 from mtdlab.analysis.report.topics import effects as effects_topic
 from mtdlab.analysis.statistics.configurations import compute_configurations, name_rows
@@ -54,7 +54,7 @@ def queue_or_batch(*, noise: float = 0.2, tuned: bool = True) -> StudyFrames:
 
 def headline_of(study: StudyFrames) -> object:
     context = StudyContext(study)
-    return build_headline(context, find_answer(context, compute_deciding(context)))
+    return build_headline(context, find_answer(context))
 
 
 def test_methods_at_an_equal_budget_open_the_page_each_at_its_best_and_its_rate() -> None:
@@ -195,8 +195,7 @@ def test_seconds_and_memory_stand_beside_the_score(tmp_path: Path) -> None:
     assert "1 SimCSE (batch_size 512)" in page
     assert "method_costs.png" in [path.name for path in written.figures]
     bare = dataclasses.replace(study, trials=study.trials.assign(wall_seconds=np.nan))
-    info = methods.compute(StudyContext(bare))
-    assert configurations.draw_costs(info.context, info.table, info.names) is None
+    assert methods.build(StudyContext(bare)).figures["method_costs"] is None
 
 
 def test_a_row_of_a_method_with_several_batch_sizes_is_one_configuration() -> None:

@@ -25,7 +25,7 @@ from mtdlab.analysis.report.study_facts import (
     more_seeds_command,
     place_of_model,
 )
-from mtdlab.analysis.report.summary import compute_deciding, find_no_gain_of
+from mtdlab.analysis.report.summary import find_no_gain_of
 from mtdlab.analysis.statistics.configurations import compute_configurations
 from tests.analysis.conftest import build_study, make_trials
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("few_simulated_studies")
 def headline_of(study: StudyFrames) -> Any:
     """A `Headline`, whose optional parts are there."""
     context = StudyContext(study)
-    return build_headline(context, find_answer(context, compute_deciding(context)))
+    return build_headline(context, find_answer(context))
 
 
 def test_a_peak_is_answered_recommended_and_confirmed() -> None:

@@ -13,7 +13,6 @@ from mtdlab.analysis.data.frames import LOOK_COLUMNS, Plan, RecordedSetting, Stu
 from mtdlab.analysis.inference.verdict import format_p
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import find_answer
-from mtdlab.analysis.report.summary import compute_deciding
 from mtdlab.analysis.report.topics import looks
 from tests.analysis.inference.test_looks import PEAK, trials_of
 
@@ -43,7 +42,9 @@ def study() -> StudyFrames:
 
 
 def text_of(study: StudyFrames) -> str:
-    return " ".join((*looks.describe(study), *looks.warn(study)))
+    contents = looks.build(StudyContext(study))
+    assert contents is not None
+    return " ".join((*contents.text, *contents.warnings))
 
 
 def test_the_verdict_is_that_of_the_last_look(study: StudyFrames) -> None:
@@ -70,10 +71,11 @@ def test_the_section_states_specification_and_looks(study: StudyFrames) -> None:
     )
     assert "It took 15 trials; all configurations with all seeds would be 30." in text
     assert "nominal level of that look, 99 %, so that those of all looks together have 95 %" in text
-    assert looks.compute(StudyContext(study)) is study
-    [table] = looks.show(study)
+    contents = looks.build(StudyContext(study))
+    assert contents is not None
+    [table] = contents.tables
     assert len(table.rows) == 1
-    assert "trials" not in looks.tabulate(study)
+    assert "trials" not in contents.csv["looks"]
 
 
 def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
@@ -85,7 +87,7 @@ def test_confidence_and_p_are_those_over_all_looks(study: StudyFrames) -> None:
     assert over is not None
     # 0.025 was spent at the first look, and 0.01 at the second is passed by some of these alone
     assert 0.025 < over.p_value < 0.035
-    texts = (context.verdict.sentence, find_answer(context, {}).certainty)
+    texts = (context.verdict.sentence, find_answer(context).certainty)
     for text in texts:
         assert re.search(r"\(95 % CI -?[\d.]+ to -?[\d.]+, over all looks\)", text)
         assert "98." not in text
@@ -123,7 +125,7 @@ def test_changes_after_the_first_trial_are_stated(study: StudyFrames) -> None:
 
 def test_a_study_without_a_record_has_no_section(study: StudyFrames) -> None:
     bare = replace(study, looks=study.looks.iloc[:0], plans=())
-    assert looks.compute(StudyContext(bare)) is None
+    assert looks.build(StudyContext(bare)) is None
 
 
 def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames) -> None:
@@ -138,7 +140,7 @@ def test_a_comparison_is_that_of_its_last_look_over_all_looks(study: StudyFrames
     best = context.best
     assert (best.seeds, best.level, best.confidence) == (3, pytest.approx(0.99), 0.95)
     assert context.configurations["seeds"].tolist() == [3] * 5
-    answer = find_answer(context, compute_deciding(context))
+    answer = find_answer(context)
     assert answer.effect is not None
     assert answer.effect.interval.endswith(", over all looks")
     assert "It ended at look 1, because differences were large there" in answer.certainty

@@ -18,42 +18,37 @@ from mtdlab.analysis.report.cells import make_table
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.reference import example_studies
 from mtdlab.analysis.report.topics import TOPICS, Topic, score
-from mtdlab.analysis.report.topics.base import Axes, Drawing
+from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing
 from mtdlab.analysis.report.warnings import list_warnings
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
 
-def compute(context: StudyContext) -> pd.DataFrame | None:
-    runs = context.traced
-    return runs.groupby("seed", as_index=False)["score"].max() if len(runs) else None
+def build(context: StudyContext) -> Contents | None:
+    if not len(context.traced):
+        return None
+    best = context.traced.groupby("seed", as_index=False)["score"].max()
 
-
-def draw(best: pd.DataFrame) -> Drawing:
     def panel(ax: Axes) -> None:
         ax.plot(best["seed"], best["score"], "o")
 
-    return Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", f"{len(best)} seeds")
+    alt = f"{len(best)} seeds"
+    return Contents(
+        csv={"best_by_seed": best},
+        figures={
+            "best_by_seed": Drawing("Best by seed", [("", panel)], 3.0, "A point per seed.", alt)
+        },
+        text=[f"The best score of any seed is {best['score'].max():.2f}."],
+        tables=[make_table(best, caption="The best run of each seed.", csv="best_by_seed")],
+        warnings=["One seed only."] if len(best) < 2 else [],
+    )
 
 
-TOY = Topic(
-    name="toy",
-    title="Best seeds",
-    compute=compute,
-    csv={"best_by_seed": lambda best: best},
-    figures={"best_by_seed": draw},
-    text=lambda best: (f"The best score of any seed is {best['score'].max():.2f}.",),
-    tables=lambda best: (
-        make_table(best, caption="The best run of each seed.", csv="best_by_seed"),
-    ),
-    warnings=lambda best: ("One seed only.",) if len(best) < 2 else (),
-)
+TOY = Topic("toy", "Best seeds", build, csv=["best_by_seed"])
 
 
-def write(
-    study: StudyFrames, out: Path, topics: tuple[Topic[StudyContext, pd.DataFrame], ...] = (TOY,)
-) -> str:
+def write(study: StudyFrames, out: Path, topics: tuple[Topic[StudyContext], ...] = (TOY,)) -> str:
     written = write_report(study, out, generated="now", version="0", topics=topics)
     return written.page.read_text(encoding="utf-8")
 
@@ -63,12 +58,12 @@ def test_a_training_with_one_configuration_and_seed_is_a_trial_in_all_sections()
     for study in example_studies():
         context = StudyContext(study)
         for topic in TOPICS:
-            if (info := topic.compute(context)) is None:
+            if (contents := topic.build(context)) is None:
                 continue
-            shown = [*topic.text(info), *topic.warnings(info), topic.missing(info)]
-            for table in topic.tables(info):
+            shown = [*contents.text, *contents.warnings, contents.missing]
+            for table in contents.tables:
                 shown += [table.caption, *(column.label for column in table.columns)]
-            names = [*topic.csv, *(str(name) for make in topic.csv.values() for name in make(info))]
+            names = [*topic.csv, *(str(name) for frame in contents.csv.values() for name in frame)]
             found = [
                 text for text in (*shown, *names) if re.search(r"(?<![a-z])runs(?![a-z])", text)
             ]
@@ -133,7 +128,6 @@ def test_no_two_topics_write_the_same_file_or_heading() -> None:
         [topic.name for topic in TOPICS],
         [topic.title for topic in TOPICS],
         [name for topic in TOPICS for name in topic.csv],
-        [name for topic in TOPICS for name in topic.figures],
     ):
         assert len(names) == len(set(names))
 
@@ -151,14 +145,14 @@ for file in folder.rglob("*.py"):
         importlib.import_module(f"mtdlab.{name}")
 analysis.inference.simultaneous._DRAWS = 1_000
 context = StudyContext(pickle.load(sys.stdin.buffer))
-found = 0
+found, drawn = 0, set()
 for topic in TOPICS:
-    info = topic.compute(context)
-    if info is not None:
+    contents = topic.build(context)
+    if contents is not None:
         found += 1
-        topic.text(info), topic.tables(info)
-        [make(info) for make in topic.csv.values()]
-        [make(info) for make in topic.figures.values()]
+        assert {*contents.csv} <= {*topic.csv}, topic
+        assert drawn.isdisjoint(contents.figures), topic
+        drawn |= {*contents.figures}
 print(found, "matplotlib" in sys.modules, "seaborn" in sys.modules)
 """
 

@@ -49,7 +49,7 @@ def test_every_tried_value_is_on_the_page_and_no_condition(tmp_path: Path) -> No
     assert table.loc[table["chosen"], "learning_rate"].tolist() == [0.004, 0.002]
     # 100 points for each unit of the rate
     assert table["difference"].tolist() == pytest.approx([-0.3, -0.2, 0.0] * 2)
-    assert conditions.compute(StudyContext(study)) is None
+    assert conditions.build(StudyContext(study)) is None
 
 
 def test_what_is_claimed_is_a_difference_at_the_chosen_values() -> None:
@@ -74,12 +74,11 @@ def test_a_choice_at_the_end_of_its_range_is_a_caveat_of_the_first_screen(
 
 
 def test_a_group_is_named_by_the_setting_that_shares_its_choice() -> None:
-    choice = tuning.compute(
-        StudyContext(tuned(chosen={0.5: 0.002, 0.9: 0.002}, per=("ema_decay",)))
-    )
-    assert choice is not None
-    assert {*choice.table["group"]} == {"ema_decay 0.5", "ema_decay 0.9"}
-    assert "chosen for each value of ema_decay before" in tuning.describe(choice)[0]
+    study = tuned(chosen={0.5: 0.002, 0.9: 0.002}, per=("ema_decay",))
+    contents = tuning.build(StudyContext(study))
+    assert contents is not None
+    assert {*contents.csv["tuning"]["group"]} == {"ema_decay 0.5", "ema_decay 0.9"}
+    assert "chosen for each value of ema_decay before" in contents.text[0]
 
 
 def test_the_data_beside_a_page_have_the_choice(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
-from mtdlab.analysis.report.context import StudyContext, describe_checkpoints, describe_selection
+from mtdlab.analysis.report.context import StudyContext, describe_selection, describe_splits
 from mtdlab.analysis.report.topics import score
 from mtdlab.analysis.report.warnings import (
     list_warnings,
@@ -198,13 +198,16 @@ def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
 @pytest.mark.parametrize(
     ("used", "text"),
     [
-        (["dev"], "selected on the dev pairs"),
+        (["dev"], "selected on the dev pairs of the evaluation (sts_dev)"),
         (["last"], "taken at the last step"),
-        (["last", "test"], "selected on test or taken at the last step"),
+        (["last", "test"], "selected on its TEST pairs or taken at the last step"),
     ],
 )
 def test_how_checkpoints_were_chosen(used: list[str], text: str) -> None:
-    assert describe_checkpoints(used, {"dev": "the dev pairs"}) == text
+    study = build_study(make_trials().iloc[: len(used)].assign(select_on=used))
+    own = dataclasses.replace(study, metric="mteb:mine")
+    described = describe_splits(own)
+    assert f"Checkpoints were {text}, and trials ranked by mteb:mine." in described
 
 
 def test_checkpoints_of_the_last_step_say_nothing_of_short_training() -> None:

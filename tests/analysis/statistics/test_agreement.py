@@ -9,7 +9,7 @@ import pytest
 
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.inference.pairing import LevelScores
-from mtdlab.analysis.report.agreement import compute, describe, describe_agreement, draw, show
+from mtdlab.analysis.report.agreement import build, compute, describe_agreement
 from mtdlab.analysis.statistics.multi_study import (
     Agreement,
     Levels,
@@ -177,7 +177,8 @@ def test_the_section_states_order_and_best_in_both_units() -> None:
     other = with_half_lives(study("large", (1, 2, 3, 4), draw=1), dict.fromkeys(LEVELS, 6.8))
     info = compute([first, other])
     steps, halves = map(describe_agreement, info.agreements)
-    assert describe(info) == (steps, halves)
+    contents = build(info)
+    assert contents.text == (steps, halves, "")
     assert steps == (
         "large, MTD in steps: the order of 4 common levels agrees with Kendall's tau 0.00 (95 % CI "
         "0.00 to 0.00): 6 of 6 pairs differ significantly in both studies, 3 of them in the same "
@@ -188,13 +189,13 @@ def test_the_section_states_order_and_best_in_both_units() -> None:
     assert halves.endswith("a ratio of 1 (1 to 1), so they may be the same.")
     assert info.table["unit"].tolist() == ["steps", "half-lives"]
     assert info.candidates["configuration"].tolist() == ["ema_decay 0.75"]
-    drawing = draw(info)
+    drawing = contents.figures["transfer"]
     assert drawing.title == "Deviation from each study's mean, by study"
 
 
 def test_the_section_states_what_is_missing() -> None:
     first, other = study("small", (1, 4, 3, 2)), study("large", (1, 1, 1, 1), noise=9.0, draw=1)
-    text = describe(compute([first, other]))
+    text = build(compute([first, other])).text
     assert "none of 6 pairs differs significantly in both studies" in text[0]
     assert text[1] == (
         "Half-lives of keys of small, large were not measured; the setting probe_every measures "
@@ -202,8 +203,11 @@ def test_the_section_states_what_is_missing() -> None:
     )
     info = compute([first, study("one", (1,), decays=(0.5,))])
     nothing = "There are no two studies with two levels of MTD and two seeds each."
-    assert describe(info) == (nothing,)
-    assert (draw(info), show(info), len(info.table), len(info.candidates)) == (None, (), 0, 0)
+    contents = build(info)
+    assert contents.text == [nothing]
+    assert not contents.figures
+    assert not contents.tables
+    assert (len(info.table), len(info.candidates)) == (0, 0)
 
 
 @pytest.mark.slow

@@ -133,8 +133,8 @@ def test_the_optimism_covers_what_selection_adds() -> None:
 def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     study: StudyFrames,
 ) -> None:
-    info = trials.BEST.compute(StudyContext(study))
-    text = " ".join(trials.BEST.text(info))
+    contents = trials.BEST.build(StudyContext(study))
+    text = " ".join(contents.text)
     scores = study.trials["score"]
     assert "Trials are ranked by sts_dev (select_by). The best of 24 trials is trial" in text
     assert (
@@ -143,10 +143,10 @@ def test_the_page_names_both_scores_and_what_choosing_by_the_reported_one_adds(
     )
     assert f"adds {scores.max() - scores.min():.2f} points to it on these trials." in text
     assert "expected maximum of normal values, Tippett 1925" in text
-    (table,) = trials.BEST.tables(info)
+    (table,) = contents.tables
     assert [row[0] for row in table.rows] == ["sts_dev", "sts_test"]
     assert table.rows[0][4] == f"{90 - scores.min():.2f}"
-    assert trials.BEST.csv["best_trial"](info)["score_optimism"].notna().all()
+    assert contents.csv["best_trial"]["score_optimism"].notna().all()
 
 
 def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
@@ -158,36 +158,37 @@ def test_an_mtd_is_written_rounded(study: StudyFrames, tmp_path: Path) -> None:
 
 def test_a_study_without_select_by_is_ranked_by_its_metric_and_says_so(study: StudyFrames) -> None:
     old = dataclasses.replace(study, select_by="")
-    info = trials.BEST.compute(StudyContext(old))
-    assert [choice.chosen_by for choice in info.choices] == ["sts_test", "sts_dev"]
-    text = " ".join(trials.BEST.text(info))
+    contents = trials.BEST.build(StudyContext(old))
+    assert contents.csv["best_trial"]["chosen_by"].tolist() == ["sts_test", "sts_dev"]
+    text = " ".join(contents.text)
     assert "records no select_by: its trials are ranked by its metric, sts_test." in text
     assert "sts_test chooses trial" in text
     # also one whose dev scores were not recorded
-    bare = trials.BEST.compute(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
+    bare = trials.BEST.build(StudyContext(dataclasses.replace(old, scores=study.scores.iloc[:0])))
     assert bare is not None
-    best, *_ = trials.BEST.text(bare)
+    best, *_ = bare.text
     assert best.endswith("It took 12 s; its model is in models/mtd on the machine that ran it.")
 
 
 def test_one_seed_gives_no_optimism_and_no_run_no_section() -> None:
     one = dataclasses.replace(build_study(make_trials(seeds=(0,))), select_by="sts_dev")
-    info = trials.BEST.compute(StudyContext(one))
-    assert "By how much cannot be estimated here" in trials.BEST.text(info)[-1]
-    assert trials.BEST.compute(StudyContext(build_study(make_trials().iloc[:0]))) is None
+    contents = trials.BEST.build(StudyContext(one))
+    assert "By how much cannot be estimated here" in contents.text[-1]
+    assert trials.BEST.build(StudyContext(build_study(make_trials().iloc[:0]))) is None
     unranked = dataclasses.replace(one, scores=one.scores.iloc[:0])
-    assert trials.BEST.compute(StudyContext(unranked)) is None
+    assert trials.BEST.build(StudyContext(unranked)) is None
 
 
 def test_the_table_of_trials_has_the_score_that_ranks_them(study: StudyFrames) -> None:
-    info = trials.compute(StudyContext(study))
-    table = trials.show(info)[-1]
+    contents = trials.build(StudyContext(study))
+    table = contents.tables[-1]
     labels = [column.label for column in table.columns]
     assert "sts_dev" in labels
-    np.testing.assert_allclose(info.table["sts_dev"], 90 - info.table["score"])
+    written = contents.csv["trials"]
+    np.testing.assert_allclose(written["sts_dev"], 90 - written["score"])
     many = dataclasses.replace(study, trials=pd.concat([study.trials] * 20, ignore_index=True))
     many.trials["number"] = range(len(many.trials))
     dev = many.trials[["number"]].assign(task="sts_dev", score=90 - many.trials["score"])
-    info = trials.compute(StudyContext(dataclasses.replace(many, scores=dev)))
-    chosen, _ = trials._choose(info.table, info.ranking)
-    assert info.table["sts_dev"].nlargest(200).index.isin(chosen.index).all()
+    written = trials.build(StudyContext(dataclasses.replace(many, scores=dev))).csv["trials"]
+    chosen, _ = trials._choose(written, "sts_dev")
+    assert written["sts_dev"].nlargest(200).index.isin(chosen.index).all()

@@ -97,9 +97,9 @@ def test_few_levels_have_no_rank_correlation() -> None:
 
 
 def test_the_topic_states_n_and_the_limit_of_xi() -> None:
-    info = score.CORRELATION.compute(StudyContext(build_study(make_trials())))
-    assert "with 8 levels it is at most 0.67" in score.CORRELATION.text(info)[0]
-    (table,) = score.CORRELATION.tables(info)
+    contents = score.CORRELATION.build(StudyContext(build_study(make_trials())))
+    assert "with 8 levels it is at most 0.67" in contents.text[0]
+    (table,) = contents.tables
     assert "mean over 3 seeds, with its 95 % t interval" in table.caption
     assert [row[0] for row in table.rows] == ["Spearman", "Kendall", "Chatterjee xi"]
-    assert score.CORRELATION.compute(StudyContext(build_study(make_trials(times=(1,))))) is None
+    assert score.CORRELATION.build(StudyContext(build_study(make_trials(times=(1,))))) is None

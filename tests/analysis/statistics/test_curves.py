@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.runs import chosen_settings, format_mtd, untraced_runs, varied_settings
+from mtdlab.analysis.inference.pairing import level_scores
+from mtdlab.analysis.inference.verdict import judge_levels
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import conditions, score
 from mtdlab.analysis.statistics.curves import compute_distances, compute_mtd_curve
@@ -53,14 +55,17 @@ def test_a_run_without_an_mtd_is_no_part_of_the_curve(without: float) -> None:
 
 def test_batch_curves_split_the_runs_and_share_the_error_rate() -> None:
     trials = make_trials(batches=(64, 128))
-    info = conditions.BATCHES.compute(StudyContext(build_study(trials)))
-    assert info is not None
-    curves = conditions.BATCHES.csv["mtd_by_batch"](info)
+    contents = conditions.BATCHES.build(StudyContext(build_study(trials)))
+    assert contents is not None
+    curves = contents.csv["mtd_by_batch"]
     only = compute_mtd_curve(trials[trials["batch_size"] == 128]).assign(items=0)
     half = curves[curves["batch_size"] == 128].drop(columns="batch_size")
     pd.testing.assert_frame_equal(half.reset_index(drop=True), only)
-    assert {found.level for found in info.verdicts.values()} == {0.975}
-    assert "each is at 97.5 % confidence" in conditions.BATCHES.text(info)[-1]
+    *sentences, shared = contents.text
+    assert "each is at 97.5 % confidence" in shared
+    for text, (size, runs) in zip(sentences, trials.groupby("batch_size"), strict=True):
+        verdict = judge_levels(level_scores(runs, SETTINGS), level=0.975)
+        assert text == f"Batch size {size}. {verdict.sentence}"
 
 
 def test_distances_are_from_the_ideal_point() -> None:

@@ -180,7 +180,7 @@ def test_a_study_that_was_probed_has_the_section(tmp_path: Path) -> None:
     page = write(probed(build_study(trials), halves), tmp_path)
     assert '<h2 id="history">' in page
     # half-lives twice the MTD, interpolated; at the highest level one of two runs is beyond
-    assert "The median half-life is 10." in page
+    assert "The median half-life of a key is 10." in page
     highest = "longer than the longest lag at MTD 14.7, the longest."
     assert f" steps at MTD 5, the shortest, and {highest}" in page
     assert "longer than the longest lag (64 steps) in 1 of 16 trials" in page
@@ -210,7 +210,7 @@ def test_runs_that_are_all_beyond_the_longest_lag_are_drawn(
 ) -> None:
     trials = make_trials(seeds=seeds, times=(1, 8))
     page = write(probed(build_study(trials), dict.fromkeys(trials["number"], 900.0)), tmp_path)
-    assert "The median half-life is longer than the longest lag at MTD 5, the shortest" in page
+    assert "The median half-life of a key is longer than the longest lag at every MTD." in page
     assert (
         f"in {len(trials)} of {len(trials)} trials; a level with such a trial has no mean" in page
     )

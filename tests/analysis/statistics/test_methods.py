@@ -162,7 +162,7 @@ def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -
     over_mtd = {"score", "geometry", "spectra"}
     for trials, expected in ((mixed, over_mtd), (mixed[mixed["mtd"] != 5], set())):
         context = StudyContext(build_study(trials))
-        shown = {each.name for each in TOPICS if each.compute(context) is not None}
+        shown = {each.name for each in TOPICS if each.build(context) is not None}
         assert shown & over_mtd == expected
         assert "methods" in shown
         assert ("So are the curves over MTD" in " ".join(list_warnings(context))) == bool(expected)
@@ -253,7 +253,7 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
         "method": "mocose, simcse",
         "seed": "0, 1, 2",
     }
-    *_, rows = trials_topic.show(trials_topic.compute(StudyContext(study)))
+    *_, rows = trials_topic.build(StudyContext(study)).tables
     headings = [column.label for column in rows.columns]
     assert "queue_slice" not in headings
     first = ["trial", "score", "state", "seed", "ema_decay η", "queue_size K", "method"]
@@ -266,7 +266,7 @@ def test_runs_without_the_settings_of_the_others_are_in_no_row_of_them(tmp_path:
 def test_the_summary_compares_methods_where_mtd_does_not_vary(mixed: pd.DataFrame) -> None:
     one_level = mixed[(mixed["mtd"].isna()) | (mixed["mtd"] == mixed["mtd"].min())]
     context = StudyContext(build_study(one_level))
-    found = find_answer(context, {"methods": topic.compute(context)})
+    found = find_answer(context)
     assert found.topic == "methods"
     assert "MTD" not in found.answer
     first, *_, last = summarise_study(context)
@@ -279,5 +279,5 @@ def test_the_question_is_that_of_methods_where_mtd_varies_too(mixed: pd.DataFram
     summary = summarise_study(context)
     assert "has the highest mean score" in summary[0]
     assert context.verdict.sentence in summary[1:]
-    answer = find_answer(context, {"methods": topic.compute(context)})
+    answer = find_answer(context)
     assert (answer.topic, answer.answer.split(" ")[:3]) == ("methods", ["MoCoSE", "at", "MTD"])

@@ -88,8 +88,9 @@ def test_the_half_life_is_that_of_the_best_level() -> None:
 
 def test_the_section_names_each_condition() -> None:
     trials = conditioned(FOUR)
-    info = topic.compute(StudyContext(build_study(trials)))
-    text = topic.describe(info)
+    context = StudyContext(build_study(trials))
+    contents, names = topic.build(context), [each.name for each in topic.compute(context)]
+    text = contents.text
     assert text[4] == (
         "The 4 verdicts share the error rate of 5 %: each is at 98.75 % confidence (Bonferroni)."
     )
@@ -100,13 +101,11 @@ def test_the_section_names_each_condition() -> None:
         "highest at MTD 28"
     )
     assert "half-life" not in text[0]
-    (table,) = topic.show(info)
-    assert [row[0] for row in table.rows] == [each.name for each in info.conditions]
+    (table,) = contents.tables
+    assert [row[0] for row in table.rows] == names
     assert "half-life of a key there, steps" not in {column.label for column in table.columns}
-    assert topic.tabulate_curves(info)["condition"].nunique() == 4
-    assert [title for title, _ in topic.draw(info).panels] == [
-        each.name for each in info.conditions
-    ]
+    assert contents.csv["robustness_curves"]["condition"].nunique() == 4
+    assert [title for title, _ in contents.figures["robustness"].panels] == names
 
 
 def test_a_measured_half_life_is_stated() -> None:
@@ -120,9 +119,9 @@ def test_a_measured_half_life_is_stated() -> None:
         ],
         columns=list(PROBE_COLUMNS),
     )
-    info = topic.compute(StudyContext(replace(build_study(trials), probes=probes)))
-    assert "4 times the measured half-life of a key (7)" in topic.describe(info)[0]
-    (table,) = topic.show(info)
+    contents = topic.build(StudyContext(replace(build_study(trials), probes=probes)))
+    assert "4 times the measured half-life of a key (7)" in contents.text[0]
+    (table,) = contents.tables
     assert "half-life of a key there, steps" in {column.label for column in table.columns}
 
 
@@ -134,7 +133,7 @@ def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> Non
 
 
 def test_a_study_of_mtd_alone_has_no_section() -> None:
-    assert topic.compute(StudyContext(build_study(make_trials()))) is None
+    assert topic.build(StudyContext(build_study(make_trials()))) is None
 
 
 def test_conditions_are_part_of_a_sentence() -> None:

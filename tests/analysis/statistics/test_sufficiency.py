@@ -204,27 +204,26 @@ def test_confounded_designs_are_pointed_out(
 
 def test_the_section_answers_in_two_sentences() -> None:
     trials = scored(lambda _, b: -np.log(b))
-    info = topic.compute(StudyContext(build_study(trials)))
-    first, second = topic.describe(info)
+    contents = topic.build(StudyContext(build_study(trials)))
+    first, second = contents.text
     assert first.startswith("MTD alone does not determine the score here")
     assert "(p < 0.001 over seeds, for these items; 16 configurations, 4 seeds, 64" in first
     assert "the largest difference at nearly equal MTD is" in second
     assert "K/N 1 (MTD" in second
-    (table,) = topic.show(info)
+    (table,) = contents.tables
     assert table.rows[0][0] == "MTD"
     assert len(table.rows) == 7
-    drawing = topic.draw(info)
-    assert "MTD alone does not determine" in drawing.alt
+    assert "MTD alone does not determine" in contents.figures["sufficiency"].alt
 
 
 def test_the_section_states_what_cannot_be_tested() -> None:
-    info = topic.compute(StudyContext(build_study(make_trials(times=(8,)))))
-    assert topic.describe(info) == (
-        "Whether MTD alone determines the score cannot be tested here: only ema_decay varies.",
+    contents = topic.build(StudyContext(build_study(make_trials(times=(8,)))))
+    assert contents.missing == (
+        "Whether MTD alone determines the score cannot be tested here: only ema_decay varies."
     )
-    assert topic.show(info) == ()
-    assert topic.draw(info) is None
-    assert topic.compute(StudyContext(build_study(make_trials(decays=(0.75,), times=(8,))))) is None
+    assert not contents.tables
+    assert not contents.figures
+    assert topic.build(StudyContext(build_study(make_trials(decays=(0.75,), times=(8,))))) is None
 
 
 def load_evidence() -> ModuleType:

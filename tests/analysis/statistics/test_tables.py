@@ -3,18 +3,19 @@
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.report.topics.trials import compute_trials_table
+from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.topics.trials import build
 from mtdlab.analysis.statistics.curves import compute_tasks
-from tests.analysis.conftest import make_trials
+from tests.analysis.conftest import build_study, make_trials
 
 
 def test_the_trials_table_has_its_columns_first_and_loses_none() -> None:
     trials = make_trials().assign(fgsm_epsilon=5e-9).sample(frac=1, random_state=0)
-    table = compute_trials_table(trials)
+    table = build(StudyContext(build_study(trials))).csv["trials"]
     assert table["number"].is_monotonic_increasing
     assert list(table)[:4] == ["number", "state", "seed", "ema_decay"]
-    assert set(table) == set(trials)
-    assert list(table)[-1] == "fgsm_epsilon"
+    assert set(table) == {*trials, "sts_dev"}
+    assert list(table)[-2:] == ["fgsm_epsilon", "sts_dev"]
 
 
 def scores_of(trials: pd.DataFrame, tasks: tuple[str, ...]) -> pd.DataFrame:
