@@ -36,7 +36,6 @@ class MethodSpec(StudySpec):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that trials may use."""
         searched = self.search.get("method")
         if isinstance(searched, Choices):
             return searched.values
@@ -44,7 +43,6 @@ class MethodSpec(StudySpec):
 
     @property
     def known(self) -> Mapping[str, Setting]:
-        """Every setting of the study's methods, by name."""
         return known_settings(self.methods)
 
     def fixed(self, method: str | None = None) -> TrainerSettings:
@@ -58,7 +56,6 @@ class MethodSpec(StudySpec):
     def settings(
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> TrainerSettings:
-        """The settings of one trial. Raises ValueError where they do not go together."""
         method = str(parameters.get("method", self.methods[0]))
         kind = settings_class(method)
         given = self._given(method) | self.nuisance_of(parameters)
@@ -82,10 +79,6 @@ class MethodSpec(StudySpec):
         return tuple({getattr(self.fixed(method), name): None for method in self.methods})
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point of the search without the parameters of settings that its method lacks.
-
-        Points that become equal are one configuration.
-        """
         method = point.get("method")
         if method is None:
             return dict(point)
@@ -94,18 +87,12 @@ class MethodSpec(StudySpec):
 
     @property
     def imports(self) -> dict[str, str]:
-        """The SHA-256 of each imported module, by its name."""
         return {module.name: module.sha256 for module in self.user_modules}
 
     def ensure_imported(self) -> None:
-        """Import the code of the user that the study needs, in this process.
-
-        Raises MtdlabError where it has changed since the study file was read.
-        """
         ensure_imported(self.user_modules)
 
     def described_methods(self) -> dict[str, Any]:
-        """Title and settings of each method by name, as a study records them."""
         own = () if self.baseline is None else (self.baseline.get("method", self.methods[0]),)
         return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
 
@@ -124,24 +111,20 @@ class MethodSpec(StudySpec):
 
     @property
     def devices(self) -> frozenset[str]:
-        """The devices of its methods."""
         return frozenset(self.fixed(method).device for method in self.methods)
 
     @property
     def evaluations(self) -> tuple[str, ...]:
-        """The data sets of graded pairs that trials are scored on."""
         return self.possible_values("evaluation")
 
     @property
     def always_has_queue(self) -> bool:
-        """Whether all methods have a queue, and none of its values is 0."""
         kinds = [settings_class(method).model_fields for method in self.methods]
         has_queue = all("queue_size" in fields for fields in kinds)
         return has_queue and 0 not in self.possible_values("queue_size")
 
     @property
     def used_pooling(self) -> Pooling | None:
-        """The pooling that the encoder's files declare, where a method uses it."""
         used = {self.fixed(method).pooling for method in self.methods}
         return self.encoder_pooling if self.encoder_pooling in used else None
 
@@ -244,7 +227,6 @@ class MethodSpec(StudySpec):
         yield from found.values()
 
     def without_effect(self) -> dict[str, str]:
-        """The searched settings that change nothing in some trials, and by which value."""
         found = {
             name: why
             for settings in self._approximate()
@@ -277,11 +259,7 @@ class MethodSpec(StudySpec):
     def points(self) -> list[dict[str, Any]]:
         """The points of a grid; of a sampled study all combinations of what are no numbers."""
         if self.sampler == "grid":
-            return [
-                trial.parameters or {}
-                for trial in self.search_trials()
-                if trial.seed == self.seeds[0]
-            ]
+            return [*self.grid_points().values()]
         pairs = [
             [(name, value) for value in dimension.values]
             for name, dimension in self.search.items()

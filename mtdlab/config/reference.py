@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mtdlab.config.checks import OF_STUDY
-from mtdlab.config.search import STRATA
+from mtdlab.config.search import STRATA, StrataSection
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.presets import PRESETS, SAID, changed_settings
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
@@ -107,14 +107,10 @@ def study_schema() -> dict[str, Any]:
     }
     known["preset"]["enum"] = [*presets]
     section = {"type": "object", "additionalProperties": False}
-    mtd = {
-        "strata": {"type": "array", "items": {"type": "number"}, "minItems": 1},
-        "per_stratum": {"type": "integer", "minimum": 2},
-    }
     searched = {
         name: _search_schema(described) for name, described in known.items() if name != "seed"
     }
-    searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
+    searched[STRATA] = StrataSection.model_json_schema()
     share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
     given = {
         name: {"anyOf": [described, share]} if name in shares else described

@@ -24,7 +24,7 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "bool_type": lambda _: "must be true or false",
     "string_type": lambda _: "must be text; write it in quotes",
     "list_type": lambda _: "must be a list, written in brackets",
-    "dict_type": lambda _: "must be a section of keys and values",
+    **dict.fromkeys(("dict_type", "model_type"), lambda _: "must be a section of keys and values"),
     "too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'value')}",
     "string_too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'character')}",
     "string_too_long": lambda bound: f"has more than {bound['max_length']} characters",

@@ -74,7 +74,7 @@ TOO_LARGE = {
     "brackets": ("search: " + "[" * 40_000, r":2:\d+: not valid YAML: nested too deeply"),
     "per stratum": (
         "search: {mtd: {strata: [1000000000000], per_stratum: 1000000000}}\n",
-        r"search\.mtd\.per_stratum: 1000000000: write a whole number from 2 to 1000",
+        r"search\.mtd\.per_stratum: 1000000000: must be 1000 or less",
     ),
     "strata": (
         f"search: {{mtd: {{strata: [{numbered('1{:04}, ', 5000)}9], per_stratum: 1000}}}}\n",
