@@ -36,28 +36,23 @@ class ProgramSpec(StudySpec):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The program stands for a method in what is recorded."""
         return (self.program.reference,)
 
     @property
     def known(self) -> Mapping[str, Setting]:
-        """Every setting of the study, by name."""
         return self.named
 
     def settings(
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> ProgramSettings:
-        """The settings of one trial."""
         if role in OF_BASELINE:
-            values = self.trainer | parameters
-            return ProgramSettings(self.program.reference, seed, values)
+            return ProgramSettings(self.program.reference, seed, self.trainer | parameters)
         # a multiple is one of a setting that the file names
         given = self.trainer | self.nuisance_of(parameters)
         values = resolve(self.search, parameters, given, lambda name, _: self.trainer[name])
         return ProgramSettings(self.program.reference, seed, values)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a point, unchanged: a program has all settings."""
         return dict(point)
 
     def identity(self) -> dict[str, Any]:
@@ -66,15 +61,12 @@ class ProgramSpec(StudySpec):
 
     @property
     def imports(self) -> dict[str, str]:
-        """The SHA-256 of the program's module, by its name."""
         return {self.program.module.name: self.program.module.sha256}
 
     def ensure_imported(self) -> None:
-        """Import the program. Raises MtdlabError where it has changed."""
         self.program.load()
 
     def described_methods(self) -> dict[str, Any]:
-        """The program and its settings, as a study records methods."""
         settings = {name: setting.describe() for name, setting in self.named.items()}
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
@@ -133,11 +125,8 @@ def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
         _check_name(path, source)
         if name in top.trainer:
             source.add(path, "also fixed under trainer; keep one of the two")
-        listed = entry if isinstance(entry, list) else None
-        if isinstance(entry, dict):
-            listed = entry.get("values", entry.get("choices"))
         kind = _searched_kind(entry)
-        if isinstance(listed, list) and listed and kind is None:
+        if _listed(entry) and kind is None:
             source.add(path, "values of several kinds; write numbers, or texts, or true and false")
         known[name] = _setting(name, kind or str)
     for name, entry in search.items():
@@ -200,17 +189,20 @@ def _kind_of(values: Iterable[Any]) -> type | None:
     return next(iter(kinds)) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
 
 
+def _listed(entry: Any) -> list[Any] | None:
+    """The values that an entry of the search lists; None where it lists none."""
+    listed = entry.get("values", entry.get("choices")) if isinstance(entry, dict) else entry
+    return listed if isinstance(listed, list) else None
+
+
 def _searched_kind(entry: Any) -> type | None:
     """The type of what an entry of the search tries; None where it has none or several."""
-    if isinstance(entry, list):
-        return _kind_of(entry)
-    if not isinstance(entry, dict):
-        return None
     if _keyword(entry):
         return int
-    for key in ("values", "choices"):
-        if isinstance(entry.get(key), list):
-            return _kind_of(entry[key])
+    if (listed := _listed(entry)) is not None:
+        return _kind_of(listed)
+    if not isinstance(entry, dict):
+        return None
     if "value" in entry:
         return _kind_of([entry["value"]])
     whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")

@@ -27,7 +27,7 @@ from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import unit
 from mtdlab.methods.perturbations import CHANGES, EmbeddingNoise, RandomDraws
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, costless, setting, with_default
 from mtdlab.settings.augmentation import SHUFFLE
 from mtdlab.settings.trainer import Positive
 
@@ -88,10 +88,8 @@ class ConSERTSettings(TrainerSettings):
     second_perturbation: Perturbed = setting(
         SHUFFLE, f"perturbation of the second view's embeddings: {_NAMES}"
     )
-    rescaled_dropout: bool = setting(
-        True,
-        "whether the perturbation `dropout` divides the elements that it keeps by 1 − SHARE",
-        step_cost="none",
+    rescaled_dropout: bool = costless(
+        True, "whether the perturbation `dropout` divides the elements that it keeps by 1 − SHARE"
     )
     batch_size: Positive = with_default(TrainerSettings, "batch_size", 96)
     temperature: float = with_default(TrainerSettings, "temperature", 0.1)

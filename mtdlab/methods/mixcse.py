@@ -22,7 +22,7 @@ from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import at_least_float32, cosines, unit
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import setting
+from mtdlab.settings import costless, setting
 
 
 class MixCSESettings(SimCSESettings):
@@ -35,13 +35,8 @@ class MixCSESettings(SimCSESettings):
         "mixed negatives of a sentence: `paper`: one, of normalised vectors; `published-code`: "
         "those of all sentences, in both directions, of vectors that are not normalised",
     )
-    mixing_weight: float = setting(
-        0.2,
-        "weight of a sentence's positive in its mixed negative",
-        symbol="λ",
-        step_cost="none",
-        ge=0,
-        lt=1,
+    mixing_weight: float = costless(
+        0.2, "weight of a sentence's positive in its mixed negative", symbol="λ", ge=0, lt=1
     )
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field
 
 from mtdlab.methods.history import HeadSettings, HistorySettings
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import limits, setting
+from mtdlab.settings import costless, limits, setting
 from mtdlab.settings.schedules import decay_of
 from mtdlab.settings.trainer import Count, Positive
 
@@ -50,24 +50,22 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     title: ClassVar[str] = "MoCoSE"
     presets = PRESETS["mocose"]
 
-    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = setting(
-        None, "end of a cosine schedule of the EMA decay", step_cost="none"
+    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = costless(
+        None, "end of a cosine schedule of the EMA decay"
     )
-    ema_schedule_steps: Positive | None = setting(
-        None, "length of that schedule; by default `steps`", unit="steps", step_cost="none"
+    ema_schedule_steps: Positive | None = costless(
+        None, "length of that schedule; by default `steps`", unit="steps"
     )
-    ema_order: Literal["after-step", "before-target"] = setting(
+    ema_order: Literal["after-step", "before-target"] = costless(
         "after-step",
         "when the momentum encoder is updated; `before-target`: before the forward pass of the "
         "target branch, as in the published program",
-        step_cost="none",
     )
-    initial_queue_size: Count = setting(
+    initial_queue_size: Count = costless(
         DEFAULT_INITIAL,
         "random unit vectors that the queue starts with; by default min(128, K)",
         symbol="K_s",
         unit="keys",
-        step_cost="none",
         relative_to="queue_size",
     )
     queue_slice: Annotated[str, AfterValidator(_check_slices)] = setting(
@@ -84,12 +82,11 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         True,
         "whether other keys of the batch are negatives too; false: the queue alone (equation 3)",
     )
-    equivalent_negatives: Count = setting(
+    equivalent_negatives: Count = costless(
         0,
         "negatives to whose sum that of the negatives in use is scaled, so that the size of the "
         "loss does not depend on their number (EqCo); 0: it is not scaled",
         symbol="α",
-        step_cost="none",
     )
     positive_branch: Literal["target", "online"] = setting(
         "target",
@@ -103,11 +100,10 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     )
     detach_keys: bool = setting(True, "whether gradients through the keys are stopped")
     target_dropout: bool = setting(True, "whether the target branch uses dropout")
-    augmented_branch: Literal["online", "target"] = setting(
+    augmented_branch: Literal["online", "target"] = costless(
         "online",
         "branch that reads the text changed by `augmentation`; the other one reads the original "
         "text",
-        step_cost="none",
     )
     fgsm_epsilon: float = setting(
         5e-9,
@@ -130,7 +126,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         None, "dimension inside the prediction head; by default that of its output"
     )
 
-    head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
+    head_norm_eps: float = costless(1e-5, "ε of the LayerNorms in the heads", gt=0)
 
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from mtdlab.methods.history import HeadSettings
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import TrainerSettings, setting, with_default
+from mtdlab.settings import TrainerSettings, costless, with_default
 from mtdlab.settings.trainer import Positive
 
 S = TypeVar("S", bound="TwoPassSettings")
@@ -27,11 +27,10 @@ S = TypeVar("S", bound="TwoPassSettings")
 class TwoPassSettings(HeadSettings):
     """The settings of methods with one encoder and a head."""
 
-    select_with_head: bool = setting(
+    select_with_head: bool = costless(
         False,
         "whether checkpoints are compared by vectors that have passed the head; the curve then has "
         "their score, alignment and uniformity, final scores are without",
-        step_cost="none",
     )
 
 

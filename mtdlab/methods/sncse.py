@@ -19,7 +19,7 @@ from mtdlab.methods.base import Step, Tokens, View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import POOLING, Pooling, setting, with_default
+from mtdlab.settings import POOLING, Pooling, costless, with_default
 from mtdlab.settings.augmentation import NEGATIONS, ContractedNot
 from mtdlab.settings.trainer import Positive
 
@@ -36,35 +36,30 @@ class SNCSESettings(SimCSESettings):
 
     pooling: Pooling = with_default(SimCSESettings, "pooling", "mask", POOLING)
     prompt: str = with_default(SimCSESettings, "prompt", PROMPT)
-    second_prompt: str = setting(
-        SECOND_PROMPT,
-        "prompt of the positive and of the soft negative, in training only",
-        step_cost="none",
+    second_prompt: str = costless(
+        SECOND_PROMPT, "prompt of the positive and of the soft negative, in training only"
     )
     batch_size: Positive = with_default(SimCSESettings, "batch_size", 256)
     learning_rate: float = with_default(SimCSESettings, "learning_rate", 1e-5)
-    contracted_not: ContractedNot = setting(
+    contracted_not: ContractedNot = costless(
         "removed",
         "what becomes of “n't” in the soft negative: `removed`, as “not” is; `kept`: another “not” "
         "stands before it, as in the published program",
-        step_cost="none",
     )
-    margin_low: float = setting(
+    margin_low: float = costless(
         0.1,
         "minimum by which the soft negative's cosine stays below the positive's",
         symbol="α",
-        step_cost="none",
         ge=0,
     )
-    margin_high: float = setting(
+    margin_high: float = costless(
         0.3,
         "maximum by which the soft negative's cosine stays below the positive's",
         symbol="β",
-        step_cost="none",
         ge=0,
     )
-    margin_weight: float = setting(
-        1e-3, "weight of the bidirectional margin loss", symbol="λ", step_cost="none", ge=0
+    margin_weight: float = costless(
+        1e-3, "weight of the bidirectional margin loss", symbol="λ", ge=0
     )
 
     def check(self) -> None:
