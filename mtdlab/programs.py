@@ -20,9 +20,9 @@ from types import ModuleType, UnionType
 from typing import Any, ClassVar, get_origin, get_type_hints
 
 from mtdlab.analysis.measures.trace import d_trace
-from mtdlab.errors import MtdlabError, nearest, similar
+from mtdlab.errors import MtdlabError, similar
 from mtdlab.methods.registry import method_names
-from mtdlab.user_code import UserModule, digest, execute, locate
+from mtdlab.user_code import UserModule, digest, execute, find_function, locate
 
 Scalar = bool | int | float | str
 
@@ -134,12 +134,7 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     module = execute(spec, option)
     if getattr(module, "__file__", None) is None:
         raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
-    if not hasattr(module, function):
-        names = [other for other, value in vars(module).items() if inspect.isfunction(value)]
-        raise MtdlabError(
-            f"{option}: {name} has no function {function}; {nearest(function, names)}"
-        )
-    _check(getattr(module, function), option)
+    _check(find_function(module, function, option), option)
     return Program(UserModule(module.__name__, spec, digest(module)), function, paths)
 
 
@@ -162,9 +157,6 @@ def _extend_path(folders: Iterable[str]) -> None:
 
 def _check(function: Any, option: str) -> None:
     """Raise MtdlabError unless the function can be called and may return scores."""
-    if not callable(function):
-        kind = type(function).__name__
-        raise MtdlabError(f"{option}: it is of type {kind}; expected a function {SIGNATURE}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise MtdlabError(
             f"{option}: it is asynchronous or a generator; expected a plain function {SIGNATURE}"

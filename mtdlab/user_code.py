@@ -7,19 +7,20 @@ import atexit
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, nearest, one_line
 
 THREAD_SECONDS = 5.0
 """How many seconds the process waits at its end for threads that the user's code has left."""
@@ -83,6 +84,16 @@ def execute(spec: str, option: str) -> ModuleType:
     except BaseException as error:
         # code of the user can raise any exception, and call sys.exit
         raise MtdlabError(f"{option}: {one_line(error)}") from error
+
+
+def find_function(module: ModuleType, name: str, option: str) -> Callable[..., Any]:
+    """A function of a module. Raises MtdlabError where the module has none of this name."""
+    function: Callable[..., Any] | None = getattr(module, name, None)
+    if not callable(function):
+        names = [other for other, value in vars(module).items() if inspect.isfunction(value)]
+        known = nearest(name, names)
+        raise MtdlabError(f"{option}: {module.__name__} has no function {name}; {known}")
+    return function
 
 
 def digest(module: ModuleType) -> str:

@@ -225,8 +225,9 @@ def _read_search(
         if not source.sound(("search", name)):
             continue
         if name == STRATA:
-            given = partial(check_section, source, ("search", STRATA), StrataSection, written)
-            if drawn := source.attempt(lambda given=given: read_strata(source, given())):
+            checked = partial(check_section, source, ("search", STRATA), StrataSection, written)
+            given = source.attempt(checked)
+            if given and (drawn := source.attempt(partial(read_strata, source, given))):
                 search, skip = drawn[0] | search, drawn[1]
         else:
             read = partial(read_dimension, source, known[name], written)
@@ -435,8 +436,8 @@ def _read_file(path: Path, program: Program | None = None) -> Source:
         raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
     if names := profile_names(source):
         for name in (None, *names):
-            laid = partial(lay_over, source, name)
-            source.attempt(lambda laid=laid: build_study(laid(), program=program))
+            if laid := source.attempt(partial(lay_over, source, name)):
+                source.attempt(partial(build_study, laid, program=program))
         source.raise_all()
     return source
 

@@ -123,8 +123,8 @@ def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecE
     """The error for a key that `model` lacks: the nearest it has, or where the key belongs."""
     key = str(where[-1])
     if model is StudyFile and len(where) > 1:
-        sections = {"until": UntilSection, "verdict": VerdictSection}
-        return source.unknown(where, sections[str(where[0])].model_fields)
+        section: type[BaseModel] = UntilSection if where[0] == "until" else VerdictSection
+        return source.unknown(where, section.model_fields)
     others = methods_with(key)
     # seed is a setting of the trainer, and at the top of a file it is seeds
     if model is StudyFile and others and f"{key}s" not in model.model_fields:

@@ -80,6 +80,7 @@ class ConSERTSettings(TrainerSettings):
     """The settings of ConSERT: the perturbation of each view, and its published values."""
 
     presets = PRESETS["consert"]
+    least_batch = 2
 
     pooling: Pooling = with_default(TrainerSettings, "pooling", "last2", POOLING)
     first_perturbation: Perturbed = setting(
@@ -105,8 +106,7 @@ class ConSERTSettings(TrainerSettings):
 
     def check(self) -> None:
         """Raise ValueError for a batch without negatives, or views that cannot differ."""
-        if self.batch_size < 2:
-            raise ValueError("batch_size 1 leaves no negatives; it must be at least 2")
+        super().check()
         same = self.perturbations == (("none", 0), ("none", 0))
         if same and not self.dropout and self.augmentation == "none":
             raise ValueError(

@@ -45,6 +45,7 @@ class ESimCSESettings(HistorySettings, TwoPassSettings):
     """The settings of ESimCSE: repetition, momentum encoder and queue."""
 
     presets = PRESETS["esimcse"]
+    least_batch = 2
 
     evaluate_every: Positive = with_default(HistorySettings, "evaluate_every", 125)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.995)
@@ -62,15 +63,6 @@ class ESimCSESettings(HistorySettings, TwoPassSettings):
         "distribution of the number of repeated tokens: uniform in 0 to max(2, ⌊rate n⌋) of n "
         "sub-words; `published-code`: in 0 to min(10, ⌊rate n⌋) − 1, [CLS] and [SEP] counted in n",
     )
-
-    def check(self) -> None:
-        """Raise ValueError for a first batch without negatives."""
-        super().check()
-        if self.batch_size < 2:
-            raise ValueError(
-                "batch_size 1 leaves the first step without negatives, since the queue starts "
-                "empty; it must be at least 2"
-            )
 
 
 class ESimCSE(TwoPass[ESimCSESettings]):

@@ -11,14 +11,12 @@ is a random sentence, as in the paper.
 Letters: N batch, D dimension.
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import at_least_float32, cosines, unit
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
@@ -51,10 +49,6 @@ class MixCSE(TwoPass[MixCSESettings]):
         "of them with the sentence itself, of weight {settings.mixing_weight}."
     )
     Settings = MixCSESettings
-
-    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """The loss of two passes: of the first and the last view, or twice of the only one."""
-        return Step(self.loss(*self.encode(views)))
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:
         """Cross-entropy () of the vectors (N, D) of both passes; the label of row i is i.

@@ -6,15 +6,16 @@ This module imports no torch, see `mtdlab.methods.registry.SETTINGS`.
 """
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from mtdlab.analysis.measures.trace import EmaDecay
 from mtdlab.methods.history import HeadSettings, HistorySettings
 from mtdlab.methods.presets import PRESETS
 from mtdlab.settings import costless, limits, setting
-from mtdlab.settings.schedules import decay_of
 from mtdlab.settings.trainer import Count, Positive
 
 Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
@@ -198,4 +199,21 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         """
         if self.target == "frozen":
             return None
-        return decay_of(self).trace(self.steps) + self.queue_size / self.batch_size
+        shift = int(self.ema_order == "before-target")
+        decay = EmaDecay(self.ema_decay, self.ema_decay_end, self.ema_schedule_steps, shift)
+        return decay.trace(self.steps) + self.queue_size / self.batch_size
+
+
+def ema_decay_at(step: int, settings: MoCoSESettings) -> float:
+    """η of a step (0 the first): constant, or a cosine from start to end over T steps.
+
+    η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
+    `ema_schedule_steps`; beyond T the cosine returns towards the start. t is the step, or the step
+    plus 1 with `ema_order: before-target`, as in the published program.
+    """
+    start, end = settings.ema_decay, settings.ema_decay_end
+    if end is None:
+        return start
+    t = step + (settings.ema_order == "before-target")
+    period = settings.ema_schedule_steps or settings.steps
+    return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2

@@ -8,14 +8,13 @@ bidirectional margin loss keeps its cosine with the sentence between α and β b
 Letters: N batch, D dimension.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, relu
 
-from mtdlab.methods.base import Step, Tokens, View
+from mtdlab.methods.base import View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
@@ -25,8 +24,6 @@ from mtdlab.settings.trainer import Positive
 
 PROMPT = 'This sentence : " {sentence} " means {mask} .'
 SECOND_PROMPT = 'This sentence of " {sentence} " means {mask} .'
-PASSES = 3
-"""Forward passes of the encoder per sentence; other methods with one encoder have two."""
 
 
 class SNCSESettings(SimCSESettings):
@@ -92,6 +89,7 @@ class SNCSE(TwoPass[SNCSESettings]):
         "negatives the negations of the sentences."
     )
     Settings = SNCSESettings
+    order = range(3)
 
     @classmethod
     def views(cls, settings: Any) -> tuple[View, ...]:
@@ -101,10 +99,6 @@ class SNCSE(TwoPass[SNCSESettings]):
         """
         online, second = super().views(settings)[0], settings.second_prompt
         return (online, View(prompt=second), View(NEGATIONS[settings.contracted_not], second))
-
-    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """The loss of three passes, of the views in their order."""
-        return Step(self.loss(*self.passes(views, range(PASSES))))
 
     def loss(self, first: Tensor, second: Tensor, negated: Tensor) -> Tensor:
         """InfoNCE of z1 and z2, and λ times the margin loss of z1, z2 and z3; all (N, D)."""

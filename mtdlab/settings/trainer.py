@@ -126,10 +126,12 @@ class TrainerSettings(BaseModel):
     Attributes:
         presets: the presets of the method by name. Each replaces the values that it states of
             `intended`, which holds the defaults that are in proportion to other settings.
+        least_batch: the smallest batch; 2 where only it has negatives in the first step.
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
     trained_by: ClassVar[str] = "trainer"
+    least_batch: ClassVar[int] = 1
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -421,6 +423,11 @@ class TrainerSettings(BaseModel):
 
     def check(self) -> None:
         """Raise ValueError for an invalid combination of values."""
+        if self.batch_size < self.least_batch:
+            raise ValueError(
+                f"batch_size {self.batch_size} leaves no negatives; it must be at least "
+                f"{self.least_batch}"
+            )
 
     @property
     def representation(self) -> Representation:

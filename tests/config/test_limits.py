@@ -11,8 +11,8 @@ from mtdlab.analysis.measures.trace import d_trace
 from mtdlab.config import make_settings
 from mtdlab.config.source import SpecError
 from mtdlab.config.source import read as read_source
+from mtdlab.methods.mocose_settings import ema_decay_at
 from mtdlab.settings import limits
-from mtdlab.settings.schedules import ema_decay_at
 from tests.config.conftest import AtMostCalls, Read
 
 STUDY = "study: a\n"
