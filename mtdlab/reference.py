@@ -17,13 +17,13 @@ from typer.main import get_command
 from mtdlab.analysis.report.reference import columns_markdown, files_markdown, frames_markdown
 from mtdlab.cli import app
 from mtdlab.config.reference import (
+    limits_markdown,
     preset_markdown,
     presets_markdown,
     settings_markdown,
     study_keys_markdown,
 )
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings.limits import limits_markdown
 
 _REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from mtdlab.errors import MtdlabError, nearest, one_line
 
@@ -122,18 +122,15 @@ def ended_forks() -> Iterator[None]:
         if os.getpid() == process:
             raise
         raised = error
-    if os.getpid() != process:
-        _end_fork(process, raised)
-
-
-def _end_fork(parent: int, raised: BaseException | None) -> NoReturn:
+    if os.getpid() == process:
+        return
     if isinstance(raised, SystemExit):
         os._exit(exit_code_of(raised))
     _LOG.warning(
         "process %d, which code of the user forked from process %d, %s: only the latter records a "
         "result; end the forked one with os._exit",
         os.getpid(),
-        parent,
+        process,
         "returned" if raised is None else f"raised {one_line(raised)}",
     )
     os._exit(int(raised is not None))

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
-from mtdlab.config.method_study import section
+from mtdlab.config.method_study import given_to
 from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (
     STRATA,
@@ -27,7 +27,7 @@ from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
 from mtdlab.methods.registry import settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
-from mtdlab.settings import Setting, first_error
+from mtdlab.settings import Setting, TrainerSettings, first_error
 from mtdlab.settings.limits import TRIALS
 from mtdlab.settings.messages import describe_rule
 from mtdlab.settings.roles import BASELINE
@@ -138,19 +138,20 @@ def check_trainer(
     whole = interacting.isdisjoint(top.search)
     for method in methods:
         model = settings_class(method)
+        given = given_to(model, top.trainer) if len(methods) > 1 else top.trainer
         try:
             if whole:
-                model(**top.trainer)
+                model(**given)
             else:
-                section(method, top.trainer, among=methods)
+                model.partial({**given, "method": method})
         except ValidationError as error:
             source.collect(point_at(source, ("trainer",), model, error))
 
 
-def check_tasks(top: StudyFile, methods: tuple[str, ...], source: Source) -> None:
+def check_tasks(top: StudyFile, kind: type[TrainerSettings], source: Source) -> None:
     """Check that the tasks of metric and select_by are scored; both and the trainer are sound."""
-    tasks = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
-    scored = [score_name(task) for task in tasks]
+    settings = kind.partial(given_to(kind, top.trainer))
+    scored = [score_name(task) for task in parse_tasks(settings.tasks)]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if missing := [task for task in map(task_of, needed(name)) if task not in scored]:
             message = f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
@@ -238,9 +239,8 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
             source.add((BASELINE, name), "is that of the search; write it under trainer")
     if not source.sound((BASELINE,)):
         return
-    trainer = {name: value for name, value in top.trainer.items() if name in kind.model_fields}
     try:
-        kind(**trainer | given | {"method": method})
+        kind(**given_to(kind, top.trainer) | given | {"method": method})
     except ValidationError as error:
         source.collect(point_at(source, (BASELINE,), kind, error))
 

@@ -62,18 +62,15 @@ class MethodSpec(StudySpec):
         if role in OF_BASELINE:
             # not of the search: a searched setting that it does not give has its default
             return kind(**given | parameters | {"method": method, "seed": seed})
-
-        def default(name: str, settings: Mapping[str, Any]) -> Any:
-            return getattr(kind.partial(settings), name)
-
-        resolved = resolve(self.search, parameters, given, default)
+        resolved = resolve(
+            self.search, parameters, given, lambda name, known: getattr(kind.partial(known), name)
+        )
         return kind(**resolved | {"method": method, "seed": seed})
 
     def _given(self, method: str) -> dict[str, Any]:
         """The settings that the trainer section gives to a method, and its encoder's pooling."""
         kind = settings_class(method)
-        given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
-        return with_pooling(kind, given, self.encoder_pooling)
+        return with_pooling(kind, given_to(kind, self.trainer), self.encoder_pooling)
 
     def _defaults(self, name: str) -> tuple[Any, ...]:
         return tuple({getattr(self.fixed(method), name): None for method in self.methods})
@@ -284,17 +281,9 @@ def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
     return known
 
 
-def section(
-    method: str, trainer: Mapping[str, Any], among: tuple[str, ...] = ()
-) -> TrainerSettings:
-    """A method's settings from a trainer section; with several methods, those that it has.
-
-    Raises pydantic.ValidationError where a value is wrong.
-    """
-    kind, given = settings_class(method), dict(trainer)
-    if len(among) > 1:
-        given = {name: value for name, value in given.items() if name in kind.model_fields}
-    return kind.partial({**given, "method": method})
+def given_to(kind: type[TrainerSettings], trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a trainer section that a method has."""
+    return {name: value for name, value in trainer.items() if name in kind.model_fields}
 
 
 def with_pooling(

@@ -168,7 +168,7 @@ def _read_methods(
     known = known_settings(methods)
     check_trainer(top, methods, known, source)
     if source.sound(("trainer",), ("metric",), ("select_by",)):
-        check_tasks(top, methods, source)
+        check_tasks(top, settings_class(methods[0]), source)
     for name in top.search:
         check_searched(name, top, known, source)
     search, skip = _read_search(top, known, source)

@@ -157,11 +157,8 @@ def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
     plain: dict[Any, Any] = {_SPELLINGS.get(key, key): item for key, item in value.items()}
     if "distribution" in plain:
         name = plain.pop("distribution")
-        if name == "log_uniform":
-            message = "log_uniform takes exponents; use log_uniform_values, whose bounds are values"
-            raise source.error((*path, "distribution"), message)
         if not isinstance(name, str) or name not in _WANDB:
-            message = f"{name!r}; choose from {', '.join(_WANDB)}"
+            message = f"{name!r}; choose from {', '.join(_WANDB)}; bounds are values, no exponents"
             raise source.error((*path, "distribution"), message)
         plain |= {} if _WANDB[name] is None else {"log": _WANDB[name]}
     for key in plain.keys() - set(_DIMENSION_KEYS):

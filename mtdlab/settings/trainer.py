@@ -325,9 +325,7 @@ class TrainerSettings(BaseModel):
     @classmethod
     def _check_preset(cls, preset: Any) -> Any:
         if not isinstance(preset, str) or preset not in cls.presets:
-            *names, last = map(repr, cls.presets)
-            known = f"{', '.join(names)} or {last}" if names else last
-            raise ValueError(f"preset {preset!r}: the method has {known}")
+            raise ValueError(f"preset {preset!r}: the method has {', '.join(cls.presets)}")
         return preset
 
     @model_validator(mode="before")

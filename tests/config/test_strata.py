@@ -58,7 +58,7 @@ FIVE = "mtd: {strata: [5], per_stratum: 2}"
         ("mtd: {strata: [5], per_stratums: 4}", "search.mtd.per_stratums: unknown key; did you"),
         ("mtd: {strata: [5]}", "search.mtd.per_stratum: this key is missing"),
         ("mtd: {strata: [5], per_stratum: 1}", "search.mtd.per_stratum: 1: must be 2 or more"),
-        ("mtd: {strata: [], per_stratum: 2}", r"search.mtd.strata: \[\]: needs at least 1 value"),
+        ("mtd: {strata: [], per_stratum: 2}", r"search.mtd.strata: \[\]: needs 1 or more values"),
         ("mtd: {strata: 5, per_stratum: 2}", "search.mtd.strata: 5: must be a list"),
         ("mtd: {strata: [5, 3.9], per_stratum: 2}", r":3:\d+: search.mtd.strata.1: 3.9: must be 4"),
         ("mtd: {strata: [x], per_stratum: 2}", "search.mtd.strata.0: 'x': must be a number"),

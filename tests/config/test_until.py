@@ -68,7 +68,7 @@ DECIDED = "until: {decided: true, "
         ),
         (DECIDED + "max_seeds: 5, looks: [1, 5]}", r"until.looks.0: 1: must be 2 or more"),
         (DECIDED + "max_seeds: 5, looks: [3, 4]}", r"until.looks: .* that rise to max_seeds, 5"),
-        (DECIDED + "max_seeds: 5, looks: []}", r"until.looks: \[\]: needs at least 1 value"),
+        (DECIDED + "max_seeds: 5, looks: []}", r"until.looks: \[\]: needs 1 or more values"),
         ("until: 5", r"until: 5: must be a section of keys and values"),
         (DECIDED + "max_seeds: 2}\nseeds: [0, 1, 2]", r"until.max_seeds: 2: the file lists 3"),
         (DECIDED + "max_seeds: 5}\npruner: median", r"until: needs every trial; take pruner"),
