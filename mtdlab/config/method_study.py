@@ -208,20 +208,9 @@ class MethodSpec(StudySpec):
                     "never negatives of a later step"
                 )
 
-    def inputs(self) -> Iterator[TrainerSettings]:
-        """The fixed settings of each method with each combination of the searched inputs.
-
-        Also those of the baseline, where it has other inputs.
-        """
-        searched = {name: self.search[name] for name in INPUTS if name in self.search}
-        columns = [each.values for each in searched.values() if isinstance(each, Choices)]
-        found = {}
-        for method, *values in itertools.product(self.methods, *columns):
-            each = self.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
-            found[inputs_of(each)] = each
-        for baseline in self.baselines():
-            found.setdefault(inputs_of(baseline), baseline)
-        yield from found.values()
+    def inputs(self) -> list[TrainerSettings]:
+        """The settings of one trial of each method with each combination of inputs."""
+        return [trials[0] for trials in self.trials_by_inputs().values()]
 
     def without_effect(self) -> dict[str, str]:
         found = {
@@ -249,9 +238,10 @@ class MethodSpec(StudySpec):
 
     def _approximate(self) -> Iterator[TrainerSettings]:
         """The settings of each of `points`, without values relative to others."""
+        fixed = {method: self.fixed(method) for method in self.methods}
         for point in self.points():
             values = {name: value for name, value in point.items() if "/" not in name}
-            yield self.fixed(point.get("method", self.methods[0])).model_copy(update=values)
+            yield fixed[point.get("method", self.methods[0])].model_copy(update=values)
 
     def points(self) -> list[dict[str, Any]]:
         """The points of a grid; of a sampled study all combinations of what are no numbers."""

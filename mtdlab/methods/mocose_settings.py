@@ -8,7 +8,7 @@ This module imports no torch, see `mtdlab.methods.registry.SETTINGS`.
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -19,8 +19,6 @@ from mtdlab.settings import costless, limits, setting
 from mtdlab.settings.trainer import Count, Positive
 
 Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
-DEFAULT_INITIAL = 128
-"""K_s if not given; a smaller queue starts full."""
 
 
 def parse_slices(text: str) -> list[tuple[int, int]]:
@@ -63,7 +61,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         "target branch, as in the published program",
     )
     initial_queue_size: Count = costless(
-        DEFAULT_INITIAL,
+        128,
         "random unit vectors that the queue starts with; by default min(128, K)",
         symbol="K_s",
         unit="keys",
@@ -128,16 +126,6 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     )
 
     head_norm_eps: float = costless(1e-5, "ε of the LayerNorms in the heads", gt=0)
-
-    @classmethod
-    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The preset's values, and an `initial_queue_size` of at most `queue_size`."""
-        filled = super().fill(values)
-        default = filled.get("queue_size", cls.model_fields["queue_size"].default)
-        size = values.get("queue_size", default)
-        if isinstance(size, int) and size >= 0:
-            filled.setdefault("initial_queue_size", min(DEFAULT_INITIAL, size))
-        return filled
 
     def check(self) -> None:
         super().check()

@@ -102,15 +102,17 @@ INTENDED = "intended"
 
 @dataclass(frozen=True)
 class Multiple:
-    """A value of a preset in proportion to another setting, rounded down, or up."""
+    """A value of a preset in proportion to another setting, rounded down, or up, up to `most`."""
 
     factor: float
     of: str
     up: bool = False
+    most: int = limits.COUNT
 
     def __str__(self) -> str:
         """The multiple as in a formula: `2.5 · batch_size`."""
-        return f"{self.factor:g} · {self.of}"
+        multiple = f"{self.factor:g} · {self.of}"
+        return multiple if self.most == limits.COUNT else f"at most {self.most}: {multiple}"
 
 
 Preset = Mapping[str, Any]
@@ -306,9 +308,10 @@ class TrainerSettings(BaseModel):
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The preset's values, which replace the defaults of the fields, with `values` given."""
-        preset = str(values.get("preset", INTENDED))
+        stated = cls.presets.get(str(values.get("preset", INTENDED)), {})
         filled: dict[str, Any] = {}
-        for name, value in {**cls.presets[INTENDED], **cls.presets.get(preset, {})}.items():
+        # those of the preset first: those of `intended` may be multiples of them
+        for name, value in {**stated, **cls.presets[INTENDED], **stated}.items():
             if not isinstance(value, Multiple):
                 filled[name] = value
                 continue
@@ -318,7 +321,7 @@ class TrainerSettings(BaseModel):
                 # a product such as 0.1 · 30 may lie just above its true value
                 exact = round(value.factor * base, 9)
                 rounded = math.ceil(exact) if value.up else math.floor(exact)
-                filled[name] = min(rounded, limits.COUNT)
+                filled[name] = min(rounded, value.most)
         return filled
 
     @field_validator("preset", mode="before")
