@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, ClassVar, get_origin, get_type_hints
 
-from mtdlab.analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.errors import MtdlabError, similar
 from mtdlab.methods.registry import method_names
 from mtdlab.user_code import UserModule, digest, execute, find_function, locate
@@ -48,18 +48,13 @@ class ProgramSettings:
 
         None too where one of them is no number or out of its range, such as an EMA decay of 1.
         """
-        parts = [self.values.get(name) for name in ("ema_decay", "queue_size", "batch_size")]
-        numbers = [
-            number
-            for number in parts
-            if isinstance(number, int | float) and not isinstance(number, bool)
-        ]
-        if len(numbers) < len(parts):
+        parts = [self.values.get(name) for name in PARTS]
+        numbers = [part for part in parts if isinstance(part, int | float)]
+        if len(numbers) < len(parts) or bool in map(type, parts):
             return None
-        try:
+        with suppress(ValueError):
             return d_trace(*numbers)
-        except ValueError:
-            return None
+        return None
 
     def model_dump(self) -> dict[str, Any]:
         """Every setting by name, as `TrainerSettings.model_dump`."""

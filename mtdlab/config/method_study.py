@@ -233,7 +233,8 @@ class MethodSpec(StudySpec):
         """
         found: dict[tuple[str, ...], list[TrainerSettings]] = {}
         for trial in (*self._approximate(), *self.baselines()):
-            found.setdefault(inputs_of(trial), []).append(trial)
+            inputs = tuple(getattr(trial, name) for name in ("method", *INPUTS))
+            found.setdefault(inputs, []).append(trial)
         return found
 
     def _approximate(self) -> Iterator[TrainerSettings]:
@@ -253,11 +254,6 @@ class MethodSpec(StudySpec):
             if isinstance(dimension, Choices) and not self.known[name].is_number
         ]
         return [dict(point) for point in itertools.product(*pairs)]
-
-
-def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
-    """The method and the inputs of a trial, by which its texts and its encoder are known."""
-    return tuple(getattr(settings, name) for name in ("method", *INPUTS))
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:

@@ -105,7 +105,6 @@ class ConSERTSettings(TrainerSettings):
         return tuple(map(parse_perturbation, (self.first_perturbation, self.second_perturbation)))
 
     def check(self) -> None:
-        """Raise ValueError for a batch without negatives, or views that cannot differ."""
         super().check()
         same = self.perturbations == (("none", 0), ("none", 0))
         if same and not self.dropout and self.augmentation == "none":

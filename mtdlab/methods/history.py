@@ -32,7 +32,6 @@ class HistorySettings(TrainerSettings):
     )
 
     def check(self) -> None:
-        """Raise ValueError for random weights beside adapters, or a queue that starts too large."""
         super().check()
         initial = getattr(self, "initial_queue_size", 0)
         if initial > self.queue_size:

@@ -24,8 +24,7 @@ Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
 def parse_slices(text: str) -> list[tuple[int, int]]:
     """Half-open ranges of queue positions, 0 the newest; none for "all".
 
-    Raises:
-        ValueError: for a text that is neither "all" nor ranges such as "0-256,768-1024".
+    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
     """
     slices = []
     for part in text.split(",") if text != "all" else ():

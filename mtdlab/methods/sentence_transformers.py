@@ -118,7 +118,6 @@ class SentenceTransformersSettings(TrainerSettings):
         return {}
 
     def check(self) -> None:
-        """Raise ValueError where a setting would not have the effect that it states."""
         super().check()
         stated = _temperature_of(self.arguments)
         if stated is not None and not math.isclose(stated, self.temperature):

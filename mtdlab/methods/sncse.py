@@ -60,7 +60,6 @@ class SNCSESettings(SimCSESettings):
     )
 
     def check(self) -> None:
-        """Raise ValueError for margins in the wrong order, or prompts that differ in length."""
         super().check()
         if self.margin_low > self.margin_high:
             raise ValueError(

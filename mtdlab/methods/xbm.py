@@ -40,7 +40,6 @@ class XBMSettings(SimCSESettings):
     )
 
     def check(self) -> None:
-        """Raise ValueError for a first batch without negatives, or a queue that is never used."""
         super().check()
         # the vectors of a step are negatives from the next one on
         if 0 < self.steps - 1 <= self.queue_warmup_steps:

@@ -112,7 +112,7 @@ class Multiple:
     def __str__(self) -> str:
         """The multiple as in a formula: `2.5 · batch_size`."""
         multiple = f"{self.factor:g} · {self.of}"
-        return multiple if self.most == limits.COUNT else f"at most {self.most}: {multiple}"
+        return multiple if self.most == limits.COUNT else f"{multiple}, at most {self.most}"
 
 
 Preset = Mapping[str, Any]
