@@ -257,14 +257,12 @@ class MethodSpec(StudySpec):
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """Every setting that any of the methods has, by name.
+    """Every setting that any of the methods has, by name, as the first of them has it.
 
     Raises MtdlabError for a method that is not known.
     """
-    known: dict[str, Setting] = {}
-    for method in methods:
-        known = {**settings_of(settings_class(method)), **known}
-    return known
+    kinds = [settings_class(method) for method in reversed(methods)]
+    return {name: setting for kind in kinds for name, setting in settings_of(kind).items()}
 
 
 def given_to(kind: type[TrainerSettings], trainer: Mapping[str, Any]) -> dict[str, Any]:

@@ -362,15 +362,14 @@ class TrainerSettings(BaseModel):
     def _without_shares(cls, values: dict[str, Any]) -> dict[str, Any]:
         """The values with numbers of steps, rounded up, in place of shares of the run."""
         steps = values.get("steps", cls.model_fields["steps"].default)
-        shares = {
-            name: value
-            for name, value in values.items()
-            if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
-        }
         if type(steps) is not int:
             return values
         # a product such as 0.1 · 30 may lie just above its true value
-        return values | {name: math.ceil(round(shares[name] * steps, 9)) for name in shares}
+        return values | {
+            name: math.ceil(round(value * steps, 9))
+            for name, value in values.items()
+            if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
+        }
 
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
