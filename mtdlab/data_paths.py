@@ -73,15 +73,10 @@ def find_study_file(given: Path) -> Path:
     studies = packaged_studies()
     if str(given) in studies:
         return studies[str(given)]
-    if given.suffix == ".yaml" and given.stem in studies and not given.exists():
-        name = given.stem
+    is_bare = given.name == str(given) and not given.suffix
+    if (is_bare or (given.suffix == ".yaml" and given.stem in studies)) and not given.exists():
         raise MtdlabError(
-            f"{given}: no such file; mtdlab comes with a study {name}: write {name} in place of "
-            f"the path to use it as it is, or copy it with `mtdlab init {name}`"
-        )
-    if given.name == str(given) and not given.suffix and not given.exists():
-        raise MtdlabError(
-            f"{given}: no such file, and no study of this name comes with mtdlab; "
-            f"{nearest(str(given), studies)}"
+            f"{given}: no such file; `mtdlab init NAME` copies a study that comes with mtdlab, and "
+            f"NAME in place of the path uses it as it is: {nearest(given.stem, studies)}"
         )
     return given

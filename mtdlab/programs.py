@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any, ClassVar, get_origin, get_type_hints
 
-from mtdlab.analysis.measures.trace import d_trace
-from mtdlab.errors import MtdlabError, nearest, similar
+from mtdlab.analysis.measures.trace import PARTS, d_trace
+from mtdlab.errors import MtdlabError, similar
 from mtdlab.methods.registry import method_names
-from mtdlab.user_code import UserModule, digest, execute, locate
+from mtdlab.user_code import UserModule, digest, execute, find_function, locate
 
 Scalar = bool | int | float | str
 
@@ -48,18 +48,13 @@ class ProgramSettings:
 
         None too where one of them is no number or out of its range, such as an EMA decay of 1.
         """
-        parts = [self.values.get(name) for name in ("ema_decay", "queue_size", "batch_size")]
-        numbers = [
-            number
-            for number in parts
-            if isinstance(number, int | float) and not isinstance(number, bool)
-        ]
-        if len(numbers) < len(parts):
+        parts = [self.values.get(name) for name in PARTS]
+        numbers = [part for part in parts if isinstance(part, int | float)]
+        if len(numbers) < len(parts) or bool in map(type, parts):
             return None
-        try:
+        with suppress(ValueError):
             return d_trace(*numbers)
-        except ValueError:
-            return None
+        return None
 
     def model_dump(self) -> dict[str, Any]:
         """Every setting by name, as `TrainerSettings.model_dump`."""
@@ -134,12 +129,7 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     module = execute(spec, option)
     if getattr(module, "__file__", None) is None:
         raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
-    if not hasattr(module, function):
-        names = [other for other, value in vars(module).items() if inspect.isfunction(value)]
-        raise MtdlabError(
-            f"{option}: {name} has no function {function}; {nearest(function, names)}"
-        )
-    _check(getattr(module, function), option)
+    _check(find_function(module, function, option), option)
     return Program(UserModule(module.__name__, spec, digest(module)), function, paths)
 
 
@@ -162,9 +152,6 @@ def _extend_path(folders: Iterable[str]) -> None:
 
 def _check(function: Any, option: str) -> None:
     """Raise MtdlabError unless the function can be called and may return scores."""
-    if not callable(function):
-        kind = type(function).__name__
-        raise MtdlabError(f"{option}: it is of type {kind}; expected a function {SIGNATURE}")
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         raise MtdlabError(
             f"{option}: it is asynchronous or a generator; expected a plain function {SIGNATURE}"

@@ -32,9 +32,7 @@ def print_text(
 ) -> None:
     """Print text, by default on standard output, with unsafe characters escaped.
 
-    Raises:
-        OutputError: where it cannot be written.
-        BrokenPipeError: where its reader has ended.
+    Raises OutputError where it cannot be written, BrokenPipeError where its reader has ended.
     """
     with whole_output(file or sys.stdout):
         print(printable(text), file=file, end=end, flush=flush)

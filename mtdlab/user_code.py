@@ -7,19 +7,20 @@ import atexit
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import logging
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from mtdlab.errors import MtdlabError, one_line
+from mtdlab.errors import MtdlabError, nearest, one_line
 
 THREAD_SECONDS = 5.0
 """How many seconds the process waits at its end for threads that the user's code has left."""
@@ -85,6 +86,16 @@ def execute(spec: str, option: str) -> ModuleType:
         raise MtdlabError(f"{option}: {one_line(error)}") from error
 
 
+def find_function(module: ModuleType, name: str, option: str) -> Callable[..., Any]:
+    """A function of a module. Raises MtdlabError where the module has none of this name."""
+    function: Callable[..., Any] | None = getattr(module, name, None)
+    if not callable(function):
+        names = [other for other, value in vars(module).items() if inspect.isfunction(value)]
+        known = nearest(name, names)
+        raise MtdlabError(f"{option}: {module.__name__} has no function {name}; {known}")
+    return function
+
+
 def digest(module: ModuleType) -> str:
     """The SHA-256 of a module's file, or of all Python files of a package."""
     file = Path(str(module.__file__))
@@ -111,18 +122,15 @@ def ended_forks() -> Iterator[None]:
         if os.getpid() == process:
             raise
         raised = error
-    if os.getpid() != process:
-        _end_fork(process, raised)
-
-
-def _end_fork(parent: int, raised: BaseException | None) -> NoReturn:
+    if os.getpid() == process:
+        return
     if isinstance(raised, SystemExit):
         os._exit(exit_code_of(raised))
     _LOG.warning(
         "process %d, which code of the user forked from process %d, %s: only the latter records a "
         "result; end the forked one with os._exit",
         os.getpid(),
-        parent,
+        process,
         "returned" if raised is None else f"raised {one_line(raised)}",
     )
     os._exit(int(raised is not None))

@@ -5,13 +5,13 @@ A metric that is a task besides the published ones, `metric: beir:FOLDER`, adds 
 what selects is never what is reported.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from mtdlab.analysis.data.defaults import MOST_COMPARED
-from mtdlab.config.method_study import section
+from mtdlab.config.method_study import given_to
 from mtdlab.config.nuisance import NUISANCE
 from mtdlab.config.search import (
     STRATA,
@@ -22,10 +22,10 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, nearest_or_program
+from mtdlab.config.source import KeyPath, Source, nearest_or_program
 from mtdlab.config.study import StudySpec
-from mtdlab.config.study_file import StudyFile, lacking, point_at, unknown_setting
-from mtdlab.methods.registry import BUILTIN, settings_class
+from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
+from mtdlab.methods.registry import settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings import Setting, TrainerSettings, first_error
 from mtdlab.settings.limits import TRIALS
@@ -93,108 +93,110 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
     return ",".join(map(str, given)) if isinstance(given, list) else str(given)
 
 
-def check_top_level(top: StudyFile, mistakes: Mistakes) -> None:
+def check_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of keys at the top level, as far as the keys that they read are sound."""
-    if mistakes.sound(("sampler",), ("trials",), ("select_by",)):
-        check_sampler(top, mistakes)
+    if source.sound(("sampler",), ("trials",), ("select_by",)):
+        check_sampler(top, source)
         if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
             message = "tpe would fit its choices to the test split; use select_by: sts_dev"
-            mistakes.add(("sampler",), message)
+            source.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if mistakes.sound((key,)) and is_external_score(name):
+        if source.sound((key,)) and is_external_score(name):
             if task_of(name) == EVALUATOR and present_evaluator() is None:
-                mistakes.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
+                source.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
             # dev data never are reported, and only they rank
             if key == "metric" and name.endswith(DEV):
                 reported = score_name(name).removesuffix(DEV)
-                mistakes.add((key,), f"dev data select; report {reported}, on test data")
+                source.add((key,), f"dev data select; report {reported}, on test data")
             elif key == "select_by" and not name.endswith(DEV):
                 message = f"rank by sts_dev, or a score that ends in {DEV}"
-                mistakes.add((key,), f"{name} is what is reported; {message}")
-        elif mistakes.sound((key,)) and name not in METRICS:
+                source.add((key,), f"{name} is what is reported; {message}")
+        elif source.sound((key,)) and name not in METRICS:
             message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
-            mistakes.add((key,), message)
+            source.add((key,), message)
 
 
-def check_sampler(top: StudyFile, mistakes: Mistakes) -> None:
+def check_sampler(top: StudyFile, source: Source) -> None:
     """Check that the number of trials goes with the sampler."""
     if top.sampler != "grid" and top.trials is None:
-        mistakes.add(("sampler",), f"{top.sampler} needs trials: how many configurations to draw")
+        source.add(("sampler",), f"{top.sampler} needs trials: how many configurations to draw")
     if top.sampler == "grid" and top.trials is not None:
-        mistakes.add(("trials",), "a grid has as many trials as points; leave it out")
+        source.add(("trials",), "a grid has as many trials as points; leave it out")
 
 
 def check_trainer(
-    top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting], mistakes: Mistakes
+    top: StudyFile, methods: tuple[str, ...], known: Mapping[str, Setting], source: Source
 ) -> None:
     """Check the keys and values of the section `trainer`, and the rules between them."""
     if "seed" in top.trainer:
-        mistakes.add(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
+        source.add(("trainer", "seed"), "a study takes its seeds from seeds: [0, 1, 2]")
     for name in top.trainer:
         if len(methods) > 1 and name not in known:
-            mistakes.collect([unknown_setting(mistakes.source, ("trainer", name), known)])
+            source.collect([unknown_setting(source, ("trainer", name), known)])
     # what is searched may decide whether the fixed values go together
     interacting = {"method", "batch_size", STRATA, *(name for name in known if "queue" in name)}
     whole = interacting.isdisjoint(top.search)
     for method in methods:
         model = settings_class(method)
+        given = given_to(model, top.trainer) if len(methods) > 1 else top.trainer
         try:
             if whole:
-                model(**top.trainer)
+                model(**given)
             else:
-                section(method, top.trainer, among=methods)
+                model.partial({**given, "method": method})
         except ValidationError as error:
-            mistakes.collect(point_at(mistakes.source, ("trainer",), model, error))
+            source.collect(point_at(source, ("trainer",), model, error))
 
 
-def check_tasks(top: StudyFile, methods: tuple[str, ...], mistakes: Mistakes) -> None:
+def check_tasks(top: StudyFile, kind: type[TrainerSettings], source: Source) -> None:
     """Check that the tasks of metric and select_by are scored; both and the trainer are sound."""
-    tasks = parse_tasks(section(methods[0], top.trainer, among=methods).tasks)
-    scored = [score_name(task) for task in tasks]
+    settings = kind.partial(given_to(kind, top.trainer))
+    scored = [score_name(task) for task in parse_tasks(settings.tasks)]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
         if missing := [task for task in map(task_of, needed(name)) if task not in scored]:
             message = f"{name} needs tasks that trainer.tasks lacks: {', '.join(missing)}"
-            mistakes.add((key,), message)
+            source.add((key,), message)
 
 
-def check_searched(
-    name: str, top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
-) -> None:
+def check_searched(name: str, top: StudyFile, known: Mapping[str, Setting], source: Source) -> None:
     """Check that a setting can be searched, whatever its values."""
     where = ("search", name)
     if name == "seed":
-        mistakes.add(where, "the seed is not searched; list it under seeds:")
+        source.add(where, "the seed is not searched; list it under seeds:")
     elif name == STRATA:
-        check_strata(top, known, mistakes)
+        check_strata(top, known, source)
     elif name not in known:
-        mistakes.collect([unknown_setting(mistakes.source, where, known)])
+        source.collect([unknown_setting(source, where, known)])
     elif name == "preset":
-        mistakes.add(
+        source.add(
             where,
             "is not searched, since it only gives values to settings that a file leaves open; "
             "write a study of its own for each, or a profile",
         )
     elif name in top.trainer:
-        mistakes.add(where, "also fixed under trainer; keep one of the two")
+        source.add(where, "also fixed under trainer; keep one of the two")
 
 
-def check_strata(top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes) -> None:
+def check_strata(top: StudyFile, known: Mapping[str, Setting], source: Source) -> None:
     """Refuse strata of MTD where something else decides over the EMA decay or the queue size."""
     where = ("search", STRATA)
+    if not isinstance(given := top.search[STRATA], dict):
+        example = "{strata: [5, 15], per_stratum: 4}"
+        source.add(where, f"{given!r}: write strata and per_stratum, as in {example}")
     if top.sampler != "grid":
-        mistakes.add(where, f"strata are points of a grid, {top.sampler} has none")
+        source.add(where, f"strata are points of a grid, {top.sampler} has none")
     for name in STRATA_FIX:
         if name not in known:
-            mistakes.add(where, f"the study's method has no {name}, so it has no MTD")
+            source.add(where, f"the study's method has no {name}, so it has no MTD")
             return
         for section_name, given in (("search", top.search), ("trainer", top.trainer)):
             if name in given:
                 message = f"also given by the strata of search.{STRATA}; keep one of the two"
-                mistakes.add((section_name, name), message)
+                source.add((section_name, name), message)
 
 
 def check_values(
-    setting: Setting, dimension: Dimension, methods: Sequence[str], mistakes: Mistakes
+    setting: Setting, dimension: Dimension, methods: Sequence[str], source: Source
 ) -> None:
     """Refuse the searched values that the setting cannot have."""
     if isinstance(dimension, Choices) and dimension.relative_to:
@@ -202,7 +204,7 @@ def check_values(
     path = ("search", setting.name)
     edges = dimension.values if isinstance(dimension, Choices) else (dimension.low, dimension.high)
     if isinstance(dimension, Range) and not setting.is_number:
-        mistakes.add(path, "is no number; list its values instead")
+        source.add(path, "is no number; list its values instead")
         return
     models = [settings_class(method) for method in methods]
     for value in edges:
@@ -211,14 +213,14 @@ def check_values(
                 if setting.name in model.model_fields:
                     model.partial({setting.name: value})
         except ValidationError as error:
-            mistakes.add(path, describe_rule(error.errors()[0]))
+            source.add(path, describe_rule(error.errors()[0]))
 
 
 OF_STUDY = ("evaluation", "tasks")
 """The settings that say what is scored; a baseline shares them with the search."""
 
 
-def check_baseline(top: StudyFile, methods: Sequence[str], method: str, mistakes: Mistakes) -> None:
+def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: Source) -> None:
     """Check the keys and values of the section `baseline`, laid over a sound section `trainer`.
 
     Args:
@@ -227,41 +229,20 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, mistakes
     """
     given, kind = top.baseline or {}, settings_class(method)
     if not given:
-        mistakes.add((BASELINE,), "write what differs from trainer, as in {method: simcse}")
+        source.add((BASELINE,), "write what differs from trainer, as in {method: simcse}")
     if len(methods) > 1 and "method" not in given:
-        mistakes.add((BASELINE,), "name its method, which the search varies")
+        source.add((BASELINE,), "name its method, which the search varies")
     if "seed" in given:
-        mistakes.add((BASELINE, "seed"), "it runs with the seeds of the search; take it out")
+        source.add((BASELINE, "seed"), "it runs with the seeds of the search; take it out")
     for name in OF_STUDY:
         if name in given:
-            mistakes.add((BASELINE, name), "is that of the search; write it under trainer")
-    if not mistakes.sound((BASELINE,)):
+            source.add((BASELINE, name), "is that of the search; write it under trainer")
+    if not source.sound((BASELINE,)):
         return
-    trainer = {name: value for name, value in top.trainer.items() if name in kind.model_fields}
     try:
-        kind(**trainer | given | {"method": method})
+        kind(**given_to(kind, top.trainer) | given | {"method": method})
     except ValidationError as error:
-        mistakes.collect(_point_at_baseline(given, kind, error, mistakes.source))
-
-
-def _point_at_baseline(
-    given: Mapping[str, Any], kind: type[TrainerSettings], error: ValidationError, source: Source
-) -> Iterator[SpecError]:
-    """The mistakes of a baseline, each at its place."""
-    unknown = (broken["loc"][0] for broken in error.errors() if broken["type"] == "extra_forbidden")
-    for name in map(str, unknown):
-        where = (BASELINE, name)
-        others = [method for method in BUILTIN if name in settings_class(method).model_fields]
-        if others:
-            yield lacking(source, where, others, "its method")
-        else:
-            yield source.unknown_setting(where, kind.model_fields)
-    for broken in error.errors():
-        place: KeyPath = (BASELINE, *broken["loc"])
-        if isinstance(given.get(str(place[-1])), list):
-            yield source.error(place, "a baseline is one configuration; write a single value")
-        elif broken["type"] != "extra_forbidden":
-            yield source.error(place, describe_rule(broken))
+        source.collect(point_at(source, (BASELINE,), kind, error))
 
 
 READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
@@ -274,28 +255,28 @@ READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
 """The keys that decide which trials there are."""
 
 
-def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
+def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
     """Check the rules of the study, as far as what they read is sound, before a trial is built.
 
     Raises ValueError for a search that has no grid.
     """
     selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
     on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
-    if spec.pruner != "none" and on_test and mistakes.sound(("pruner",), ("select_by",)):
+    if spec.pruner != "none" and on_test and source.sound(("pruner",), ("select_by",)):
         # a pruner sees the scores of the pairs on which the checkpoint is chosen
-        mistakes.add(
+        source.add(
             ("pruner",),
             "a pruner compares scores on the pairs that select_on names, here the test pairs; "
             "use select_on: dev, or rank by the test pairs too, with select_by: sts_test",
         )
     points = list(grid(spec.search, spec.skip)) if spec.sampler == "grid" else []
     trials = []
-    if mistakes.sound(("skip",)):
+    if source.sound(("skip",)):
         if spec.sampler == "grid" and not points:
-            mistakes.add(("skip",), "leaves no point of the grid to run; take an entry out")
+            source.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
         if (count := configurations * len(spec.seeds) + len(spec.tuning_trials())) > TRIALS:
-            mistakes.add(
+            source.add(
                 ("until", "max_seeds") if spec.until else ("seeds",),
                 f"{configurations:,} configurations with {len(spec.seeds):,} seeds each are "
                 f"{count:,} trials; a study has at most {TRIALS:,}",
@@ -306,25 +287,25 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
                 trials.append(spec.settings(spec.parameters_of(point), seed=0))
             except ValidationError as error:
                 # the others break the same rule
-                mistakes.add(("search",), f"{point}: {first_error(error)}")
+                source.add(("search",), f"{point}: {first_error(error)}")
                 break
         for trial in spec.tuning_trials():
             try:
                 spec.settings(trial.parameters or {}, 0, trial.role)
             except ValidationError as error:
-                mistakes.add((NUISANCE,), f"{trial.parameters}: {first_error(error)}")
+                source.add((NUISANCE,), f"{trial.parameters}: {first_error(error)}")
                 break
     for name, why in spec.without_effect().items():
         message = f"has no effect with {why}; take it out, or run {{{why}}} as the baseline"
-        mistakes.add(("search", name), message)
+        source.add(("search", name), message)
     if (beside := spec.baseline_settings()) is not None:
         same = {**beside.model_dump(), "seed": 0}
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
-            mistakes.add((BASELINE,), message)
-    if spec.until and mistakes.sound(*READ_BY_TRIALS, ("pruner",)):
-        _check_until(spec, mistakes)
-    if STRATA in top.search and mistakes.sound(*READ_BY_TRIALS):
+            source.add((BASELINE,), message)
+    if spec.until and source.sound(*READ_BY_TRIALS, ("pruner",)):
+        _check_until(spec, source)
+    if STRATA in top.search and source.sound(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):
             strata = top.search[STRATA]["strata"]
             if mtd is None or all(abs(mtd - stratum) > STRATA_TOLERANCE for stratum in strata):
@@ -332,21 +313,21 @@ def check_study(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> None:
                     f"{point} has an MTD of {mtd}; strata need a constant EMA decay and the whole "
                     "queue"
                 )
-                mistakes.add(("search", STRATA), message)
+                source.add(("search", STRATA), message)
                 break
 
 
-def _check_until(spec: StudySpec, mistakes: Mistakes) -> None:
+def _check_until(spec: StudySpec, source: Source) -> None:
     """Refuse `until` in a study whose verdict cannot be decided by more seeds, or is biased."""
     where = ("until",)
     if spec.sampler != "grid":
-        mistakes.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
+        source.add(where, f"needs sampler: grid; {spec.sampler} has no fixed levels")
     elif spec.pruner != "none":
-        mistakes.add(where, f"needs every trial; take pruner: {spec.pruner} out")
+        source.add(where, f"needs every trial; take pruner: {spec.pruner} out")
     elif (compared := spec.count_compared()) == 1:
-        mistakes.add(where, "needs two configurations or more to compare")
+        source.add(where, "needs two configurations or more to compare")
     elif compared > MOST_COMPARED:
-        mistakes.add(
+        source.add(
             where,
             f"compares at most {MOST_COMPARED} configurations, not {compared:,}; vary fewer values",
         )

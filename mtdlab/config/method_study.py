@@ -36,7 +36,6 @@ class MethodSpec(StudySpec):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods that trials may use."""
         searched = self.search.get("method")
         if isinstance(searched, Choices):
             return searched.values
@@ -44,7 +43,6 @@ class MethodSpec(StudySpec):
 
     @property
     def known(self) -> Mapping[str, Setting]:
-        """Every setting of the study's methods, by name."""
         return known_settings(self.methods)
 
     def fixed(self, method: str | None = None) -> TrainerSettings:
@@ -58,34 +56,26 @@ class MethodSpec(StudySpec):
     def settings(
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> TrainerSettings:
-        """The settings of one trial. Raises ValueError where they do not go together."""
         method = str(parameters.get("method", self.methods[0]))
         kind = settings_class(method)
         given = self._given(method) | self.nuisance_of(parameters)
         if role in OF_BASELINE:
             # not of the search: a searched setting that it does not give has its default
             return kind(**given | parameters | {"method": method, "seed": seed})
-
-        def default(name: str, settings: Mapping[str, Any]) -> Any:
-            return getattr(kind.partial(settings), name)
-
-        resolved = resolve(self.search, parameters, given, default)
+        resolved = resolve(
+            self.search, parameters, given, lambda name, known: getattr(kind.partial(known), name)
+        )
         return kind(**resolved | {"method": method, "seed": seed})
 
     def _given(self, method: str) -> dict[str, Any]:
         """The settings that the trainer section gives to a method, and its encoder's pooling."""
         kind = settings_class(method)
-        given = {name: value for name, value in self.trainer.items() if name in kind.model_fields}
-        return with_pooling(kind, given, self.encoder_pooling)
+        return with_pooling(kind, given_to(kind, self.trainer), self.encoder_pooling)
 
     def _defaults(self, name: str) -> tuple[Any, ...]:
         return tuple({getattr(self.fixed(method), name): None for method in self.methods})
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point of the search without the parameters of settings that its method lacks.
-
-        Points that become equal are one configuration.
-        """
         method = point.get("method")
         if method is None:
             return dict(point)
@@ -94,18 +84,12 @@ class MethodSpec(StudySpec):
 
     @property
     def imports(self) -> dict[str, str]:
-        """The SHA-256 of each imported module, by its name."""
         return {module.name: module.sha256 for module in self.user_modules}
 
     def ensure_imported(self) -> None:
-        """Import the code of the user that the study needs, in this process.
-
-        Raises MtdlabError where it has changed since the study file was read.
-        """
         ensure_imported(self.user_modules)
 
     def described_methods(self) -> dict[str, Any]:
-        """Title and settings of each method by name, as a study records them."""
         own = () if self.baseline is None else (self.baseline.get("method", self.methods[0]),)
         return {name: describe_method(name) for name in dict.fromkeys((*self.methods, *own))}
 
@@ -124,24 +108,20 @@ class MethodSpec(StudySpec):
 
     @property
     def devices(self) -> frozenset[str]:
-        """The devices of its methods."""
         return frozenset(self.fixed(method).device for method in self.methods)
 
     @property
     def evaluations(self) -> tuple[str, ...]:
-        """The data sets of graded pairs that trials are scored on."""
         return self.possible_values("evaluation")
 
     @property
     def always_has_queue(self) -> bool:
-        """Whether all methods have a queue, and none of its values is 0."""
         kinds = [settings_class(method).model_fields for method in self.methods]
         has_queue = all("queue_size" in fields for fields in kinds)
         return has_queue and 0 not in self.possible_values("queue_size")
 
     @property
     def used_pooling(self) -> Pooling | None:
-        """The pooling that the encoder's files declare, where a method uses it."""
         used = {self.fixed(method).pooling for method in self.methods}
         return self.encoder_pooling if self.encoder_pooling in used else None
 
@@ -228,23 +208,11 @@ class MethodSpec(StudySpec):
                     "never negatives of a later step"
                 )
 
-    def inputs(self) -> Iterator[TrainerSettings]:
-        """The fixed settings of each method with each combination of the searched inputs.
-
-        Also those of the baseline, where it has other inputs.
-        """
-        searched = {name: self.search[name] for name in INPUTS if name in self.search}
-        columns = [each.values for each in searched.values() if isinstance(each, Choices)]
-        found = {}
-        for method, *values in itertools.product(self.methods, *columns):
-            each = self.fixed(method).model_copy(update=dict(zip(searched, values, strict=True)))
-            found[inputs_of(each)] = each
-        for baseline in self.baselines():
-            found.setdefault(inputs_of(baseline), baseline)
-        yield from found.values()
+    def inputs(self) -> list[TrainerSettings]:
+        """The settings of one trial of each method with each combination of inputs."""
+        return [trials[0] for trials in self.trials_by_inputs().values()]
 
     def without_effect(self) -> dict[str, str]:
-        """The searched settings that change nothing in some trials, and by which value."""
         found = {
             name: why
             for settings in self._approximate()
@@ -265,23 +233,21 @@ class MethodSpec(StudySpec):
         """
         found: dict[tuple[str, ...], list[TrainerSettings]] = {}
         for trial in (*self._approximate(), *self.baselines()):
-            found.setdefault(inputs_of(trial), []).append(trial)
+            inputs = tuple(getattr(trial, name) for name in ("method", *INPUTS))
+            found.setdefault(inputs, []).append(trial)
         return found
 
     def _approximate(self) -> Iterator[TrainerSettings]:
         """The settings of each of `points`, without values relative to others."""
+        fixed = {method: self.fixed(method) for method in self.methods}
         for point in self.points():
             values = {name: value for name, value in point.items() if "/" not in name}
-            yield self.fixed(point.get("method", self.methods[0])).model_copy(update=values)
+            yield fixed[point.get("method", self.methods[0])].model_copy(update=values)
 
     def points(self) -> list[dict[str, Any]]:
         """The points of a grid; of a sampled study all combinations of what are no numbers."""
         if self.sampler == "grid":
-            return [
-                trial.parameters or {}
-                for trial in self.search_trials()
-                if trial.seed == self.seeds[0]
-            ]
+            return [*self.grid_points().values()]
         pairs = [
             [(name, value) for value in dimension.values]
             for name, dimension in self.search.items()
@@ -290,33 +256,18 @@ class MethodSpec(StudySpec):
         return [dict(point) for point in itertools.product(*pairs)]
 
 
-def inputs_of(settings: TrainerSettings) -> tuple[str, ...]:
-    """The method and the inputs of a trial, by which its texts and its encoder are known."""
-    return tuple(getattr(settings, name) for name in ("method", *INPUTS))
-
-
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """Every setting that any of the methods has, by name.
+    """Every setting that any of the methods has, by name, as the first of them has it.
 
     Raises MtdlabError for a method that is not known.
     """
-    known: dict[str, Setting] = {}
-    for method in methods:
-        known = {**settings_of(settings_class(method)), **known}
-    return known
+    kinds = [settings_class(method) for method in reversed(methods)]
+    return {name: setting for kind in kinds for name, setting in settings_of(kind).items()}
 
 
-def section(
-    method: str, trainer: Mapping[str, Any], among: tuple[str, ...] = ()
-) -> TrainerSettings:
-    """A method's settings from a trainer section; with several methods, those that it has.
-
-    Raises pydantic.ValidationError where a value is wrong.
-    """
-    kind, given = settings_class(method), dict(trainer)
-    if len(among) > 1:
-        given = {name: value for name, value in given.items() if name in kind.model_fields}
-    return kind.partial({**given, "method": method})
+def given_to(kind: type[TrainerSettings], trainer: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a trainer section that a method has."""
+    return {name: value for name, value in trainer.items() if name in kind.model_fields}
 
 
 def with_pooling(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtdlab.config.source import Mistakes, Source
+from mtdlab.config.source import Source
 from mtdlab.settings import Setting
 
 NUISANCE = "nuisance"
@@ -50,7 +50,7 @@ def nuisance_values(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_nuisance(
-    mistakes: Mistakes,
+    source: Source,
     seeds: Sequence[int],
     known: Mapping[str, Setting],
     others: Mapping[str, Mapping[str, Any]],
@@ -61,25 +61,24 @@ def read_nuisance(
         seeds: those of the study, which are not used for the choice.
         others: the sections that give settings, by name.
     """
-    source = mistakes.source
     section: dict[str, Any] = source.values[NUISANCE]
     values = nuisance_values(section)
     if not values:
         example = "{learning_rate: [3e-4, 1e-3]}"
-        mistakes.add((NUISANCE,), f"name a setting and its values, as in {example}")
+        source.add((NUISANCE,), f"name a setting and its values, as in {example}")
     for name, given in values.items():
         path = (NUISANCE, name)
         if elsewhere := [key for key, settings in others.items() if name in settings]:
-            mistakes.add(path, f"is given under {elsewhere[0]} too; take it out of one")
+            source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
         elif name not in known:
-            mistakes.collect([source.unknown_setting(path, known)])
+            source.collect([source.unknown_setting(path, known)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
-            mistakes.add(path, f"{given!r}: write a list of two values or more")
+            source.add(path, f"{given!r}: write a list of two values or more")
         elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
-            mistakes.add(path, f"{wrong[0]!r} is not a single value")
-    own = mistakes.attempt(lambda: _read_seeds(source, section.get(SEEDS), seeds))
-    per = mistakes.attempt(lambda: _read_per(source, section.get(PER), others["search"]))
-    if own is None or per is None or not mistakes.sound((NUISANCE,)):
+            source.add(path, f"{wrong[0]!r} is not a single value")
+    own = source.attempt(lambda: _read_seeds(source, section.get(SEEDS), seeds))
+    per = source.attempt(lambda: _read_per(source, section.get(PER), others["search"]))
+    if own is None or per is None or not source.sound((NUISANCE,)):
         return None
     return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from mtdlab.config.checks import check_sampler, check_strata
 from mtdlab.config.nuisance import NUISANCE, nuisance_values
 from mtdlab.config.search import STRATA, Dimension, resolve
-from mtdlab.config.source import KeyPath, Mistakes
+from mtdlab.config.source import KeyPath, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
 from mtdlab.programs import Program, ProgramSettings
@@ -36,28 +36,23 @@ class ProgramSpec(StudySpec):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The program stands for a method in what is recorded."""
         return (self.program.reference,)
 
     @property
     def known(self) -> Mapping[str, Setting]:
-        """Every setting of the study, by name."""
         return self.named
 
     def settings(
         self, parameters: dict[str, Any], seed: int, role: str = SEARCH
     ) -> ProgramSettings:
-        """The settings of one trial."""
         if role in OF_BASELINE:
-            values = self.trainer | parameters
-            return ProgramSettings(self.program.reference, seed, values)
+            return ProgramSettings(self.program.reference, seed, self.trainer | parameters)
         # a multiple is one of a setting that the file names
         given = self.trainer | self.nuisance_of(parameters)
         values = resolve(self.search, parameters, given, lambda name, _: self.trainer[name])
         return ProgramSettings(self.program.reference, seed, values)
 
     def parameters_of(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of a point, unchanged: a program has all settings."""
         return dict(point)
 
     def identity(self) -> dict[str, Any]:
@@ -66,15 +61,12 @@ class ProgramSpec(StudySpec):
 
     @property
     def imports(self) -> dict[str, str]:
-        """The SHA-256 of the program's module, by its name."""
         return {self.program.module.name: self.program.module.sha256}
 
     def ensure_imported(self) -> None:
-        """Import the program. Raises MtdlabError where it has changed."""
         self.program.load()
 
     def described_methods(self) -> dict[str, Any]:
-        """The program and its settings, as a study records methods."""
         settings = {name: setting.describe() for name, setting in self.named.items()}
         reference = self.program.reference
         return {reference: {"title": reference, "settings": settings}}
@@ -97,53 +89,48 @@ _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
 _RANGE = ("low", "min", "high", "max", "step", "q")
 
 
-def check_program_top_level(top: StudyFile, mistakes: Mistakes) -> None:
+def check_program_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of the keys at the top level, where a program returns the scores."""
-    if mistakes.sound(("sampler",), ("trials",)):
-        check_sampler(top, mistakes)
+    if source.sound(("sampler",), ("trials",)):
+        check_sampler(top, source)
     if "metric" not in top.model_fields_set:
         message = "name the score of the program to maximise, as in metric: accuracy"
-        mistakes.add(("metric",), message)
+        source.add(("metric",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if mistakes.sound((key,)) and not re.fullmatch(_SCORE_NAME, name):
+        if source.sound((key,)) and not re.fullmatch(_SCORE_NAME, name):
             rule = "a score's name has letters, digits and _ . @ / -, at most 100"
-            mistakes.add((key,), f"{name!r}: {rule}")
+            source.add((key,), f"{name!r}: {rule}")
     if top.tracking != "none":
         message = "only mtdlab's own trainer writes these files; take the key out"
-        mistakes.add(("tracking",), message)
+        source.add(("tracking",), message)
 
 
-def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setting]:
+def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
     """Check the sections trainer and search, and return the settings that they name."""
     known: dict[str, Setting] = {}
     for name, value in top.trainer.items():
         path: KeyPath = ("trainer", name)
-        _check_name(path, mistakes)
+        _check_name(path, source)
         if (kind := _kind_of([value])) is None:
             rule = "write a number, a text, true or false"
-            mistakes.add(path, f"{value!r} is no single value; {rule}")
+            source.add(path, f"{value!r} is no single value; {rule}")
         else:
             known[name] = _setting(name, kind)
     for name, values in nuisance_values(top.nuisance or {}).items():
-        _check_name((NUISANCE, name), mistakes)
+        _check_name((NUISANCE, name), source)
         known[name] = _setting(name, _kind_of(values if isinstance(values, list) else []) or str)
     search = {name: entry for name, entry in top.search.items() if name != STRATA}
     for name, entry in search.items():
         path = ("search", name)
-        _check_name(path, mistakes)
+        _check_name(path, source)
         if name in top.trainer:
-            mistakes.add(path, "also fixed under trainer; keep one of the two")
-        listed = entry if isinstance(entry, list) else None
-        if isinstance(entry, dict):
-            listed = entry.get("values", entry.get("choices"))
+            source.add(path, "also fixed under trainer; keep one of the two")
         kind = _searched_kind(entry)
-        if isinstance(listed, list) and listed and kind is None:
-            mistakes.add(
-                path, "values of several kinds; write numbers, or texts, or true and false"
-            )
+        if _listed(entry) and kind is None:
+            source.add(path, "values of several kinds; write numbers, or texts, or true and false")
         known[name] = _setting(name, kind or str)
     for name, entry in search.items():
-        if (keyword := _keyword(entry)) is None or not mistakes.sound(("search", name)):
+        if (keyword := _keyword(entry)) is None or not source.sound(("search", name)):
             continue
         numbers = [setting.name for setting in known.values() if setting.is_integer]
         plain = [name for name in numbers if _keyword(search.get(name)) is None]
@@ -152,18 +139,18 @@ def read_program_settings(top: StudyFile, mistakes: Mistakes) -> dict[str, Setti
         else:
             allowed = ", ".join(plain) or "none that this file has"
             message = f"{base!r}; allowed is a setting of whole numbers: {allowed}"
-            mistakes.add(("search", name, keyword), message)
+            source.add(("search", name, keyword), message)
     for name in _NUMBERS:
         if name in known and not known[name].is_number:
             section = "search" if name in top.search else "trainer"
-            mistakes.add((section, name), "mtdlab reads it as a number; write numbers")
+            source.add((section, name), "mtdlab reads it as a number; write numbers")
     if STRATA in top.search:
         if "batch_size" not in known:
             message = "strata need a batch_size, under trainer or search"
-            mistakes.add(("search", STRATA), message)
+            source.add(("search", STRATA), message)
         for name, kind in (("ema_decay", float), ("queue_size", int)):
             known[name] = _setting(name, kind)
-        check_strata(top, known, mistakes)
+        check_strata(top, known, source)
     return known
 
 
@@ -171,22 +158,22 @@ def check_program_baseline(
     top: StudyFile,
     known: Mapping[str, Setting],
     search: Mapping[str, Dimension],
-    mistakes: Mistakes,
+    source: Source,
 ) -> None:
     """Check the section `baseline`: a value for each searched setting, which has no default."""
     given = top.baseline or {}
     for name, value in given.items():
         path = (BASELINE, name)
         if name not in known:
-            mistakes.collect([mistakes.source.unknown(path, known)])
+            source.collect([source.unknown(path, known)])
         elif (kind := _kind_of([value])) is None:
-            mistakes.add(path, "a baseline is one configuration; write a single value")
+            source.add(path, "a baseline is one configuration; write a single value")
         elif kind is not (expected := known[name].annotation) and (kind, expected) != (int, float):
             named = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-            mistakes.add(path, f"{value!r}: write {named[expected]}, as elsewhere in the file")
+            source.add(path, f"{value!r}: write {named[expected]}, as elsewhere in the file")
     if missing := [name for name in search if name not in given]:
         message = f"give it a value of {', '.join(missing)}, which the search varies"
-        mistakes.add((BASELINE,), message)
+        source.add((BASELINE,), message)
 
 
 def _setting(name: str, kind: type, base: str = "") -> Setting:
@@ -202,17 +189,20 @@ def _kind_of(values: Iterable[Any]) -> type | None:
     return next(iter(kinds)) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
 
 
+def _listed(entry: Any) -> list[Any] | None:
+    """The values that an entry of the search lists; None where it lists none."""
+    listed = entry.get("values", entry.get("choices")) if isinstance(entry, dict) else entry
+    return listed if isinstance(listed, list) else None
+
+
 def _searched_kind(entry: Any) -> type | None:
     """The type of what an entry of the search tries; None where it has none or several."""
-    if isinstance(entry, list):
-        return _kind_of(entry)
-    if not isinstance(entry, dict):
-        return None
     if _keyword(entry):
         return int
-    for key in ("values", "choices"):
-        if isinstance(entry.get(key), list):
-            return _kind_of(entry[key])
+    if (listed := _listed(entry)) is not None:
+        return _kind_of(listed)
+    if not isinstance(entry, dict):
+        return None
     if "value" in entry:
         return _kind_of([entry["value"]])
     whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
@@ -220,17 +210,17 @@ def _searched_kind(entry: Any) -> type | None:
     return int if whole and _kind_of(bounds) is int else float
 
 
-def _check_name(path: KeyPath, mistakes: Mistakes) -> None:
+def _check_name(path: KeyPath, source: Source) -> None:
     # it imports pandas
     from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 
     name = str(path[-1])
     if not name.isidentifier():
-        mistakes.add(path, "a setting's name has letters, digits and _, and no digit first")
+        source.add(path, "a setting's name has letters, digits and _, and no digit first")
     elif name == "seed":
-        mistakes.add(path, "a study takes its seeds from seeds: [0, 1, 2]")
+        source.add(path, "a study takes its seeds from seeds: [0, 1, 2]")
     elif name in {*TRIAL_COLUMNS, "method", "note"} - {*_NUMBERS, "queue_slice"}:
-        mistakes.add(path, "mtdlab records something else under this name; choose another")
+        source.add(path, "mtdlab records something else under this name; choose another")
 
 
 def _keyword(entry: Any) -> str | None:

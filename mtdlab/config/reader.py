@@ -36,17 +36,13 @@ from mtdlab.config.search import (
     Choices,
     Dimension,
     Partial,
+    StrataSection,
     read_dimension,
     read_skip,
     read_strata,
 )
-from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError, parse, read
-from mtdlab.config.study import (
-    StudySpec,
-    UntilSection,
-    VerdictSection,
-    read_looks,
-)
+from mtdlab.config.source import KeyPath, Source, SpecError, parse, read
+from mtdlab.config.study import StudySpec, default_looks
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.errors import MtdlabError, nearest
@@ -57,12 +53,9 @@ from mtdlab.settings.limits import PROFILES
 from mtdlab.settings.roles import BASELINE
 from mtdlab.user_code import UserModule
 
-_AS_WRITTEN = (
-    *("metric", "trainer", "sampler", "pruner", "trials", "description"),
-    "beyond_run",
-)
-_Sections = tuple[Callable[..., StudySpec], dict[str, Dimension], tuple[Partial, ...]]
-"""The function that builds the study, the dimensions of its search, and the points left out."""
+_AS_WRITTEN = ("metric", "trainer", "sampler", "pruner", "trials", "description", "beyond_run")
+_Make = Callable[..., StudySpec]
+"""What builds a study from the values that do not depend on what trains it."""
 
 
 def build_study(
@@ -74,174 +67,179 @@ def build_study(
     """The study that a file describes. Raises SpecError with all of its mistakes.
 
     Args:
+        folder: where the relative paths in it are looked up first.
         program: the program that trains its trials in place of mtdlab's trainer.
     """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
-    mistakes, spec, given = Mistakes(source), None, "select_by" in source.values
-    places = places_of(source, folder)
-    top = top_level(source, mistakes)
+    places, top = places_of(source, folder), top_level(source)
     if program is None:
         top = add_metric_task(top)
-    (check_program_top_level if program else check_top_level)(top, mistakes)
-    verdict = mistakes.attempt(
-        lambda: check_section(source, ("verdict",), VerdictSection, top.verdict)
-    )
-    until, seeds = _read_until(top, mistakes), tuple(dict.fromkeys(top.seeds))
-    if until:
-        # those that are added follow the largest
-        first = max(seeds) + 1
-        seeds += tuple(range(first, first + until[-1] - len(seeds)))
-    sections = None
-    if mistakes.readable(("trainer",), ("search",)):
-        sections = _read_sections(top, modules, program, places, mistakes)
-    if sections is not None and verdict is not None and mistakes.sound(*READ_BY_TRIALS):
-        make, search, left_out = sections
-        skip = mistakes.attempt(lambda: read_skip(source, top.skip, search, top.sampler))
+    (check_program_top_level if program else check_top_level)(top, source)
+    seeds, until = _read_seeds(top, source)
+    make: _Make | None = None
+    if source.readable(("trainer",), ("search",)):
+        if program:
+            make = _read_program(top, program, source)
+        else:
+            make = _read_methods(top, modules, places, source)
+    spec = None
+    if make is not None and source.sound(*READ_BY_TRIALS):
         spec = make(
             **{name: getattr(top, name) for name in _AS_WRITTEN},
             name=top.study,
-            # a program has no dev pairs of its own
-            select_by=top.select_by if given or program is None else top.metric,
-            search=search,
             seeds=seeds,
             text=source.text,
-            skip=left_out + (skip or ()),
             until=until,
-            margin=verdict.margin,
-            alpha=verdict.alpha,
+            margin=top.verdict.margin,
+            alpha=top.verdict.alpha,
             places=places,
             definition=source.values,
         )
-        if top.nuisance is not None and mistakes.sound(("select_by",)):
-            spec = replace(spec, nuisance=_read_nuisance(top, spec, mistakes))
+        search = spec.search
+        if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
+            spec = replace(spec, skip=spec.skip + skip)
+        if top.nuisance is not None and source.sound(("select_by",)):
+            spec = replace(spec, nuisance=_read_nuisance(top, spec, source))
         try:
-            check_study(top, spec, mistakes)
+            check_study(top, spec, source)
         except ValueError as error:
             # a search that has no grid
-            mistakes.add(("search",), str(error))
-    mistakes.raise_all()
+            source.add(("search",), str(error))
+    source.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
 
 
-def _read_nuisance(top: StudyFile, spec: StudySpec, mistakes: Mistakes) -> Nuisance | None:
+def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance | None:
     """The nuisance settings of a study whose grid is compared by another score than chooses them.
 
     None where the section has a mistake.
     """
     if spec.sampler != "grid":
         message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
-        mistakes.add((NUISANCE,), message)
+        source.add((NUISANCE,), message)
     if spec.select_by in (spec.metric, "sts_test"):
         message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
-        mistakes.add((NUISANCE,), f"{message}; name one under select_by")
+        source.add((NUISANCE,), f"{message}; name one under select_by")
     others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
-    return read_nuisance(mistakes, spec.seeds, spec.known, others)
+    return read_nuisance(source, spec.seeds, spec.known, others)
 
 
-def _read_until(top: StudyFile, mistakes: Mistakes) -> tuple[int, ...] | None:
+def _read_seeds(top: StudyFile, source: Source) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """All seeds of a study, and its looks; None without `until`."""
+    seeds = tuple(dict.fromkeys(top.seeds))
     if top.until is None:
-        return None
-    section = mistakes.attempt(
-        lambda: check_section(mistakes.source, ("until",), UntilSection, top.until)
+        return seeds, None
+    most = top.until.max_seeds
+    if len(seeds) > most:
+        message = f"{most}: the file lists {len(seeds)} seeds; raise it, or list fewer"
+        source.add(("until", "max_seeds"), message)
+    # those that are added follow the largest
+    added = range(max(seeds) + 1, max(seeds) + 1 + most - len(seeds))
+    return (*seeds, *added), tuple(top.until.looks or default_looks(most))
+
+
+def _read_program(top: StudyFile, program: Program, source: Source) -> _Make:
+    """Check the sections of a program's study."""
+    known = read_program_settings(top, source)
+    search, skip = _read_search(top, known, source)
+    if top.baseline is not None and source.sound(("trainer",), ("search",)):
+        check_program_baseline(top, known, search, source)
+    return partial(
+        ProgramSpec,
+        program=program,
+        named=known,
+        baseline=top.baseline,
+        search=search,
+        skip=skip,
+        # a program has no dev pairs of its own
+        select_by=top.select_by if "select_by" in top.model_fields_set else top.metric,
     )
-    if section is None or not mistakes.sound(("seeds",)):
-        return None
-    return mistakes.attempt(lambda: read_looks(mistakes.source, section, len({*top.seeds})))
 
 
-def _read_sections(
-    top: StudyFile,
-    modules: Sequence[UserModule],
-    program: Program | None,
-    places: Places,
-    mistakes: Mistakes,
-) -> _Sections | None:
-    """Check the sections trainer and search; None where no method of the study is known."""
-    if program is not None:
-        known = read_program_settings(top, mistakes)
-        search, left_out = read_search(top, known, mistakes)
-        if top.baseline is not None and mistakes.sound(("trainer",), ("search",)):
-            check_program_baseline(top, known, search, mistakes)
-        of_program = partial(ProgramSpec, program=program, named=known, baseline=top.baseline)
-        return of_program, search, left_out
-    methods = mistakes.attempt(lambda: methods_of(mistakes.source, top.trainer, top.search))
+def _read_methods(
+    top: StudyFile, modules: Sequence[UserModule], places: Places, source: Source
+) -> _Make | None:
+    """Check the sections of a study of methods; None where a method of it is not known."""
+    methods = source.attempt(lambda: methods_of(source, top.trainer, top.search))
     if methods is None:
         return None
     known = known_settings(methods)
-    check_trainer(top, methods, known, mistakes)
-    if mistakes.sound(("trainer",), ("metric",), ("select_by",)):
-        check_tasks(top, methods, mistakes)
+    check_trainer(top, methods, known, source)
+    if source.sound(("trainer",), ("metric",), ("select_by",)):
+        check_tasks(top, settings_class(methods[0]), source)
     for name in top.search:
-        check_searched(name, top, known, mistakes)
-    search, left_out = read_search(top, known, mistakes)
+        check_searched(name, top, known, source)
+    search, skip = _read_search(top, known, source)
     for name, dimension in search.items():
-        check_values(known[name], dimension, methods, mistakes)
-    baseline, of_baseline = _read_baseline(top, methods, places, mistakes)
+        check_values(known[name], dimension, methods, source)
+    baseline, of_baseline = _read_baseline(top, methods, places, source)
     is_built_in = {*methods, of_baseline} <= set(BUILTIN)
     used: tuple[UserModule, ...] = () if is_built_in else tuple(modules)
-    if mistakes.sound(("trainer",)):
+    if source.sound(("trainer",)):
         used = with_evaluator(used, top.trainer)
-    pooling = encoder_pooling(top.trainer, places, search)
-    make = partial(
+    return partial(
         MethodSpec,
         user_modules=used,
-        encoder_pooling=pooling,
+        encoder_pooling=encoder_pooling(top.trainer, places, search),
         tracking=top.tracking,
         baseline=baseline,
+        search=search,
+        skip=skip,
+        select_by=top.select_by,
     )
-    return make, search, left_out
 
 
 def _read_baseline(
-    top: StudyFile, methods: tuple[str, ...], places: Places, mistakes: Mistakes
+    top: StudyFile, methods: tuple[str, ...], places: Places, source: Source
 ) -> tuple[dict[str, Any] | None, str]:
     """The settings of the baseline (None without one), and its method.
 
     With an encoder of its own the settings have the pooling which that declares.
     """
-    if top.baseline is None or not mistakes.sound((BASELINE,), ("trainer",)):
-        return None, methods[0]
-    given, source = top.baseline, mistakes.source
-    possible = methods
+    given, method = top.baseline, methods[0]
+    if given is None or not source.sound((BASELINE,), ("trainer",)):
+        return None, method
     if "method" in given:
-        path = (BASELINE, "method")
-        named = mistakes.attempt(lambda: _known_method(source, path, given["method"]))
+        path, name = (BASELINE, "method"), given["method"]
+        named = source.attempt(lambda: _known_method(source, path, name))
         if named is None:
-            return None, methods[0]
-        possible = (named,)
-    check_baseline(top, methods, possible[0], mistakes)
-    kind = settings_class(possible[0])
+            return None, method
+        method = named
+    check_baseline(top, methods, method, source)
+    kind = settings_class(method)
     if "encoder" in given and not {"pooling"} & {*given, *top.trainer}:
         plain = kind.model_fields["pooling"].default
         given = with_pooling(kind, given, encoder_pooling(given, places, {}) or plain)
-    return dict(given), possible[0]
+    return given, method
 
 
-def read_search(
-    top: StudyFile, known: Mapping[str, Setting], mistakes: Mistakes
+def _read_search(
+    top: StudyFile, known: Mapping[str, Setting], source: Source
 ) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The dimensions of the entries without a mistake, and the points that they leave out."""
+    """The dimensions of the entries without a mistake, and the points that strata leave out."""
     search: dict[str, Dimension] = {}
-    left_out: tuple[Partial, ...] = ()
+    skip: tuple[Partial, ...] = ()
     for name, written in top.search.items():
-        if not mistakes.sound(("search", name)):
+        if not source.sound(("search", name)):
             continue
         if name == STRATA:
-            drawn = mistakes.attempt(partial(read_strata, mistakes.source, written))
-            search, left_out = (drawn[0] | search, drawn[1]) if drawn else (search, left_out)
+            checked = partial(check_section, source, ("search", STRATA), StrataSection, written)
+            given = source.attempt(checked)
+            if given and (drawn := source.attempt(partial(read_strata, source, given))):
+                search, skip = drawn[0] | search, drawn[1]
         else:
-            read = partial(read_dimension, mistakes.source, known[name], written)
-            if (dimension := mistakes.attempt(read)) is not None:
+            read = partial(read_dimension, source, known[name], written)
+            if (dimension := source.attempt(read)) is not None:
                 search[name] = dimension
-    return search, left_out
+    return search, skip
 
 
 def places_of(source: Source, folder: Path | None) -> Places:
     """The folders for the relative paths of a study; those of --set are in the working folder."""
-    given = (path[1:] for path in source.given if path[:1] == ("trainer",))
-    return Places(folder, frozenset(str(path[0]) for path in given if path))
+    given = (path[1] for path in source.given if path[:1] == ("trainer",) and len(path) > 1)
+    return Places(folder, frozenset(map(str, given)))
 
 
 def encoder_pooling(
@@ -316,8 +314,9 @@ def lay_over(source: Source, name: str | None) -> Source:
     profile that is not there.
     """
     places = {at: place for at, place in source.places.items() if at[:1] != ("profiles",)}
-    values, mistakes = copy.deepcopy(source.values), list(source.mistakes)
-    merged = Source(source.name, source.text, values, places, mistakes=mistakes)
+    merged = replace(
+        source, values=copy.deepcopy(source.values), places=places, mistakes=[*source.mistakes]
+    )
     profiles = merged.values.pop("profiles", {})
     if name is None:
         return merged
@@ -328,26 +327,20 @@ def lay_over(source: Source, name: str | None) -> Source:
         merged.values["study"] += f"-{name}"
         places["study",] = source.places["profiles", name]
     for key, value in profiles[name].items():
-        if key in SECTIONS and isinstance(value, dict):
-            _merge_section(source, merged, key, value)
-        else:
+        section = merged.values.setdefault(key, {}) if key in SECTIONS else None
+        if not isinstance(section, dict) or not isinstance(value, dict):
             merged.values[key] = value
             _move(source, merged, (key,))
-    return merged
-
-
-def _merge_section(source: Source, merged: Source, section: str, given: dict[str, Any]) -> None:
-    target = merged.values.setdefault(section, {})
-    if not isinstance(target, dict):
-        return  # the file itself is refused for it
-    for setting, value in given.items():
-        _move(source, merged, (section, setting))
-        if section == "search" and value is None:
-            if setting not in target:
+            continue
+        for setting, given in value.items():
+            _move(source, merged, (key, setting))
+            if key != "search" or given is not None:
+                section[setting] = given
+            elif setting in section:
+                del section[setting]
+            else:
                 raise merged.error(("search", setting), "null takes away what the file searches")
-            del target[setting]
-        else:
-            target[setting] = value
+    return merged
 
 
 def _move(source: Source, merged: Source, path: KeyPath) -> None:
@@ -387,14 +380,7 @@ def parse_study(
     folder: Path | None = None,
     program: Program | None = None,
 ) -> StudySpec:
-    """Read and check the text of a study file; `name` is what errors call it.
-
-    Args:
-        folder: where the relative paths in it are looked up first.
-
-    Raises:
-        SpecError: as `read_study` does.
-    """
+    """The study of a file's text, which errors call `name`. Raises SpecError as `read_study`."""
     return build_study(parse(name, text), modules, folder, program)
 
 
@@ -427,13 +413,11 @@ def read_settings(
         raise SpecError(f"--profile {profile}: name the study file that it stands in")
     source = _read_file(path) if path else Source("--set", "", {})
     source = _over(lay_over(source, profile), overrides)
-    mistakes = Mistakes(source)
     unknown = [key for key in source.values if key not in StudyFile.model_fields]
-    mistakes.collect(unknown_key(source, (key,), StudyFile) for key in unknown)
-    values = source.values.get("trainer") or {}
+    source.collect(unknown_key(source, (key,), StudyFile) for key in unknown)
     places = places_of(source, path.parent.absolute() if path else None)
-    settings = mistakes.attempt(lambda: _trainer(source, values, places))
-    mistakes.raise_all()
+    settings = source.attempt(lambda: _trainer(source, source.values.get("trainer") or {}, places))
+    source.raise_all()
     assert settings is not None, "without settings there is a mistake"
     return resolve_paths(settings, places)
 
@@ -451,22 +435,18 @@ def _read_file(path: Path, program: Program | None = None) -> Source:
     if not isinstance(source.values, dict):
         raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
     if names := profile_names(source):
-        mistakes = Mistakes(source)
         for name in (None, *names):
-            mistakes.attempt(partial(_check_profile, source, name, program))
-        mistakes.raise_all()
+            if laid := source.attempt(partial(lay_over, source, name)):
+                source.attempt(partial(build_study, laid, program=program))
+        source.raise_all()
     return source
 
 
-def _check_profile(source: Source, name: str | None, program: Program | None) -> None:
-    build_study(lay_over(source, name), program=program)
-
-
 def _over(source: Source, overrides: Sequence[str]) -> Source:
-    mistakes = Mistakes(Source("--set", "", {}))
+    given = Source("--set", "", {})
     for assignment in overrides:
-        mistakes.attempt(partial(source.override, assignment))
-    mistakes.raise_all()
+        given.attempt(partial(source.override, assignment))
+    given.raise_all()
     if "profiles" in source.values:
         message = "--set comes after the profile; set the key itself, such as trainer.steps=50"
         raise source.error(("profiles",), message)

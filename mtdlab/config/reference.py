@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from mtdlab.config.checks import OF_STUDY
-from mtdlab.config.search import STRATA
+from mtdlab.config.search import STRATA, StrataSection
 from mtdlab.config.study_file import StudyFile
 from mtdlab.methods.presets import PRESETS, SAID, changed_settings
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, counted_in_steps, settings_of
+from mtdlab.settings.limits import LIMITS
 from mtdlab.settings.trainer import INTENDED
 
 _HEAD = """\
@@ -107,14 +108,14 @@ def study_schema() -> dict[str, Any]:
     }
     known["preset"]["enum"] = [*presets]
     section = {"type": "object", "additionalProperties": False}
-    mtd = {
-        "strata": {"type": "array", "items": {"type": "number"}, "minItems": 1},
-        "per_stratum": {"type": "integer", "minimum": 2},
-    }
-    searched = {
-        name: _search_schema(described) for name, described in known.items() if name != "seed"
-    }
-    searched[STRATA] = section | {"properties": mtd, "required": list(mtd)}
+    searched: dict[str, Any] = {}
+    for name, described in known.items():
+        if name != "seed":
+            # a list of values, or a mapping such as {low: 0.5, high: 0.9} in one of its spellings
+            value = {key: part for key, part in described.items() if key != "default"}
+            values = {"type": "array", "items": value, "minItems": 1}
+            searched[name] = {"anyOf": [values, {"type": "object"}]}
+    searched[STRATA] = StrataSection.model_json_schema()
     share = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
     given = {
         name: {"anyOf": [described, share]} if name in shares else described
@@ -130,12 +131,6 @@ def study_schema() -> dict[str, Any]:
     return schema
 
 
-def _search_schema(described: dict[str, Any]) -> dict[str, Any]:
-    """A list of values, or a mapping such as {low: 0.5, high: 0.9} in one of its spellings."""
-    value = {name: part for name, part in described.items() if name != "default"}
-    return {"anyOf": [{"type": "array", "items": value, "minItems": 1}, {"type": "object"}]}
-
-
 def study_keys_markdown() -> str:
     """The keys at the top level of a study file, with default and meaning."""
     rows = [
@@ -143,6 +138,11 @@ def study_keys_markdown() -> str:
         for name, key in StudyFile.model_fields.items()
     ]
     return _markdown(["key", "default", "meaning"], rows)
+
+
+def limits_markdown() -> str:
+    """The limits of what is read and recorded."""
+    return _markdown(["what", "at most"], [[what, most] for what, most in LIMITS.items()])
 
 
 def _table(settings: Iterable[Setting]) -> str:

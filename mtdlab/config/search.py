@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from operator import or_
-from typing import Any, TypeGuard
+from typing import Annotated, Any, TypeGuard
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from mtdlab.analysis.measures.trace import trace_limit
 from mtdlab.config.source import KeyPath, Source
@@ -155,11 +157,8 @@ def read_dimension(source: Source, setting: Setting, value: Any) -> Dimension:
     plain: dict[Any, Any] = {_SPELLINGS.get(key, key): item for key, item in value.items()}
     if "distribution" in plain:
         name = plain.pop("distribution")
-        if name == "log_uniform":
-            message = "log_uniform takes exponents; use log_uniform_values, whose bounds are values"
-            raise source.error((*path, "distribution"), message)
         if not isinstance(name, str) or name not in _WANDB:
-            message = f"{name!r}; choose from {', '.join(_WANDB)}"
+            message = f"{name!r}; choose from {', '.join(_WANDB)}; bounds are values, no exponents"
             raise source.error((*path, "distribution"), message)
         plain |= {} if _WANDB[name] is None else {"log": _WANDB[name]}
     for key in plain.keys() - set(_DIMENSION_KEYS):
@@ -246,7 +245,10 @@ def read_skip(
 
     @cache
     def column(setting: str) -> dict[Any, Any]:
-        values = grid_values(setting, search[setting])
+        try:
+            values = grid_values(setting, search[setting])
+        except ValueError as error:
+            raise source.error(("search",), str(error)) from None
         return {_same_number(value): value for value in values}
 
     return tuple(
@@ -295,7 +297,8 @@ STRATA_FIX = ("ema_decay", "queue_size")
 """The settings in which the configurations of a stratum differ."""
 
 LEAST_DECAY = 0.5
-_LEAST_MTD = 1 / (1 - LEAST_DECAY) + 2
+_LEAST_MTD = 4
+"""1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations."""
 STRATA_TOLERANCE = 2e-4
 MOST_PER_STRATUM = 1000
 
@@ -322,31 +325,23 @@ def _decay(trace: float) -> float:
     return next(close, exact)
 
 
-def read_strata(source: Source, value: Any) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
-    """The section `search: {mtd: {strata: [...], per_stratum: n}}` as dimensions of a grid.
+class StrataSection(BaseModel):
+    """The keys of `search: mtd`."""
 
-    Returns:
-        The dimensions of ema_decay and queue_size, and the points of their grid to leave out.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    Raises:
-        SpecError: at its place.
+    strata: list[Annotated[float, Field(ge=_LEAST_MTD)]] = Field(min_length=1)
+    per_stratum: int = Field(ge=2, le=MOST_PER_STRATUM)
+
+
+def read_strata(
+    source: Source, given: StrataSection
+) -> tuple[dict[str, Dimension], tuple[Partial, ...]]:
+    """The dimensions of ema_decay and queue_size, and the points of their grid to leave out.
+
+    Raises SpecError for too many.
     """
-    path: KeyPath = ("search", STRATA)
-    if not isinstance(value, dict):
-        example = "{strata: [5, 15], per_stratum: 4}"
-        raise source.error(path, f"{value!r}: write strata and per_stratum, as in {example}")
-    for key in value.keys() - {"strata", "per_stratum"}:
-        raise source.unknown((*path, key), ["strata", "per_stratum"])
-    strata, count = value.get("strata"), value.get("per_stratum")
-    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_PER_STRATUM:
-        rule = f"write a whole number from 2 to {MOST_PER_STRATUM}"
-        raise source.error((*path, "per_stratum"), f"{count!r}: {rule}")
-    if not isinstance(strata, list) or not strata:
-        raise source.error((*path, "strata"), "needs at least one MTD, as in [5, 8.7, 14.7]")
-    for index, mtd in enumerate(strata):
-        if not _numeric(mtd) or not mtd >= _LEAST_MTD:
-            rule = f"an MTD of {_LEAST_MTD:g} or more has several configurations"
-            raise source.error((*path, "strata", index), f"{mtd!r}: {rule}")
+    path, strata, count = ("search", STRATA), given.strata, given.per_stratum
     if len(strata) * count > POINTS:
         message = f"{len(strata)} strata of {count} are more than {POINTS} configurations"
         raise source.error(path, message)

@@ -88,12 +88,16 @@ _Loader.add_implicit_resolver(
 )
 
 
+Value = TypeVar("Value")
+
+
 @dataclass
 class Source:
-    """A document's values and where each stands: (line, column) from 1, by key path.
+    """A document's values, where each stands: (line, column) from 1, by key path, and its mistakes.
 
     `given` holds what --set put over them, by key path too; `profile` names the profile that
-    has been laid over them, if any. `mistakes` are those that reading did not stop at.
+    has been laid over them, if any. A check that reads a key with a mistake is left out by its
+    caller: what it would report may follow from that mistake.
     """
 
     name: str
@@ -125,11 +129,6 @@ class Source:
             text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
         return SpecError(text, path=key, place=place, sentence=bare)
 
-    def note(self, path: KeyPath, message: str) -> None:
-        """Add a mistake that reading does not stop at, up to the most that are reported."""
-        if len(self.mistakes) < MISTAKES:
-            self.mistakes.append(self.error(path, message))
-
     def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
         """The error for a key that does not exist, with the nearest that does."""
         return self.error(path, f"unknown key; {nearest(str(path[-1]), allowed)}")
@@ -137,6 +136,54 @@ class Source:
     def unknown_setting(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
         """The error for a setting that no method of the study has."""
         return self.error(path, f"unknown key; {nearest_or_program(str(path[-1]), allowed)}")
+
+    def add(self, path: KeyPath, message: str) -> None:
+        """Add a mistake at a key, as `collect` does."""
+        self.collect([self.error(path, message)])
+
+    def collect(self, errors: Iterable[SpecError]) -> None:
+        """Add what a check yields; one that is known at the same place is left out.
+
+        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
+        """
+        known = {(mistake.place, mistake.sentence) for mistake in self.mistakes}
+        for error in errors:
+            if (error.place, error.sentence) not in known:
+                known.add((error.place, error.sentence))
+                self.mistakes.append(error)
+                if len(self.mistakes) >= MISTAKES:
+                    self.raise_all()
+
+    def attempt(self, read: Callable[[], Value]) -> Value | None:
+        """What `read` returns; None, with its mistakes added, where it raises SpecError."""
+        try:
+            return read()
+        except SpecError as error:
+            self.collect(error.mistakes)
+            return None
+
+    def sound(self, *paths: KeyPath) -> bool:
+        """Whether there is no mistake at, above or below any of these keys."""
+        return not any(
+            path[: len(mistake.path)] == mistake.path or mistake.path[: len(path)] == path
+            for mistake in self.mistakes
+            for path in paths
+        )
+
+    def readable(self, *sections: KeyPath) -> bool:
+        """Whether none of these sections is itself a mistake, whatever is in it."""
+        return not any(mistake.path == section for mistake in self.mistakes for section in sections)
+
+    def raise_all(self) -> None:
+        """Raise SpecError with every mistake, in the order of the file, where there is one."""
+        if len(self.mistakes) == 1:
+            raise self.mistakes[0]
+        if self.mistakes:
+            ordered = sorted(self.mistakes, key=lambda mistake: mistake.place or (0, 0))
+            count = f"{MISTAKES} or more" if len(ordered) >= MISTAKES else len(ordered)
+            head = f"{count} mistakes in {self.name}"
+            message = "\n".join([head, *map(str, ordered)])
+            raise SpecError(message, sentence=head, mistakes=tuple(ordered))
 
     def override(self, assignment: str) -> None:
         """Apply `a.b=value`, the value read as YAML, over what the file says."""
@@ -150,8 +197,7 @@ class Source:
         if not isinstance(target, dict):
             raise SpecError(f"--set {assignment}: {'.'.join(parents)} is not a section")
         parsed = parse(f"--set {dotted.strip()}", text)
-        for mistake in parsed.mistakes:
-            raise mistake
+        parsed.raise_all()
         target[last] = parsed.values
         path = (*parents, last)
         for end in range(1, len(path)):
@@ -230,7 +276,7 @@ def _mapping(node: yaml.MappingNode, path: KeyPath, source: Source) -> dict[str,
         here = (*path, key)
         source.places[here] = place
         if key in values:
-            source.note(here, "this key stands twice; keep one")
+            source.add(here, "this key stands twice; keep one")
         values[key] = _value(value_node, here, source)
     return values
 
@@ -243,69 +289,6 @@ def _scalar(node: yaml.Node, path: KeyPath, source: Source) -> Any:
         return text
     # as a float first: Python refuses to read an int of thousands of digits
     if abs(float(text)) > LARGEST or len(text) > 1000:
-        source.note(path, f"the number is too large; the largest is {LARGEST}")
+        source.add(path, f"the number is too large; the largest is {LARGEST}")
         return 0
     return int(text) if kind == "int" else float(text)
-
-
-Value = TypeVar("Value")
-
-
-class Mistakes:
-    """The mistakes found so far.
-
-    A check that reads a key with a mistake is left out by its caller: what it would report may
-    follow from that mistake.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self._errors: list[SpecError] = list(source.mistakes)
-
-    def add(self, path: KeyPath, message: str) -> None:
-        """Add a mistake at a key; one that is known at the same place is left out."""
-        self.collect([self.source.error(path, message)])
-
-    def collect(self, errors: Iterable[SpecError]) -> None:
-        """Add what a check yields; one that is known at the same place is left out.
-
-        Raises SpecError once there are `MISTAKES`, since each of them takes time to describe.
-        """
-        known = {(mistake.place, mistake.sentence) for mistake in self._errors}
-        for error in errors:
-            if (error.place, error.sentence) not in known:
-                known.add((error.place, error.sentence))
-                self._errors.append(error)
-                if len(self._errors) >= MISTAKES:
-                    self.raise_all()
-
-    def attempt(self, read: Callable[[], Value]) -> Value | None:
-        """What `read` returns; None, with its mistakes added, where it raises SpecError."""
-        try:
-            return read()
-        except SpecError as error:
-            self.collect(error.mistakes)
-            return None
-
-    def sound(self, *paths: KeyPath) -> bool:
-        """Whether there is no mistake at, above or below any of these keys."""
-        return not any(
-            path[: len(mistake.path)] == mistake.path or mistake.path[: len(path)] == path
-            for mistake in self._errors
-            for path in paths
-        )
-
-    def readable(self, *sections: KeyPath) -> bool:
-        """Whether none of these sections is itself a mistake, whatever is in it."""
-        return not any(mistake.path == section for mistake in self._errors for section in sections)
-
-    def raise_all(self) -> None:
-        """Raise SpecError with every mistake, in the order of the file, where there is one."""
-        if len(self._errors) == 1:
-            raise self._errors[0]
-        if self._errors:
-            ordered = sorted(self._errors, key=lambda mistake: mistake.place or (0, 0))
-            count = f"{MISTAKES} or more" if len(ordered) >= MISTAKES else len(ordered)
-            head = f"{count} mistakes in {self.source.name}"
-            message = "\n".join([head, *map(str, ordered)])
-            raise SpecError(message, sentence=head, mistakes=tuple(ordered))

@@ -7,16 +7,15 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
-from mtdlab.config.source import Source
 from mtdlab.settings import Pooling, RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
 
@@ -32,9 +31,17 @@ class UntilSection(BaseModel):
 
     decided: Literal[True] = Field(description="end when the verdict is decided")
     max_seeds: int = Field(ge=2, le=MOST_SEEDS, description="seeds at which it ends undecided")
-    looks: list[int] | None = Field(
+    looks: list[Annotated[int, Field(ge=2)]] | None = Field(
         default=None, min_length=1, description="numbers of seeds at which the verdict is computed"
     )
+
+    @field_validator("looks")
+    @classmethod
+    def _check_looks(cls, looks: list[int] | None, known: ValidationInfo) -> list[int] | None:
+        most = known.data.get("max_seeds")
+        if looks and most and (looks != sorted({*looks}) or looks[-1] != most):
+            raise ValueError(f"{looks}: looks are numbers of seeds that rise to max_seeds, {most}")
+        return looks
 
 
 class VerdictSection(BaseModel):
@@ -52,32 +59,6 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
     """Looks at about 30, 50, 70 and 100 % of the seeds, none below 3 (below 2 of 2)."""
     least = min(3, max_seeds)
     return tuple(sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in SHARES}))
-
-
-def read_looks(source: Source, section: UntilSection, listed: int) -> tuple[int, ...]:
-    """The looks of an `until` section, in a file that lists so many seeds.
-
-    Raises SpecError at the place of a mistake.
-    """
-    if listed > section.max_seeds:
-        raise source.error(
-            ("until", "max_seeds"),
-            f"{section.max_seeds}: the file lists {listed} seeds; raise it, or list fewer",
-        )
-    if section.looks is None:
-        return default_looks(section.max_seeds)
-    path = ("until", "looks")
-    for index, look in enumerate(section.looks):
-        if look < 2:
-            raise source.error((*path, index), f"{look}: a look needs 2 seeds or more")
-        if index and look <= section.looks[index - 1]:
-            raise source.error((*path, index), f"{look}: looks are numbers of seeds that rise")
-    if section.looks[-1] != section.max_seeds:
-        raise source.error(
-            (*path, len(section.looks) - 1),
-            f"{section.looks[-1]}: the last look is at max_seeds, {section.max_seeds}",
-        )
-    return tuple(section.looks)
 
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -325,6 +306,12 @@ class StudySpec(ABC):
         every = map(self.parameters_of, grid(self.search, self.skip))
         return {fingerprint(point): point for point in every}
 
+    def grid_points(self) -> dict[str, dict[str, Any]]:
+        """The points of the grid by the configuration's key, with what is chosen for each."""
+        return {
+            key: point | self._chosen(key, point, SEARCH) for key, point in self._points().items()
+        }
+
     def search_trials(self) -> list[PlannedTrial]:
         """Every trial of the search, in the order to run them.
 
@@ -332,15 +319,8 @@ class StudySpec(ABC):
         study goes configuration by configuration, so that the sampler learns from all seeds.
         """
         if self.sampler == "grid":
-            points = {
-                key: point | self._chosen(key, point, SEARCH)
-                for key, point in self._points().items()
-            }
-            return [
-                PlannedTrial(key, seed, point)
-                for seed in self.seeds
-                for key, point in points.items()
-            ]
+            points = self.grid_points().items()
+            return [PlannedTrial(key, seed, point) for seed in self.seeds for key, point in points]
         names = (f"sample-{index:05d}" for index in range(self.trials or 0))
         return [PlannedTrial(name, seed, None) for name in names for seed in self.seeds]
 
@@ -349,16 +329,11 @@ class StudySpec(ABC):
 
         Empty for a sampled study, whose configurations are drawn while it runs.
         """
-        if self.sampler != "grid":
-            return {}
-        first = [trial for trial in self.search_trials() if trial.seed == self.seeds[0]]
-        every = {
-            trial.configuration: self.settings(trial.parameters or {}, trial.seed)
-            for trial in first
-        }
-        return {
-            key: {**settings.model_dump(), "mtd": settings.mtd} for key, settings in every.items()
-        }
+        found = {}
+        for key, point in self.grid_points().items() if self.sampler == "grid" else ():
+            settings = self.settings(point, self.seeds[0])
+            found[key] = {**settings.model_dump(), "mtd": settings.mtd}
+        return found
 
     def count_compared(self) -> int:
         """How many are compared where the question is which is best; 0 for a shape over MTD.
@@ -416,14 +391,11 @@ class StudySpec(ABC):
         until = {}
         if self.until:
             # the design and the error rate are fixed: they decide when it ends
-            points = [
-                trial.configuration for trial in self.search_trials() if trial.seed == self.seeds[0]
-            ]
             until = {
                 "until": {"looks": list(self.looks), "seeds": list(self.seeds)},
                 "verdict": {"margin": self.margin, "alpha": self.alpha},
                 "beyond_run": self.beyond_run,
-                "configurations": fingerprint({"settings": sorted(points)}),
+                "configurations": fingerprint({"settings": sorted(self._points())}),
             }
         beside = {}
         if (settings := self.baseline_settings()) is not None:
@@ -431,24 +403,21 @@ class StudySpec(ABC):
             values = json.loads(json.dumps(settings.model_dump()))
             beside = {BASELINE: {name: value for name, value in values.items() if name != "seed"}}
         chosen_by = {} if self.nuisance is None else {NUISANCE: self.nuisance.identity()}
-        return (
-            until
-            | beside
-            | chosen_by
-            | {
-                "metric": self.metric,
-                "select_by": self.select_by,
-                "sampler": self.sampler,
-                "pruner": self.pruner,
-                "trainer": sections if "method" in self.search else sections[self.methods[0]],
-                "search": {
-                    setting: "searched"
-                    if grid and self.known[setting].is_number
-                    else str(dimension)
-                    for setting, dimension in self.search.items()
-                },
-            }
-        )
+        search = {
+            setting: "searched" if grid and self.known[setting].is_number else str(dimension)
+            for setting, dimension in self.search.items()
+        }
+        return {
+            **until,
+            **beside,
+            **chosen_by,
+            "metric": self.metric,
+            "select_by": self.select_by,
+            "sampler": self.sampler,
+            "pruner": self.pruner,
+            "trainer": sections if "method" in self.search else sections[self.methods[0]],
+            "search": search,
+        }
 
 
 def is_study_name(name: str) -> bool:

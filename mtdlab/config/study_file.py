@@ -1,13 +1,13 @@
 """The keys of a study file, and how a section is checked against a model of its keys."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.config.source import KeyPath, Mistakes, Source, SpecError
-from mtdlab.config.study import STUDY_NAME, Pruner, Sampler
+from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.study import STUDY_NAME, Pruner, Sampler, UntilSection, VerdictSection
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.limits import TRIALS
@@ -57,11 +57,11 @@ class StudyFile(BaseModel):
         "is compared, with `seeds` of their own: `{learning_rate: [3e-4, 1e-3, 3e-3]}`; `per: "
         "batch_size` chooses for each value of that setting",
     )
-    until: dict[str, Any] | None = Field(
+    until: UntilSection | None = Field(
         default=None, description="add seeds until the verdict is decided: `decided`, `max_seeds`"
     )
-    verdict: dict[str, Any] = Field(
-        default_factory=dict, description="`margin` (0.5 points) and `alpha` (0.05) of the verdict"
+    verdict: VerdictSection = Field(
+        VerdictSection(), description="`margin` (in points) and `alpha` of the verdict"
     )
     beyond_run: BeyondRun = Field(
         BEYOND_RUN,
@@ -79,12 +79,12 @@ class StudyFile(BaseModel):
     )
 
 
-def top_level(source: Source, mistakes: Mistakes) -> StudyFile:
+def top_level(source: Source) -> StudyFile:
     """The top level, with defaults in place of the keys that have a mistake."""
     try:
         return StudyFile(**source.values)
     except ValidationError as error:
-        mistakes.collect(point_at(source, (), StudyFile, error))
+        source.collect(point_at(source, (), StudyFile, error))
         wrong = {broken["loc"][0] for broken in error.errors()}
     rest = {key: value for key, value in source.values.items() if key not in wrong}
     return StudyFile(**{"study": "unnamed"} | rest)
@@ -122,14 +122,15 @@ def point_at(
 def unknown_key(source: Source, where: KeyPath, model: type[BaseModel]) -> SpecError:
     """The error for a key that `model` lacks: the nearest it has, or where the key belongs."""
     key = str(where[-1])
+    if model is StudyFile and len(where) > 1:
+        section: type[BaseModel] = UntilSection if where[0] == "until" else VerdictSection
+        return source.unknown(where, section.model_fields)
     others = methods_with(key)
     # seed is a setting of the trainer, and at the top of a file it is seeds
     if model is StudyFile and others and f"{key}s" not in model.model_fields:
         return source.error(where, f"unknown key; did you mean trainer.{key}?")
-    if model is not StudyFile and others:
-        return lacking(source, where, others)
     if issubclass(model, TrainerSettings):
-        return source.unknown_setting(where, model.model_fields)
+        return unknown_setting(source, where, model.model_fields)
     return source.unknown(where, model.model_fields)
 
 
@@ -139,14 +140,8 @@ def methods_with(setting: str) -> list[str]:
 
 
 def unknown_setting(source: Source, where: KeyPath, known: Iterable[str]) -> SpecError:
-    """The error for a setting that no method of the study has: whose it is, or the nearest."""
+    """The error for a setting that a method lacks: whose it is, or the nearest that is known."""
     if others := methods_with(str(where[-1])):
-        return lacking(source, where, others)
+        listed = ", ".join(others)
+        return source.error(where, f"the method has no such setting; it belongs to {listed}")
     return source.unknown_setting(where, known)
-
-
-def lacking(
-    source: Source, where: KeyPath, others: Sequence[str], whose: str = "the study's method"
-) -> SpecError:
-    """The error for a setting that only other methods have than `whose`."""
-    return source.error(where, f"{whose} has no such setting; it belongs to {', '.join(others)}")

@@ -27,7 +27,7 @@ from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import unit
 from mtdlab.methods.perturbations import CHANGES, EmbeddingNoise, RandomDraws
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, costless, setting, with_default
 from mtdlab.settings.augmentation import SHUFFLE
 from mtdlab.settings.trainer import Positive
 
@@ -80,6 +80,7 @@ class ConSERTSettings(TrainerSettings):
     """The settings of ConSERT: the perturbation of each view, and its published values."""
 
     presets = PRESETS["consert"]
+    least_batch = 2
 
     pooling: Pooling = with_default(TrainerSettings, "pooling", "last2", POOLING)
     first_perturbation: Perturbed = setting(
@@ -88,10 +89,8 @@ class ConSERTSettings(TrainerSettings):
     second_perturbation: Perturbed = setting(
         SHUFFLE, f"perturbation of the second view's embeddings: {_NAMES}"
     )
-    rescaled_dropout: bool = setting(
-        True,
-        "whether the perturbation `dropout` divides the elements that it keeps by 1 − SHARE",
-        step_cost="none",
+    rescaled_dropout: bool = costless(
+        True, "whether the perturbation `dropout` divides the elements that it keeps by 1 − SHARE"
     )
     batch_size: Positive = with_default(TrainerSettings, "batch_size", 96)
     temperature: float = with_default(TrainerSettings, "temperature", 0.1)
@@ -106,9 +105,7 @@ class ConSERTSettings(TrainerSettings):
         return tuple(map(parse_perturbation, (self.first_perturbation, self.second_perturbation)))
 
     def check(self) -> None:
-        """Raise ValueError for a batch without negatives, or views that cannot differ."""
-        if self.batch_size < 2:
-            raise ValueError("batch_size 1 leaves no negatives; it must be at least 2")
+        super().check()
         same = self.perturbations == (("none", 0), ("none", 0))
         if same and not self.dropout and self.augmentation == "none":
             raise ValueError(

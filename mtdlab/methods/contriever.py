@@ -33,7 +33,7 @@ from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, ma
 from mtdlab.methods.perturbations import EmbeddingNoise, RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
-from mtdlab.settings import POOLING, Pooling, TrainerSettings, setting, with_default
+from mtdlab.settings import POOLING, Pooling, TrainerSettings, costless, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 OFFSET = 4_000_037
@@ -55,26 +55,23 @@ class ContrieverSettings(HistorySettings):
         131_072,
         "keys of earlier batches, the only negatives; by default 64 batches",
     )
-    initial_queue_size: Count = setting(
+    initial_queue_size: Count = costless(
         131_072,
         "random unit vectors that the queue starts with; by default K",
         symbol="K_s",
         unit="keys",
-        step_cost="none",
         relative_to="queue_size",
     )
     batch_size: Positive = setting(
         2048, "documents per training step", symbol="N", unit="documents"
     )
-    crop_min: Share = setting(0.05, "least share of a document in a crop", step_cost="none")
+    crop_min: Share = costless(0.05, "least share of a document in a crop")
     crop_max: Share = setting(0.5, "greatest share of a document in a crop")
-    deletion_rate: float = setting(
-        0.1, "probability that a token of a crop is deleted", step_cost="none", ge=0, lt=1
+    deletion_rate: float = costless(
+        0.1, "probability that a token of a crop is deleted", ge=0, lt=1
     )
-    normalise: bool = setting(
-        False,
-        "whether vectors are compared by cosine; false: by dot product, as they are",
-        step_cost="none",
+    normalise: bool = costless(
+        False, "whether vectors are compared by cosine; false: by dot product, as they are"
     )
     target_dropout: bool = setting(False, "whether keys are encoded with dropout")
     learning_rate: float = with_default(HistorySettings, "learning_rate", 5e-5)

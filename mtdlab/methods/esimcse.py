@@ -32,7 +32,7 @@ from mtdlab.methods.perturbations import RandomDraws, repeat_tokens
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.methods.simcse import TwoPass, TwoPassSettings
-from mtdlab.settings import setting, with_default
+from mtdlab.settings import costless, setting, with_default
 from mtdlab.settings.trainer import Count, Positive
 
 OFFSET = 2_000_003
@@ -45,6 +45,7 @@ class ESimCSESettings(HistorySettings, TwoPassSettings):
     """The settings of ESimCSE: repetition, momentum encoder and queue."""
 
     presets = PRESETS["esimcse"]
+    least_batch = 2
 
     evaluate_every: Positive = with_default(HistorySettings, "evaluate_every", 125)
     ema_decay: Decay = with_default(HistorySettings, "ema_decay", 0.995)
@@ -57,21 +58,11 @@ class ESimCSESettings(HistorySettings, TwoPassSettings):
     repetition_rate: Annotated[float, Field(ge=0, le=1)] = setting(
         0.32, "maximum share of a sentence's tokens that are repeated; 0: none", step_cost="switch"
     )
-    repetition_draw: Draw = setting(
+    repetition_draw: Draw = costless(
         "paper",
         "distribution of the number of repeated tokens: uniform in 0 to max(2, ⌊rate n⌋) of n "
         "sub-words; `published-code`: in 0 to min(10, ⌊rate n⌋) − 1, [CLS] and [SEP] counted in n",
-        step_cost="none",
     )
-
-    def check(self) -> None:
-        """Raise ValueError for a first batch without negatives."""
-        super().check()
-        if self.batch_size < 2:
-            raise ValueError(
-                "batch_size 1 leaves the first step without negatives, since the queue starts "
-                "empty; it must be at least 2"
-            )
 
 
 class ESimCSE(TwoPass[ESimCSESettings]):

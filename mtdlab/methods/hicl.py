@@ -90,7 +90,6 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
         return {**defaults, **kind.fill(values)}
 
     def check(self) -> None:
-        """Raise ValueError for settings of another backbone, or those that the backbone refuses."""
         kind = self.kind
         if self.preset not in kind.presets:
             raise ValueError(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mtdlab.analysis.measures.trace import d_trace
-from mtdlab.settings import TrainerSettings, setting
+from mtdlab.settings import TrainerSettings, costless, setting
 from mtdlab.settings.trainer import Count
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -14,17 +14,13 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class HistorySettings(TrainerSettings):
     """EMA decay and queue size, which with the batch size determine the MTD."""
 
-    ema_decay: Decay = setting(
-        0.85,
-        "decay of the moving average of weights (momentum encoder) per step",
-        symbol="η",
-        step_cost="none",
+    ema_decay: Decay = costless(
+        0.85, "decay of the moving average of weights (momentum encoder) per step", symbol="η"
     )
-    target_initialisation: Literal["copy", "random"] = setting(
+    target_initialisation: Literal["copy", "random"] = costless(
         "copy",
         "weights that the momentum encoder starts from: those of the encoder, or random ones, as "
         "before pre-training",
-        step_cost="none",
     )
     queue_size: Count = setting(
         512,
@@ -35,7 +31,7 @@ class HistorySettings(TrainerSettings):
     )
 
     def check(self) -> None:
-        """Raise ValueError for random weights beside adapters, or a queue that starts too large."""
+        super().check()
         initial = getattr(self, "initial_queue_size", 0)
         if initial > self.queue_size:
             raise ValueError(
@@ -61,10 +57,9 @@ class HistorySettings(TrainerSettings):
 class HeadSettings(TrainerSettings):
     """The initialisation of the heads that are used in training only."""
 
-    head_initialisation: Literal["torch", "normal", "bert"] = setting(
+    head_initialisation: Literal["torch", "normal", "bert"] = costless(
         "torch",
         "initial weights of the heads: those of torch; `normal`: normal with standard deviation "
         "0.02, biases 0; `bert`: the same, and the pooler that was pre-trained with the encoder, "
         "if it has one",
-        step_cost="none",
     )

@@ -11,18 +11,16 @@ is a random sentence, as in the paper.
 Letters: N batch, D dimension.
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from mtdlab.methods.base import Step, Tokens
 from mtdlab.methods.losses import at_least_float32, cosines, unit
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import setting
+from mtdlab.settings import costless, setting
 
 
 class MixCSESettings(SimCSESettings):
@@ -35,13 +33,8 @@ class MixCSESettings(SimCSESettings):
         "mixed negatives of a sentence: `paper`: one, of normalised vectors; `published-code`: "
         "those of all sentences, in both directions, of vectors that are not normalised",
     )
-    mixing_weight: float = setting(
-        0.2,
-        "weight of a sentence's positive in its mixed negative",
-        symbol="λ",
-        step_cost="none",
-        ge=0,
-        lt=1,
+    mixing_weight: float = costless(
+        0.2, "weight of a sentence's positive in its mixed negative", symbol="λ", ge=0, lt=1
     )
 
 
@@ -56,10 +49,6 @@ class MixCSE(TwoPass[MixCSESettings]):
         "of them with the sentence itself, of weight {settings.mixing_weight}."
     )
     Settings = MixCSESettings
-
-    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """The loss of two passes: of the first and the last view, or twice of the only one."""
-        return Step(self.loss(*self.encode(views)))
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:
         """Cross-entropy () of the vectors (N, D) of both passes; the label of row i is i.

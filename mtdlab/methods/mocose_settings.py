@@ -6,27 +6,25 @@ This module imports no torch, see `mtdlab.methods.registry.SETTINGS`.
 """
 
 import itertools
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from mtdlab.analysis.measures.trace import EmaDecay
 from mtdlab.methods.history import HeadSettings, HistorySettings
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import limits, setting
-from mtdlab.settings.schedules import decay_of
+from mtdlab.settings import costless, limits, setting
 from mtdlab.settings.trainer import Count, Positive
 
 Layers = Annotated[int, Field(ge=0, le=limits.LAYERS)]
-DEFAULT_INITIAL = 128
-"""K_s if not given; a smaller queue starts full."""
 
 
 def parse_slices(text: str) -> list[tuple[int, int]]:
     """Half-open ranges of queue positions, 0 the newest; none for "all".
 
-    Raises:
-        ValueError: for a text that is neither "all" nor ranges such as "0-256,768-1024".
+    Raises ValueError for a text that is neither "all" nor ranges such as "0-256,768-1024".
     """
     slices = []
     for part in text.split(",") if text != "all" else ():
@@ -50,24 +48,22 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     title: ClassVar[str] = "MoCoSE"
     presets = PRESETS["mocose"]
 
-    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = setting(
-        None, "end of a cosine schedule of the EMA decay", step_cost="none"
+    ema_decay_end: Annotated[float, Field(ge=0, le=1)] | None = costless(
+        None, "end of a cosine schedule of the EMA decay"
     )
-    ema_schedule_steps: Positive | None = setting(
-        None, "length of that schedule; by default `steps`", unit="steps", step_cost="none"
+    ema_schedule_steps: Positive | None = costless(
+        None, "length of that schedule; by default `steps`", unit="steps"
     )
-    ema_order: Literal["after-step", "before-target"] = setting(
+    ema_order: Literal["after-step", "before-target"] = costless(
         "after-step",
         "when the momentum encoder is updated; `before-target`: before the forward pass of the "
         "target branch, as in the published program",
-        step_cost="none",
     )
-    initial_queue_size: Count = setting(
-        DEFAULT_INITIAL,
+    initial_queue_size: Count = costless(
+        128,
         "random unit vectors that the queue starts with; by default min(128, K)",
         symbol="K_s",
         unit="keys",
-        step_cost="none",
         relative_to="queue_size",
     )
     queue_slice: Annotated[str, AfterValidator(_check_slices)] = setting(
@@ -84,12 +80,11 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         True,
         "whether other keys of the batch are negatives too; false: the queue alone (equation 3)",
     )
-    equivalent_negatives: Count = setting(
+    equivalent_negatives: Count = costless(
         0,
         "negatives to whose sum that of the negatives in use is scaled, so that the size of the "
         "loss does not depend on their number (EqCo); 0: it is not scaled",
         symbol="α",
-        step_cost="none",
     )
     positive_branch: Literal["target", "online"] = setting(
         "target",
@@ -103,11 +98,10 @@ class MoCoSESettings(HistorySettings, HeadSettings):
     )
     detach_keys: bool = setting(True, "whether gradients through the keys are stopped")
     target_dropout: bool = setting(True, "whether the target branch uses dropout")
-    augmented_branch: Literal["online", "target"] = setting(
+    augmented_branch: Literal["online", "target"] = costless(
         "online",
         "branch that reads the text changed by `augmentation`; the other one reads the original "
         "text",
-        step_cost="none",
     )
     fgsm_epsilon: float = setting(
         5e-9,
@@ -130,17 +124,7 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         None, "dimension inside the prediction head; by default that of its output"
     )
 
-    head_norm_eps: float = setting(1e-5, "ε of the LayerNorms in the heads", step_cost="none", gt=0)
-
-    @classmethod
-    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The preset's values, and an `initial_queue_size` of at most `queue_size`."""
-        filled = super().fill(values)
-        default = filled.get("queue_size", cls.model_fields["queue_size"].default)
-        size = values.get("queue_size", default)
-        if isinstance(size, int) and size >= 0:
-            filled.setdefault("initial_queue_size", min(DEFAULT_INITIAL, size))
-        return filled
+    head_norm_eps: float = costless(1e-5, "ε of the LayerNorms in the heads", gt=0)
 
     def check(self) -> None:
         super().check()
@@ -202,4 +186,21 @@ class MoCoSESettings(HistorySettings, HeadSettings):
         """
         if self.target == "frozen":
             return None
-        return decay_of(self).trace(self.steps) + self.queue_size / self.batch_size
+        shift = int(self.ema_order == "before-target")
+        decay = EmaDecay(self.ema_decay, self.ema_decay_end, self.ema_schedule_steps, shift)
+        return decay.trace(self.steps) + self.queue_size / self.batch_size
+
+
+def ema_decay_at(step: int, settings: MoCoSESettings) -> float:
+    """η of a step (0 the first): constant, or a cosine from start to end over T steps.
+
+    η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
+    `ema_schedule_steps`; beyond T the cosine returns towards the start. t is the step, or the step
+    plus 1 with `ema_order: before-target`, as in the published program.
+    """
+    start, end = settings.ema_decay, settings.ema_decay_end
+    if end is None:
+        return start
+    t = step + (settings.ema_order == "before-target")
+    period = settings.ema_schedule_steps or settings.steps
+    return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2

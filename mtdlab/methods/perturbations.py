@@ -89,14 +89,6 @@ def with_gradient(words: Tensor) -> Tensor:
     return words if words.requires_grad else words.requires_grad_()
 
 
-def changed_share(before: Tensor, after: Tensor) -> Tensor:
-    """Share of entries that a perturbation changed, () in 0 to 1.
-
-    0 means that ε was below the floating-point resolution of all entries.
-    """
-    return (before != after).float().mean()
-
-
 class EmbeddingNoise(RandomDraws):
     """Applies the augmentations of word embeddings in the setting `augmentation`, in its order.
 

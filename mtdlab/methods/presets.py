@@ -29,7 +29,7 @@ PRESETS: Mapping[str, Mapping[str, Preset]] = {
         # the paper's method at its base size. Three values follow the program where the paper says
         # otherwise or nothing: in_batch_negatives and fgsm_gradient (against equations 3 and 1),
         # and target_dropout
-        INTENDED: {},
+        INTENDED: {"initial_queue_size": Multiple(1, "queue_size", most=128)},
         # equations 1 and 3 and the schedule of the paper. Not the paper to the letter: its dot
         # product without a temperature is cosine similarity at 0.05 here, and the optimizer, which
         # it does not describe, is AdamW with a linear decay of the learning rate

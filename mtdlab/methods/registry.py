@@ -52,7 +52,14 @@ def find_method(name: str) -> "type[Method[Any]]":
     if name in _imported:
         return _imported[name]
     for point in entry_points(group=GROUP, name=name):
-        return _load(name, point)
+        try:
+            loaded = point.load()
+        except Exception as error:
+            # code of another package can raise any exception
+            raise MtdlabError(
+                f"method {name}: {point.value} cannot be imported: {error}"
+            ) from error
+        return _check_method(name, loaded)
     raise MtdlabError(
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
@@ -62,15 +69,6 @@ def find_method(name: str) -> "type[Method[Any]]":
 def _attribute(path: str) -> Any:
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
-
-
-def _load(name: str, point: Any) -> "type[Method[Any]]":
-    try:
-        loaded = point.load()
-    except Exception as error:
-        # code of another package can raise any exception
-        raise MtdlabError(f"method {name}: {point.value} cannot be imported: {error}") from error
-    return _check_method(name, loaded)
 
 
 def _check_method(name: str, loaded: Any) -> "type[Method[Any]]":

@@ -76,6 +76,8 @@ Arguments = Annotated[
 class SentenceTransformersSettings(TrainerSettings):
     """The settings that all methods share, and the loss."""
 
+    least_batch = 2
+
     loss: str = setting(
         "MultipleNegativesRankingLoss",
         "loss of sentence-transformers, by the name of its class; one that needs neither labels "
@@ -116,9 +118,7 @@ class SentenceTransformersSettings(TrainerSettings):
         return {}
 
     def check(self) -> None:
-        """Raise ValueError where a setting would not have the effect that it states."""
-        if self.batch_size < 2:
-            raise ValueError("batch_size 1 leaves no negatives; it must be at least 2")
+        super().check()
         stated = _temperature_of(self.arguments)
         if stated is not None and not math.isclose(stated, self.temperature):
             raise ValueError(

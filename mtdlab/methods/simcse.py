@@ -5,8 +5,8 @@
 Letters: N batch, L tokens, D dimension.
 """
 
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, TypeVar
 
 from torch import Tensor, nn
 
@@ -18,7 +18,7 @@ from mtdlab.methods.history import HeadSettings
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.perturbations import EmbeddingNoise
 from mtdlab.methods.presets import PRESETS
-from mtdlab.settings import TrainerSettings, setting, with_default
+from mtdlab.settings import TrainerSettings, costless, with_default
 from mtdlab.settings.trainer import Positive
 
 S = TypeVar("S", bound="TwoPassSettings")
@@ -27,16 +27,23 @@ S = TypeVar("S", bound="TwoPassSettings")
 class TwoPassSettings(HeadSettings):
     """The settings of methods with one encoder and a head."""
 
-    select_with_head: bool = setting(
+    select_with_head: bool = costless(
         False,
         "whether checkpoints are compared by vectors that have passed the head; the curve then has "
         "their score, alignment and uniformity, final scores are without",
-        step_cost="none",
     )
 
 
 class TwoPass(Method[S]):
-    """One encoder with a head (Linear, tanh) used in training only; both passes have gradients."""
+    """One encoder with a head (Linear, tanh) used in training only; all passes have gradients.
+
+    Attributes:
+        order: the views of the passes; by default the first and the last, or twice the only one.
+        loss: the loss () of the vectors (N, D) of the passes.
+    """
+
+    order: ClassVar[Sequence[int]] = (0, -1)
+    loss: Callable[..., Tensor]
 
     def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
         """The head is initialised from torch's global generator."""
@@ -61,26 +68,22 @@ class TwoPass(Method[S]):
         head = nn.Sequential(self.branch.pooler, self.branch.activation)
         return head if self.settings.select_with_head else None
 
-    def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
-        """Head vectors (N, D) of the first and the last view, or twice of the only one.
+    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
+        """The loss of the passes; a method with more than a loss overrides it."""
+        return Step(self.loss(*self.encode(views)))
 
-        The passes have different dropout masks.
-        """
-        first, second = self.passes(views, (0, -1))
-        return first, second
-
-    def passes(self, views: Sequence[Tokens], order: Sequence[int]) -> list[Tensor]:
-        """Head vectors (N, D) of the views at these indices, each with a new dropout mask."""
+    def encode(self, views: Sequence[Tokens]) -> list[Tensor]:
+        """Head vectors (N, D) of the views in `order`, each with a new dropout mask."""
         table = word_table(self.branch.encoder)
         words = [table(ids) for ids, _ in views]
         masks = [mask for _, mask in views]
-        noisy = [self.noise(words[at], masks[at]) for at in order]
+        noisy = [self.noise(words[at], masks[at]) for at in self.order]
         # one context: each weight is cast once, and its gradients are summed before they are cast
         # back
         with self.device.autocast():
             return [
                 self.branch(embeddings, masks[at], self.dropout)
-                for embeddings, at in zip(noisy, order, strict=True)
+                for embeddings, at in zip(noisy, self.order, strict=True)
             ]
 
     def parts(self) -> dict[str, nn.Module]:
@@ -95,13 +98,9 @@ class SimCSESettings(TwoPassSettings):
     """The settings of SimCSE: the shared settings, with the published evaluation interval."""
 
     presets = PRESETS["simcse"]
+    least_batch = 2
 
     evaluate_every: Positive = with_default(TrainerSettings, "evaluate_every", 125)
-
-    def check(self) -> None:
-        """Raise ValueError for a batch without negatives."""
-        if self.batch_size < 2:
-            raise ValueError("batch_size 1 leaves no negatives; it must be at least 2")
 
 
 class SimCSE(TwoPass[SimCSESettings]):
@@ -111,11 +110,6 @@ class SimCSE(TwoPass[SimCSESettings]):
     title = "SimCSE"
     source = "Gao et al., EMNLP 2021"
     Settings = SimCSESettings
-
-    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of two passes: of the first and the last view, or twice of the only one."""
-        first, second = self.encode(views)
-        return Step(self.loss(first, second))
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:
         """InfoNCE (); S[i, j] = cos(z1_i, z2_j) / τ, both (N, D), with label i."""

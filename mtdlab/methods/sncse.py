@@ -8,25 +8,22 @@ bidirectional margin loss keeps its cosine with the sentence between α and β b
 Letters: N batch, D dimension.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, relu
 
-from mtdlab.methods.base import Step, Tokens, View
+from mtdlab.methods.base import View
 from mtdlab.methods.losses import at_least_float32, info_nce
 from mtdlab.methods.presets import PRESETS
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import POOLING, Pooling, setting, with_default
+from mtdlab.settings import POOLING, Pooling, costless, with_default
 from mtdlab.settings.augmentation import NEGATIONS, ContractedNot
 from mtdlab.settings.trainer import Positive
 
 PROMPT = 'This sentence : " {sentence} " means {mask} .'
 SECOND_PROMPT = 'This sentence of " {sentence} " means {mask} .'
-PASSES = 3
-"""Forward passes of the encoder per sentence; other methods with one encoder have two."""
 
 
 class SNCSESettings(SimCSESettings):
@@ -36,39 +33,33 @@ class SNCSESettings(SimCSESettings):
 
     pooling: Pooling = with_default(SimCSESettings, "pooling", "mask", POOLING)
     prompt: str = with_default(SimCSESettings, "prompt", PROMPT)
-    second_prompt: str = setting(
-        SECOND_PROMPT,
-        "prompt of the positive and of the soft negative, in training only",
-        step_cost="none",
+    second_prompt: str = costless(
+        SECOND_PROMPT, "prompt of the positive and of the soft negative, in training only"
     )
     batch_size: Positive = with_default(SimCSESettings, "batch_size", 256)
     learning_rate: float = with_default(SimCSESettings, "learning_rate", 1e-5)
-    contracted_not: ContractedNot = setting(
+    contracted_not: ContractedNot = costless(
         "removed",
         "what becomes of “n't” in the soft negative: `removed`, as “not” is; `kept`: another “not” "
         "stands before it, as in the published program",
-        step_cost="none",
     )
-    margin_low: float = setting(
+    margin_low: float = costless(
         0.1,
         "minimum by which the soft negative's cosine stays below the positive's",
         symbol="α",
-        step_cost="none",
         ge=0,
     )
-    margin_high: float = setting(
+    margin_high: float = costless(
         0.3,
         "maximum by which the soft negative's cosine stays below the positive's",
         symbol="β",
-        step_cost="none",
         ge=0,
     )
-    margin_weight: float = setting(
-        1e-3, "weight of the bidirectional margin loss", symbol="λ", step_cost="none", ge=0
+    margin_weight: float = costless(
+        1e-3, "weight of the bidirectional margin loss", symbol="λ", ge=0
     )
 
     def check(self) -> None:
-        """Raise ValueError for margins in the wrong order, or prompts that differ in length."""
         super().check()
         if self.margin_low > self.margin_high:
             raise ValueError(
@@ -97,6 +88,7 @@ class SNCSE(TwoPass[SNCSESettings]):
         "negatives the negations of the sentences."
     )
     Settings = SNCSESettings
+    order = range(3)
 
     @classmethod
     def views(cls, settings: Any) -> tuple[View, ...]:
@@ -106,10 +98,6 @@ class SNCSE(TwoPass[SNCSESettings]):
         """
         online, second = super().views(settings)[0], settings.second_prompt
         return (online, View(prompt=second), View(NEGATIONS[settings.contracted_not], second))
-
-    def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """The loss of three passes, of the views in their order."""
-        return Step(self.loss(*self.passes(views, range(PASSES))))
 
     def loss(self, first: Tensor, second: Tensor, negated: Tensor) -> Tensor:
         """InfoNCE of z1 and z2, and λ times the margin loss of z1, z2 and z3; all (N, D)."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import register
-from mtdlab.user_code import UserModule, digest, execute, locate
+from mtdlab.user_code import UserModule, digest, execute, find_function, locate
 
 IMPORT_VARIABLE = "MTDLAB_IMPORT"
 
@@ -90,8 +90,7 @@ class UserEvaluator(UserModule):
 
     @property
     def function(self) -> Function:
-        function: Function = _function(self.spec)
-        return function
+        return _function(self.spec)
 
 
 _present: list[UserEvaluator] = []
@@ -138,20 +137,9 @@ def _import_function(spec: str) -> UserEvaluator:
     return evaluator
 
 
-@lru_cache
-def _function(spec: str) -> Any:
-    """The function of a specification. Raises MtdlabError where the module has none of the name."""
+def _function(spec: str) -> Function:
     place, _, name = spec.rpartition(":")
-    module = execute(place, f"--evaluator {place}")
-    function = getattr(module, name, None)
-    if not callable(function):
-        defined = [other for other, value in vars(module).items() if inspect.isfunction(value)]
-        what = "is no function" if hasattr(module, name) else "is not there"
-        raise MtdlabError(
-            f"--evaluator {spec}: {name} {what}; the module has the functions "
-            f"{', '.join(defined) or 'none'}"
-        )
-    return function
+    return find_function(execute(place, f"--evaluator {place}"), name, f"--evaluator {spec}")
 
 
 def _takes_split(spec: str) -> bool:

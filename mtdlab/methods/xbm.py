@@ -20,7 +20,7 @@ from mtdlab.methods.history import HistorySettings
 from mtdlab.methods.losses import info_nce, unit
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.methods.simcse import SimCSESettings, TwoPass
-from mtdlab.settings import setting, with_default
+from mtdlab.settings import costless, with_default
 from mtdlab.settings.trainer import Count
 
 
@@ -33,15 +33,13 @@ class XBMSettings(SimCSESettings):
         512,
         "vectors of earlier batches, by the encoder that is trained, that serve as negatives",
     )
-    queue_warmup_steps: Count = setting(
+    queue_warmup_steps: Count = costless(
         0,
         "first steps whose vectors do not enter the queue, since early ones drift fast",
         unit="steps",
-        step_cost="none",
     )
 
     def check(self) -> None:
-        """Raise ValueError for a first batch without negatives, or a queue that is never used."""
         super().check()
         # the vectors of a step are negatives from the next one on
         if 0 < self.steps - 1 <= self.queue_warmup_steps:

@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
-from pydantic.fields import FieldInfo
 
 StepCost = Literal["none", "switch", "kind"]
 """How a setting affects the cost of a training step: not at all; by whether it is above 0; or in
@@ -99,7 +98,13 @@ def with_default(
 @cache
 def settings_of(model: type[BaseModel]) -> Mapping[str, Setting]:
     """Every setting of a settings class by name, in the order of declaration."""
-    return {name: _setting(name, field) for name, field in model.model_fields.items()}
+    found = {}
+    for name, field in model.model_fields.items():
+        extra = field.json_schema_extra
+        traits: Any = extra.get("traits", {}) if isinstance(extra, dict) else {}
+        description = field.description or ""
+        found[name] = Setting(name, field.annotation, field.default, description, **traits)
+    return found
 
 
 @cache
@@ -107,9 +112,3 @@ def counted_in_steps(model: type[BaseModel]) -> frozenset[str]:
     """The settings that may be given as a share of the run: numbers of steps, but its own."""
     known = settings_of(model).values()
     return frozenset(one.name for one in known if one.unit == "steps" and one.name != "steps")
-
-
-def _setting(name: str, field: FieldInfo) -> Setting:
-    extra = field.json_schema_extra
-    traits: Any = extra.get("traits", {}) if isinstance(extra, dict) else {}
-    return Setting(name, field.annotation, field.default, field.description or "", **traits)

@@ -22,7 +22,7 @@ FURTHEST = 1e30
 LATEST = 4_102_444_800
 """The latest time that is recorded, in seconds since 1970: the end of 2099."""
 
-_MEANING = {
+LIMITS = {
     "size of a study file": f"{FILE_BYTES:,} bytes",
     "lists and mappings in each other": f"{NESTED} levels",
     "mistakes that are reported at once": f"{MISTAKES}",
@@ -49,9 +49,3 @@ def too_far(what: str, number: Any) -> str:
     # of any length: Python's whole numbers are no floats, and their digits are limited
     shown = f"{Decimal(int(number)):.3e}"
     return f"{what} is {shown}; numbers within {FURTHEST:g} of 0 are recorded"
-
-
-def limits_markdown() -> str:
-    """The limits as a table of the reference."""
-    rows = [f"| {what} | {most} |" for what, most in _MEANING.items()]
-    return "\n".join(["| what | at most |", "|---|---|", *rows])

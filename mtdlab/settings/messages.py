@@ -24,9 +24,9 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
     "bool_type": lambda _: "must be true or false",
     "string_type": lambda _: "must be text; write it in quotes",
     "list_type": lambda _: "must be a list, written in brackets",
-    "dict_type": lambda _: "must be a section of keys and values",
-    "too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'value')}",
-    "string_too_short": lambda bound: f"needs at least {_count(bound['min_length'], 'character')}",
+    **dict.fromkeys(("dict_type", "model_type"), lambda _: "must be a section of keys and values"),
+    "too_short": lambda bound: f"needs {bound['min_length']} or more values",
+    "string_too_short": lambda bound: f"needs {bound['min_length']} or more characters",
     "string_too_long": lambda bound: f"has more than {bound['max_length']} characters",
 }
 _LONGEST = 60
@@ -70,7 +70,3 @@ def quote_value(value: Any) -> str:
     named = {None: "null", True: "true", False: "false"}
     text = named[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

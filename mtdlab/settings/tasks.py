@@ -27,11 +27,8 @@ KINDS = "beir:FOLDER, mteb:TASK or evaluator"
 def parse_tasks(text: str) -> tuple[str, ...]:
     """Task names separated by commas, `sts` or `transfer` for all tasks of a table.
 
-    Returns:
-        The names in the order of `KNOWN`, others behind in the given order; none for an empty text.
-
-    Raises:
-        ValueError: for an unknown name, or two folders of the same name.
+    In the order of `KNOWN`, others behind in the given order; none for an empty text. Raises
+    ValueError for an unknown name, or two folders of the same name.
     """
     chosen: dict[str, None] = {}
     for name in (part.strip() for part in text.split(",") if text.strip()):

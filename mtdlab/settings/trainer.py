@@ -102,15 +102,17 @@ INTENDED = "intended"
 
 @dataclass(frozen=True)
 class Multiple:
-    """A value of a preset in proportion to another setting, rounded down, or up."""
+    """A value of a preset in proportion to another setting, rounded down, or up, up to `most`."""
 
     factor: float
     of: str
     up: bool = False
+    most: int = limits.COUNT
 
     def __str__(self) -> str:
         """The multiple as in a formula: `2.5 · batch_size`."""
-        return f"{self.factor:g} · {self.of}"
+        multiple = f"{self.factor:g} · {self.of}"
+        return multiple if self.most == limits.COUNT else f"{multiple}, at most {self.most}"
 
 
 Preset = Mapping[str, Any]
@@ -126,10 +128,12 @@ class TrainerSettings(BaseModel):
     Attributes:
         presets: the presets of the method by name. Each replaces the values that it states of
             `intended`, which holds the defaults that are in proportion to other settings.
+        least_batch: the smallest batch; 2 where only it has negatives in the first step.
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
     trained_by: ClassVar[str] = "trainer"
+    least_batch: ClassVar[int] = 1
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -301,9 +305,10 @@ class TrainerSettings(BaseModel):
     @classmethod
     def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
         """The preset's values, which replace the defaults of the fields, with `values` given."""
-        preset = str(values.get("preset", INTENDED))
+        stated = cls.presets.get(str(values.get("preset", INTENDED)), {})
         filled: dict[str, Any] = {}
-        for name, value in {**cls.presets[INTENDED], **cls.presets.get(preset, {})}.items():
+        # those of the preset first: those of `intended` may be multiples of them
+        for name, value in {**stated, **cls.presets[INTENDED], **stated}.items():
             if not isinstance(value, Multiple):
                 filled[name] = value
                 continue
@@ -313,16 +318,14 @@ class TrainerSettings(BaseModel):
                 # a product such as 0.1 · 30 may lie just above its true value
                 exact = round(value.factor * base, 9)
                 rounded = math.ceil(exact) if value.up else math.floor(exact)
-                filled[name] = min(rounded, limits.COUNT)
+                filled[name] = min(rounded, value.most)
         return filled
 
     @field_validator("preset", mode="before")
     @classmethod
     def _check_preset(cls, preset: Any) -> Any:
         if not isinstance(preset, str) or preset not in cls.presets:
-            *names, last = map(repr, cls.presets)
-            known = f"{', '.join(names)} or {last}" if names else last
-            raise ValueError(f"preset {preset!r}: the method has {known}")
+            raise ValueError(f"preset {preset!r}: the method has {', '.join(cls.presets)}")
         return preset
 
     @model_validator(mode="before")
@@ -356,15 +359,14 @@ class TrainerSettings(BaseModel):
     def _without_shares(cls, values: dict[str, Any]) -> dict[str, Any]:
         """The values with numbers of steps, rounded up, in place of shares of the run."""
         steps = values.get("steps", cls.model_fields["steps"].default)
-        shares = {
-            name: value
-            for name, value in values.items()
-            if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
-        }
         if type(steps) is not int:
             return values
         # a product such as 0.1 · 30 may lie just above its true value
-        return values | {name: math.ceil(round(shares[name] * steps, 9)) for name in shares}
+        return values | {
+            name: math.ceil(round(value * steps, 9))
+            for name, value in values.items()
+            if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
+        }
 
     @model_validator(mode="after")
     def _together(self, info: ValidationInfo) -> Self:
@@ -418,6 +420,11 @@ class TrainerSettings(BaseModel):
 
     def check(self) -> None:
         """Raise ValueError for an invalid combination of values."""
+        if self.batch_size < self.least_batch:
+            raise ValueError(
+                f"batch_size {self.batch_size} leaves no negatives; it must be at least "
+                f"{self.least_batch}"
+            )
 
     @property
     def representation(self) -> Representation:

@@ -8,7 +8,6 @@ from torch import nn
 
 from mtdlab.methods.base import Method
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.schedules import learning_rate_at
 
 
 def make_optimizer(method: Method[Any], settings: TrainerSettings) -> torch.optim.AdamW:
@@ -28,6 +27,18 @@ def make_optimizer(method: Method[Any], settings: TrainerSettings) -> torch.opti
         ]
     betas = (settings.adam_beta1, settings.adam_beta2)
     return torch.optim.AdamW(groups, betas=betas, eps=settings.adam_epsilon, fused=True)
+
+
+def learning_rate_at(step: int, settings: TrainerSettings) -> float:
+    """The learning rate of a step (0 the first): linear warm-up from 0, then linear to 0.
+
+    It is step / W of the setting in the W warm-up steps, (T − step) / (T − W) of it in the others
+    of T.
+    """
+    warmup, steps = settings.warmup_steps, settings.steps
+    if step < warmup:
+        return settings.learning_rate * step / warmup
+    return settings.learning_rate * (1 - (step - warmup) / (steps - warmup))
 
 
 def set_rates(optimizer: torch.optim.Optimizer, step: int, settings: TrainerSettings) -> None:

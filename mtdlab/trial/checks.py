@@ -9,7 +9,6 @@ from pathlib import Path
 
 from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.config import MethodSpec, StudySpec
-from mtdlab.config.method_study import inputs_of
 from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
@@ -33,14 +32,15 @@ def check_training(job: Job, spec: MethodSpec) -> dict[str, str]:
     augmentations = tuple(
         locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
     )
-    trials, digests = spec.trials_by_inputs(), dict[str, str]()
-    check_present(resolve_paths(settings, spec.places) for settings in spec.inputs())
-    for settings in spec.inputs():
+    by_inputs, digests = spec.trials_by_inputs(), dict[str, str]()
+    check_present(resolve_paths(trials[0], spec.places) for trials in by_inputs.values())
+    for trials in by_inputs.values():
+        settings = trials[0]
         found = check_inputs(
             resolve_paths(settings, spec.places),
             augmentations,
             int(min(spec.possible_values("batch_size"))),
-            trials.get(inputs_of(settings), []),
+            trials,
             (spec.metric, spec.select_by),
         )
         digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}

@@ -184,7 +184,8 @@ def test_a_packaged_study_is_used_by_its_name_where_no_file_has_it(
     (tmp_path / "mtd").mkdir()
     assert json.loads(command("train mtd --json").stdout)["steps"] == 240
     error = command("sweep studies/mtd.yaml", 2).stderr
-    assert "studies/mtd.yaml: no such file; mtdlab comes with a study mtd: write mtd" in error
+    assert "studies/mtd.yaml: no such file; `mtdlab init NAME` copies a study that comes" in error
+    assert error.rstrip().endswith("uses it as it is: did you mean mtd?")
     assert "did you mean mtd?" in command("sweep mdt", 2).stderr
     (tmp_path / "mtd").rmdir()
     (tmp_path / "mtd").write_text("study: own\ntrainer: {steps: 7}\n")

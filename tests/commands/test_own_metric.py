@@ -45,7 +45,7 @@ def test_a_study_of_a_function(
     refused = command("sweep own.yaml", code=2)
     assert "evaluator:spread needs a function; name it with --evaluator MODULE:" in refused.stderr
     refused = command("sweep own.yaml --evaluator mine.py:gone", code=2)
-    assert "gone is not there; the module has the functions score" in refused.stderr
+    assert "has no function gone; " in refused.stderr
     refused = command(
         "sweep own.yaml --evaluator mine.py:score --set metric=evaluator:spraed", code=2
     )

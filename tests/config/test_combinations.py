@@ -73,7 +73,7 @@ FULL, EMPTY = (f"trainer: {{initial_queue_size: {size}}}\n" for size in (128, 0)
         ("sampler: cma", "unknown sampler 'cma'; choose from grid, random, tpe, qmc"),
         ("pruner: some", "unknown pruner 'some'; choose from none, median, hyperband"),
         ("metric: accuracy", "'accuracy' is not known; choose from CR, MPQA"),
-        ("seeds: []", r"seeds: \[\]: needs at least 1 value"),
+        ("seeds: []", r"seeds: \[\]: needs 1 or more values"),
         ("seeds: 3", "3: must be a list, written in brackets"),
         ("seeds: [1, -1]", ":2:12: seeds.1: -1: must be 0 or more"),
         ("seeds: [1.5]", "seeds.0: 1.5: must be a whole number"),

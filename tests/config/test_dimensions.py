@@ -75,7 +75,7 @@ def test_a_range_of_whole_numbers_knows_it(read: Read) -> None:
         (
             "ema_decay",
             "{distribution: log_uniform, min: -5, max: -1}",
-            "log_uniform takes exponents; use log_uniform_values, whose bounds are values",
+            "'log_uniform'; choose from .*log_uniform_values.*; bounds are values, no exponents",
         ),
         ("ema_decay", "{distribution: normal, mu: 0}", "'normal'; choose from uniform, "),
         ("ema_decay", "{distribution: [uniform]}", "choose from uniform, "),

@@ -110,7 +110,7 @@ def test_what_simcse_does_not_have_is_refused(given: dict[str, Any], read: Read)
     with pytest.raises(ValidationError, match="not permitted"):
         make_settings(method="simcse", **given)
     name = next(iter(given))
-    with pytest.raises(SpecError, match=f"trainer.{name}: the study's method has no such setting"):
+    with pytest.raises(SpecError, match=f"trainer.{name}: the method has no such setting"):
         read(f"study: a\ntrainer: {json.dumps({'method': 'simcse', **given})}\n")
 
 

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from mtdlab.config import make_settings
-from mtdlab.settings.schedules import ema_decay_at, learning_rate_at
+from mtdlab.methods.mocose_settings import ema_decay_at
+from mtdlab.training.optimizer import learning_rate_at
 
 SETTINGS = make_settings(ema_decay=0.75, ema_decay_end=0.95, learning_rate=4e-5, steps=100)
 

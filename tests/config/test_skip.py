@@ -101,6 +101,11 @@ def test_only_a_grid_has_points_to_leave_out(read: Read) -> None:
         read(f"{text}skip: [{{ema_decay: 0.5}}]\n")
 
 
+def test_a_range_without_steps_has_no_points_to_leave_out(read: Read) -> None:
+    with pytest.raises(SpecError, match=":2:1: search: dropout: a grid needs a list of values, or"):
+        read("study: a\nsearch: {dropout: {low: 0.1, high: 0.2}}\nskip: [{dropout: 0.1}]\n")
+
+
 def test_a_profile_has_its_own_points_to_leave_out(read: Read) -> None:
     text = (
         f"{GRID}skip: [{{ema_decay: 0.95}}]\nprofiles:\n"

@@ -45,7 +45,7 @@ def test_a_setting_of_one_method_does_not_reach_the_others(read: Read) -> None:
         ("search: {method: []}", "write a list of methods"),
         (
             "trainer: {method: simcse}\nsearch: {queue_size: [8]}",
-            "search.queue_size: the study's method has no such setting; it belongs to mocose",
+            "search.queue_size: the method has no such setting; it belongs to mocose",
         ),
         ("trainer: {queue_siz: 8}\nsearch: {method: [mocose, simcse]}", r"mean queue_size\?"),
     ],

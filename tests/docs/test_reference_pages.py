@@ -1,5 +1,7 @@
 """The generated reference pages are what the declarations say."""
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -26,12 +28,13 @@ def test_every_command_and_its_options_are_described() -> None:
     text = commands_markdown()
     for command in app.registered_commands:
         assert command.callback is not None
-        assert f"## mtdlab {command.name or command.callback.__name__}\n" in text
-    assert "| `FILE` | required |" in text
-    assert "| `--set KEY=VALUE` |  |" in text
-    assert "| `--models PATH` | `models` |" in text
-    assert "| `--json` |  |" in text
-    assert "`--scale fraction\\|percent`" in text
+        name = command.name or command.callback.__name__
+        assert f"### `mtdlab {name}`\n\n{inspect.cleandoc(command.callback.__doc__ or '')}" in text
+    assert re.search(r"\* `FILE.*`: .*\[required\]", text)
+    assert "* `--set KEY=VALUE`: " in text
+    assert re.search(r"\* `--models .*`: .*\[default: models\]", text)
+    assert "* `--json`: " in text
+    assert "fraction|percent" in text
 
 
 @pytest.mark.usefixtures("few_simulated_tables")

@@ -93,7 +93,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"warmup_steps": 10, "steps": 10}, "warmup_steps 10 leaves no step"),
     ],
     "esimcse": [
-        ({"batch_size": 1}, "batch_size 1 leaves the first step without negatives"),
+        ({"batch_size": 1}, "batch_size 1 leaves no negatives"),
         ({"batch_size": "64"}, "valid integer"),
         ({"ema_decay": 1.0}, "less than 1"),
         ({"queue_size": -1}, "greater than or equal to 0"),
@@ -119,7 +119,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"preset": "paper"}, "preset paper: the backbone simcse has intended, published-code"),
         ({"backbone": "mixcse"}, "Input should be 'simcse', 'esimcse', 'mocose' or 'sncse'"),
         ({"backbone": "mocose", "preset": "paper"}, "fgsm_gradient current: its extra pass"),
-        ({"backbone": "esimcse", "batch_size": 1}, "batch_size 1 leaves the first step without"),
+        ({"backbone": "esimcse", "batch_size": 1}, "batch_size 1 leaves no negatives"),
         ({"segment_length": 0}, "greater than or equal to 1"),
         ({"backbone": "sncse", "segment_length": 10}, "leaves no tokens for the sentence"),
     ],

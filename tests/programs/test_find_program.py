@@ -42,7 +42,7 @@ REFUSED = {
     "gone.py:train": "--objective gone.py:train: no such file",
     "gone:train": "--objective gone:train: no file gone.py in the working folder or beside the",
     "own:trian": "own has no function trian; did you mean train\\?",
-    "own:number": "it is of type int; expected a function train\\(settings, \\*, seed",
+    "own:number": "own has no function number; ",
     "own:no_seed": "unexpected keyword argument 'seed'.*its signature is \\(settings, \\*, chec",
     "own:more": "missing a required argument: 'epochs'.*expected train\\(settings, \\*, seed",
     "own:as_float": "annotated to return float; expected a mapping of names to scores",
