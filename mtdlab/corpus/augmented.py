@@ -131,12 +131,11 @@ def augment(
     )
     if not on_text:
         return None
-    spelled = "+".join(map(str, on_text))
     models = [_identity(model) for part in on_text for model in part.models]
     parts = [str(RULES), corpus.fingerprint, *(f"{part.name}:{part.share}" for part in on_text)]
     fingerprint = fingerprint_of("\n".join([*parts, *models]))
-    name, doing = f"{corpus.name}, {spelled}", ", ".join(part.name for part in on_text)
-    return AugmentedCorpus(name, fingerprint, corpus, on_text, device, doing=doing)
+    name = f"{corpus.name}, {'+'.join(map(str, on_text))}"
+    return AugmentedCorpus(name, fingerprint, corpus, on_text, device)
 
 
 def _identity(model: str) -> str:

@@ -16,8 +16,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -45,14 +45,10 @@ def fingerprint_of(content: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A source of sentences; `fingerprint` changes when any of them does.
-
-    `doing` is the text of the progress bar while tokens are prepared, `unit` the name of a row.
-    """
+    """A source of rows, whose name is `unit`; `fingerprint` changes when any of them does."""
 
     name: str
     fingerprint: str
-    doing: str = field(default="tokens", kw_only=True)
     unit: ClassVar[str] = "sentences"
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
@@ -147,10 +143,7 @@ def _digest(path: Path) -> "hashlib._Hash":
 
 
 def _files(name: str) -> list[Path]:
-    """The file, or a folder's text files sorted by name.
-
-    Raises MtdlabError where there is none.
-    """
+    """The file, or a folder's text files sorted by name. Raises MtdlabError for none."""
     path = find_data("corpus", name)
     with reading(f"corpus {path}"):
         if not path.is_dir():
@@ -175,7 +168,8 @@ COLUMNS = ("anchor", "positive")
 MAGIC = b"PAR1"
 """The first bytes of a Parquet file: the kind of file is read off its content."""
 ROWS = 1024
-"""How many rows of a Parquet file are in memory at once."""
+"""How many rows of a Parquet file or dataset are in memory at once: a fixed number, as a dataset's
+fingerprint is of batches."""
 
 Row = tuple[str, str]
 
@@ -241,14 +235,11 @@ def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
                 "shorten its texts"
             )
         elif len(fields) != wanted:
-            expected = (
-                f"every line must have the {wanted} columns of the header, separated by tabs"
-                if named
-                else "a pair is two texts separated by a tab, anchor and positive; of more columns "
-                f"name two, {PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
+            raise MtdlabError(
+                f"corpus {path}:{number}: {len(fields)} columns separated by tabs, not {wanted}; a "
+                f"pair is anchor and positive, or two columns of a header: {PAIRS}FILE#ANCHOR,"
+                "POSITIVE"
             )
-            amount = f"{len(fields)} column{'s' * (len(fields) != 1)}"
-            raise MtdlabError(f"corpus {path}:{number}: {amount}; {expected}")
         else:
             yield fields[columns[0]], fields[columns[1]]
 
@@ -279,10 +270,9 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
             _places(path, wanted, texts)
             tally.total = file.metadata.num_rows
             for batch in file.iter_batches(ROWS, columns=list(dict.fromkeys(wanted))):
-                sides: list[Iterable[str | None]] = [
-                    batch.column(name).to_pylist() for name in wanted
-                ]
-                yield from ((one or "", other or "") for one, other in zip(*sides, strict=True))
+                anchors, positives = (batch.column(name).to_pylist() for name in wanted)
+                rows = zip(anchors, positives, strict=True)
+                yield from ((anchor or "", positive or "") for anchor, positive in rows)
                 tally.done += batch.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         raise MtdlabError(
@@ -296,15 +286,12 @@ CHUNK_CHARACTERS = 1 << 20
 """The most characters of a chunk of sentences: a tokenizer needs some 100 bytes a character."""
 
 
-def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
-    """All sentences in order, in lists; `tally` counts what was met.
-
-    Raises MtdlabError where a file turns out damaged.
-    """
+def chunks(corpus: Corpus, tally: Tally) -> Iterator[list[str]]:
+    """The rows of `Corpus.sentences` in order, in lists, with a progress bar."""
     chunk: list[str] = []
     characters = 0
     with progress_bar(transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+        task = bar.add_task(corpus.unit, total=None)
         for sentence in corpus.sentences(tally):
             chunk.append(sentence)
             characters += len(sentence)
@@ -317,8 +304,6 @@ def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
 
 
 DATASET = "dataset:"
-DATASET_ROWS = 1024
-"""How many rows are in memory at once: a fixed number, as the fingerprint is of batches."""
 
 
 def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
@@ -348,7 +333,7 @@ def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
             f"{', '.join(texts) or 'none'}: give it as #COLUMN"
         )
     tally.total = len(data)
-    for batch in data.select_columns([column]).iter(DATASET_ROWS):
+    for batch in data.select_columns([column]).iter(ROWS):
         yield batch[column]
         tally.done += len(batch[column])
 

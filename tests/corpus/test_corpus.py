@@ -221,7 +221,7 @@ ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 
 def test_a_saved_dataset_is_its_columns_rows(
     datasets: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "DATASET_ROWS", 2)
+    monkeypatch.setattr(module, "ROWS", 2)
     saved = datasets.Dataset.from_dict(ROWS)
     saved.save_to_disk(tmp_path / "one")
     datasets.DatasetDict({"dev": saved}).save_to_disk(tmp_path / "splits")
