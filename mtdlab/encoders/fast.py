@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, linear
+from torch.nn.functional import gelu, linear
 from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
 from mtdlab.encoders.adapters import has_adapters
@@ -160,8 +160,7 @@ def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     attended, from_few = few, replace(packing, places=place[packing.places], _split={})
     *layers, last = _layers(model)
     for layer in layers:
-        parts = from_few.split(_join_products(attended, *_parts(layer)), 3)
-        context = packing.join(_attend(*parts, bias=packing.bias, dropout=NO_DROPOUT))
+        context = _attend_all(layer, attended, from_few, NO_DROPOUT)
         hidden = attended = _after_attention(layer, hidden, context, NO_DROPOUT)
         from_few = packing
     context = _attend_once(last.attention.self, hidden, packing)
@@ -176,7 +175,7 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     """
     rows, heads = packing.pad(hidden), packing.heads
     count, width = len(rows), hidden.shape[1]
-    queries = _linear(rows[:, 0], attention.query).view(count, heads, -1).transpose(0, 1)
+    queries = attention.query(rows[:, 0]).view(count, heads, -1).transpose(0, 1)
     folded = (queries @ attention.key.weight.view(heads, -1, width)).transpose(0, 1)
     bias = packing.bias.to(rows.dtype).view(count, heads, -1)
     scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
@@ -235,42 +234,39 @@ def _embed_rows(model: Any, words: Tensor, positions: Tensor) -> Tensor:
     first = 0 if table.padding_idx is None else table.padding_idx + 1
     places = table.weight.index_select(0, positions + first)
     kind = block.token_type_embeddings.weight[0]
-    return _norm(words + (places + kind), block.LayerNorm)
+    normed: Tensor = block.LayerNorm(words + (places + kind))
+    return normed
 
 
 def _layer(
     layer: Any, hidden: Tensor, packing: Packing, dropout: Dropout, read: Tensor | None = None
 ) -> Tensor:
     """A transformer layer on packed rows (P, D); with `read` (N,), the output of those rows."""
-    attention = layer.attention.self
     if read is None:
-        seen = _attend(
-            *packing.split(_join_products(hidden, *_parts(layer)), 3),
-            bias=packing.bias,
-            dropout=dropout,
-        )
-        context = packing.join(seen)
-    else:
-        keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
-        hidden = hidden.index_select(0, read)
-        queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
-        context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
-        context = context.view(hidden.shape)
+        context = _attend_all(layer, hidden, packing, dropout)
+        return _after_attention(layer, hidden, context, dropout)
+    attention = layer.attention.self
+    keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
+    hidden = hidden.index_select(0, read)
+    queries = attention.query(hidden).view(len(keys), 1, -1)
+    context = _attend(queries, keys, values, packing.bias, dropout).view(hidden.shape)
     return _after_attention(layer, hidden, context, dropout)
 
 
 def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
     """The rest of a layer on rows (P, D) and their outputs of attention (P, D)."""
     output = layer.attention.output
-    hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
-    inner = gelu(_linear(hidden, layer.intermediate.dense))
-    outer = _linear(inner, layer.output.dense)
-    return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
+    hidden = output.LayerNorm(dropout.add(output.dense(context), hidden))
+    outer = layer.output.dense(gelu(layer.intermediate.dense(hidden)))
+    normed: Tensor = layer.output.LayerNorm(dropout.add(outer, hidden))
+    return normed
 
 
-def _parts(layer: Any) -> tuple[Any, Any, Any]:
+def _attend_all(layer: Any, rows: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
+    """The outputs (P, D) of a layer's attention of all tokens, whose rows are at `places`."""
     attention = layer.attention.self
-    return attention.query, attention.key, attention.value
+    joined = _join_products(rows, attention.query, attention.key, attention.value)
+    return packing.join(_attend(*packing.split(joined, 3), packing.bias, dropout))
 
 
 def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
@@ -281,18 +277,10 @@ def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
 
 
 def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, *, bias: Tensor, dropout: Dropout
+    queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, dropout: Dropout
 ) -> Tensor:
     """Attention (N H, L, d). For short sentences this is faster than a fused kernel."""
     scale = queries.shape[-1] ** -0.5
     scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
     weights = dropout.forward(scores.softmax(dim=-1))
     return weights.to(values.dtype) @ values
-
-
-def _linear(rows: Tensor, part: Any) -> Tensor:
-    return linear(rows, part.weight, part.bias)
-
-
-def _norm(rows: Tensor, part: Any) -> Tensor:
-    return layer_norm(rows, part.normalized_shape, part.weight, part.bias, part.eps)

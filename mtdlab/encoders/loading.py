@@ -5,9 +5,10 @@ that lack one, or hold others, are refused.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,16 +71,13 @@ def refuse_own_code(what: str, name: str) -> None:
     A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
     class. `what` names the model in the message.
     """
-    known: dict[str, Callable[[dict[str, Any]], bool]] = {
-        "config.json": lambda fields: str(fields.get("model_type")) in CONFIG_MAPPING,
-        "tokenizer_config.json": lambda fields: hasattr(
-            transformers, str(fields.get("tokenizer_class"))
-        ),
-    }
-    for file, is_known in known.items():
+    for file, field_of_class, is_known in (
+        ("config.json", "model_type", CONFIG_MAPPING.__contains__),
+        ("tokenizer_config.json", "tokenizer_class", partial(hasattr, transformers)),
+    ):
         # what is missing or damaged is reported by loading
         fields = read_json(name, file)
-        if fields.get("auto_map") and not is_known(fields):
+        if fields.get("auto_map") and not is_known(str(fields.get(field_of_class))):
             raise MtdlabError(
                 f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
                 "runs; choose an encoder of a family that transformers has"
@@ -197,14 +195,35 @@ def load_weights(
         )
     if errors := report["error_msgs"]:
         raise MtdlabError(f"{what}: the folder cannot be loaded: {errors[0]}"[:_MOST_SAID])
+    return model, _check_fit(what, model, report)
+
+
+def _check_fit(what: str, model: PreTrainedModel, report: Mapping[str, Any]) -> Set[str]:
+    """The names of the weights of the pooler that were drawn. Raises UnfitWeights for others."""
     sizes = {mismatch[0]: mismatch for mismatch in report["mismatched_keys"]}
     drawn = {*report["missing_keys"], *sizes}
     in_pooler = {weight for weight in drawn if _first_part(weight, model) == POOLER}
-    missing, misshapen = drawn - in_pooler - sizes.keys(), sizes.keys() - in_pooler
-    unknown = {weight for weight in report["unexpected_keys"] if not _is_unused(weight, model)}
-    if problem := _describe_misfit(missing, unknown, [sizes[weight] for weight in misshapen]):
-        raise UnfitWeights(f"{what}: {problem}")
-    return model, in_pooler
+    differences = {
+        "missing": drawn - in_pooler - sizes.keys(),
+        "in no layer": {one for one in report["unexpected_keys"] if not _is_unused(one, model)},
+        "of another size": {
+            f"{weight} {list(file)}, not {list(own)}"
+            for weight, file, own in sizes.values()
+            if weight not in in_pooler
+        },
+    }
+    listed = "; ".join(
+        f"{how}: {len(weights)}, such as {', '.join(sorted(weights)[:3])}"
+        for how, weights in differences.items()
+        if weights
+    )
+    if listed:
+        raise UnfitWeights(
+            f"{what}: its weights do not fit its config.json ({listed}): the files are incomplete, "
+            "or one is of another model; get both from one source, remove a prefix from the names "
+            "of the weights, or save the encoder alone, with save_pretrained of AutoModel"
+        )
+    return in_pooler
 
 
 def _first_part(weight: str, model: PreTrainedModel) -> str:
@@ -220,43 +239,6 @@ def _is_unused(weight: str, model: PreTrainedModel) -> bool:
     part = _first_part(weight, model)
     parts = {name for name, _ in model.base_model.named_children()}
     return part == POOLER or (part in HEADS and part not in parts)
-
-
-def _describe_misfit(
-    missing: Set[str], unknown: Set[str], misshapen: Iterable[tuple[str, Any, Any]]
-) -> str:
-    """A sentence on how weights and configuration differ, and a likely reason; else empty."""
-    sizes = {f"{weight} {list(file)}, not {list(own)}" for weight, file, own in misshapen}
-    differences = {"missing": missing, "in no layer": unknown, "of another size": sizes}
-    listed = [
-        f"{how}: {len(weights)}, such as {', '.join(sorted(weights)[:3])}"
-        for how, weights in differences.items()
-        if weights
-    ]
-    if not listed:
-        return ""
-    if prefix := _common_prefix(missing, unknown):
-        reason = f"the names in its files begin with {prefix}; remove this prefix from them"
-    elif sizes or (missing and unknown):
-        reason = "one of the two is of another model; get both from one source"
-    elif missing:
-        reason = "the files are incomplete, or those of a smaller model; get them again"
-    else:
-        reason = (
-            "the files are those of a larger model, or have a part that mtdlab does not know; save "
-            "the encoder alone, with save_pretrained of AutoModel"
-        )
-    return f"its weights do not fit its config.json ({'; '.join(listed)}): {reason}"
-
-
-def _common_prefix(missing: Set[str], unknown: Set[str]) -> str:
-    """The prefix that the names of all missing weights have in the files; empty if none."""
-    first = min(missing, default="")
-    ends = sorted(name for name in unknown if first and name.endswith(first))
-    prefixes = (name.removesuffix(first) for name in ends)
-    return next(
-        (prefix for prefix in prefixes if {prefix + name for name in missing} <= unknown), ""
-    )
 
 
 def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:

@@ -7,7 +7,7 @@ Letters: S texts, D dimension.
 """
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -97,15 +97,12 @@ def _check_scores(
 
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
     """The tasks of these names. Raises MtdlabError where their data cannot be read."""
-    return tuple(_open(name, encoder, prompt) for name in names)
-
-
-def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
-    if name == EVALUATOR:
-        return EvaluatorTask(encoder)
-    if name.startswith(MTEB):
-        return MtebTask(name, encoder)
-    return RetrievalTask(name, encoder, prompt)
+    kinds: dict[str, Callable[[str], ExternalTask]] = {
+        EVALUATOR: lambda _: EvaluatorTask(encoder),
+        MTEB: lambda name: MtebTask(name, encoder),
+        BEIR: lambda name: RetrievalTask(name, encoder, prompt),
+    }
+    return tuple(kinds[kind](name) for name in names for kind in kinds if name.startswith(kind))
 
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:

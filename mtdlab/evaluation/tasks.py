@@ -16,11 +16,12 @@ from mtdlab.evaluation.pairs import (
     SUBSETS,
     Labelled,
     Pairs,
+    check_ranks,
     load_pairs,
     parse_label,
     parse_sentence,
     read_lines,
-    read_sick,
+    read_table,
     read_year,
     split_columns,
 )
@@ -136,7 +137,8 @@ def load_task(name: str, folder: Path) -> Task:
     if name in SUBSETS:
         return (read_year(folder, SUBSETS[name]),)
     if name == "SICKR":
-        return (read_sick(folder),)
+        path = folder / "SICK_test_annotated.txt"
+        return (check_ranks(path, read_table(path, first=1, second=2, gold=3, header=True)),)
     return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 

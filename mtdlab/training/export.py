@@ -176,8 +176,8 @@ def save_model(
         "seed": settings.seed,
         "precision": choose_device(settings).precision,
         "best_step": outcome.best_step,
-        "scores": _finite_scores(outcome.all_scores()),
-        "scores_before": _finite_scores(outcome.before.by_name()),
+        "scores": outcome.after.finite(),
+        "scores_before": outcome.before.finite(),
         "settings": settings.model_dump(),
         **facts,
     }
@@ -192,7 +192,9 @@ def save_model(
         card = model_card(run, settings, others)
         (building / "README.md").write_text(card, encoding="utf-8")
         _verify_score(building, settings, inputs, outcome)
-        _make_readable(building)
+        # temporary files are created with private permissions
+        for path in (building, *building.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def check_model_folder(folder: Path) -> None:
@@ -213,10 +215,6 @@ def locked(folder: Path) -> Iterator[None]:
     with FileLock(folder.parent / f".{folder.name}.lock"):
         remove_leftovers(folder)
         yield
-
-
-def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
-    return {task: score for task, score in scores.items() if math.isfinite(score)}
 
 
 def _write_encoder(
@@ -270,9 +268,3 @@ def _verify_score(
             f"the saved model scores {score:.2f} on dev, the trained one "
             f"{outcome.after.dev.score:.2f}"
         )
-
-
-def _make_readable(folder: Path) -> None:
-    """Make the model readable to others: temporary files are created with private permissions."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -135,7 +135,7 @@ class RunState:
             "curve": self.curve.state_dict(),
             "best": self.best.state_dict(),
             "probe": self.probe.state_dict() if self.probe else {},
-            "random": _random_states(),
+            "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -146,18 +146,9 @@ class RunState:
         """
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         load_own_state(self.method, state["method"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        for part in ("batches", "curve", "best"):
+        for part in ("optimizer", "batches", "curve", "best"):
             getattr(self, part).load_state_dict(state[part])
         if self.probe:
             self.probe.load_state_dict(state["probe"])
         torch.set_rng_state(state["random"]["cpu"])
-        if "cuda" in state["random"]:
-            torch.cuda.set_rng_state_all(state["random"]["cuda"])
-
-
-def _random_states() -> dict[str, Any]:
-    states: dict[str, Any] = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    return states
+        torch.cuda.set_rng_state_all(state["random"]["cuda"])

@@ -17,7 +17,7 @@ from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import cut, encode
-from mtdlab.encoders.saved import SavedRun, saved_run
+from mtdlab.encoders.saved import saved_run
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -177,15 +177,14 @@ def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encode
 
 
 def test_a_saved_model_is_read_with_its_representation(tiny_encoder: Path, tmp_path: Path) -> None:
-    assert saved_run(str(tiny_encoder)) is None
-    assert saved_run("builtin") is None
+    assert saved_run(str(tiny_encoder)) == saved_run("builtin") == (None, "float32")
     run = tmp_path / "mtdlab" / "run.json"
     run.parent.mkdir()
     run.write_text('{"settings": {"pooling": "mask", "prompt": "the {sentence} {mask}"}}')
     read = Representation("mask", "the {sentence} {mask}")
-    assert saved_run(str(tmp_path)) == SavedRun(read, "float32")
+    assert saved_run(str(tmp_path)) == (read, "float32")
     run.write_text('{"settings": {"pooling": "mean"}, "precision": "bfloat16"}')
-    assert saved_run(str(tmp_path)) == SavedRun(Representation("mean"), "bfloat16")
+    assert saved_run(str(tmp_path)) == (Representation("mean"), "bfloat16")
     run.write_text('{"settings": {"pooling": "mask"}}')
     with pytest.raises(MtdlabError, match=r"run\.json: is damaged \(pooling mask needs a prompt"):
         saved_run(str(tmp_path))
