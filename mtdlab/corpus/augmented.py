@@ -23,20 +23,14 @@ from mtdlab.settings.augmentation import NEGATIONS, TEXT_LEVEL, Augmentation
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 """A US keyboard; each row is half a key to the right of the one above."""
-
-
 _PLACES = {
-    key: (row, column + row / 2)
+    key: complex(column + row / 2, row)
     for row, keys in enumerate(_ROWS)
     for column, key in enumerate(keys)
 }
 NEIGHBOURS = {
-    key: "".join(
-        other
-        for other, (down, right) in _PLACES.items()
-        if 0 < (down - row) ** 2 + (right - column) ** 2 <= 1.25
-    )
-    for key, (row, column) in _PLACES.items()
+    key: "".join(other for other, there in _PLACES.items() if 0 < abs(there - place) < 1.2)
+    for key, place in _PLACES.items()
 }
 """The keys beside each key, on its row and on those above and below."""
 

@@ -26,7 +26,7 @@ from huggingface_hub import constants
 from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, reading
 from mtdlab.data_paths import find_data
-from mtdlab.encoders.folders import reachable
+from mtdlab.encoders.folders import reachable, why_missing
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.settings.trainer import PAIRS, is_pairs
 from mtdlab.terminal import progress_bar
@@ -307,10 +307,7 @@ DATASET = "dataset:"
 
 
 def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
-    """Dataset, configuration, split and column of a name.
-
-    Raises MtdlabError where it is spelled otherwise.
-    """
+    """Dataset, configuration, split and column. Raises MtdlabError for another spelling."""
     where, _, column = corpus.removeprefix(DATASET).partition("#")
     parts = where.split(":")
     if not parts[0] or len(parts) > 3:
@@ -361,9 +358,7 @@ def _load_dataset(corpus: str, name: str, config: str | None, split: str) -> "Da
         return datasets.load_dataset(name, config, split=split)
     except (ConnectionError, datasets.exceptions.DatasetNotFoundError):
         raise MtdlabError(
-            f"corpus {corpus}: neither a folder here nor in the local cache; give a folder, or run "
-            "once online with HF_HUB_OFFLINE unset to fetch it; if it is not public, log in with "
-            "hf auth login"
+            f"corpus {corpus}: {why_missing(name)}; if it is not public, log in with hf auth login"
         ) from None
     except Exception as error:
         # its builders and file readers raise many kinds, among them pyarrow's and pandas'

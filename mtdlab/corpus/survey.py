@@ -59,15 +59,12 @@ class Bin:
 class Survey:
     """Counts of a corpus, and its lengths in tokens, with the special ones and before any cut.
 
+    `blank`, `cut`, `bad_bytes` and `nuls` are those of `mtdlab.corpus.lines.Tally`.
+
     Attributes:
-        blank: lines left out.
-        cut: lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there.
-        bad_bytes: bytes that are not UTF-8, each replaced by U+FFFD.
-        nuls: NUL characters removed.
         duplicates: sentences that occurred before, by a 64-bit hash.
         unknown: tokens for words that the encoder's vocabulary lacks ([UNK]).
         too_long: sentences of more than `max_length` tokens, which training cuts there.
-        overlaps: the overlap of each evaluation set with the corpus.
     """
 
     corpus: str

@@ -108,7 +108,8 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
     whole = representation.pooling == "cls" and not representation.segment_length and head is None
     if whole and is_fast(model) and ids.is_cpu and not torch.is_autocast_enabled("cpu"):
         return first_tokens_of_ids(model, ids, mask)
-    return encode(model, mask, representation, input_ids=ids, head=head)
+    words = model.get_input_embeddings()(ids)
+    return encode(model, mask, representation, inputs_embeds=words, head=head)
 
 
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:

@@ -61,10 +61,6 @@ _MOST_SAID = 300
 """The most characters of an error of transformers that are shown; some list every weight."""
 
 
-class UnfitWeights(MtdlabError):
-    """The weights in a model's files are not those of its configuration."""
-
-
 def refuse_own_code(what: str, name: str) -> None:
     """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
 
@@ -163,19 +159,13 @@ def load_weights(
 ) -> tuple[PreTrainedModel, Set[str]]:
     """Load a model whose weights are all those of its files, except for a pooler.
 
-    Args:
-        kind: the class of transformers, such as AutoModel.
-        what: names the model in messages.
-        fields: values of its configuration that replace those of its files.
+    `kind` is the class of transformers, such as AutoModel, `what` names the model in messages, and
+    `fields` replace those of its configuration. Returns the model, and the names of the weights of
+    its pooler that were drawn at random, since its files lack them or have others.
 
-    Returns:
-        The model, and the names of the weights of its pooler that were drawn at random, since its
-        files lack them or have others.
-
-    Raises:
-        MtdlabError: if it cannot be found or loaded, or its files hold adapters.
-        UnfitWeights: if they lack a weight of the model, hold one of another shape, or one that
-            belongs neither to it nor to a known task head.
+    Raises MtdlabError if it cannot be found or loaded, or its files hold adapters, lack a weight of
+    the model, or hold one of another shape, or one that belongs neither to it nor to a known task
+    head.
     """
     if find_file(name, ADAPTERS) is not None:
         raise MtdlabError(
@@ -195,11 +185,11 @@ def load_weights(
         )
     if errors := report["error_msgs"]:
         raise MtdlabError(f"{what}: the folder cannot be loaded: {errors[0]}"[:_MOST_SAID])
-    return model, _check_fit(what, model, report)
+    return model, _check_fit(f"{what}: its weights do not fit its config.json", kind, model, report)
 
 
-def _check_fit(what: str, model: PreTrainedModel, report: Mapping[str, Any]) -> Set[str]:
-    """The names of the weights of the pooler that were drawn. Raises UnfitWeights for others."""
+def _check_fit(what: str, kind: Any, model: PreTrainedModel, report: Mapping[str, Any]) -> Set[str]:
+    """The names of the weights of the pooler that were drawn. Raises MtdlabError for others."""
     sizes = {mismatch[0]: mismatch for mismatch in report["mismatched_keys"]}
     drawn = {*report["missing_keys"], *sizes}
     in_pooler = {weight for weight in drawn if _first_part(weight, model) == POOLER}
@@ -218,10 +208,10 @@ def _check_fit(what: str, model: PreTrainedModel, report: Mapping[str, Any]) -> 
         if weights
     )
     if listed:
-        raise UnfitWeights(
-            f"{what}: its weights do not fit its config.json ({listed}): the files are incomplete, "
-            "or one is of another model; get both from one source, remove a prefix from the names "
-            "of the weights, or save the encoder alone, with save_pretrained of AutoModel"
+        raise MtdlabError(
+            f"{what} ({listed}): the files are incomplete, or one is of another model; get both "
+            "from one source, remove a prefix from the names of the weights, or save the model "
+            f"alone, with save_pretrained of {kind.__name__}"
         )
     return in_pooler
 

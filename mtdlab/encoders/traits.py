@@ -24,7 +24,6 @@ MOST_LAYERS = 1_000
 """The most layers of an encoder: published ones have fewer than 200; 100,000 take minutes."""
 RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT or Qwen3"
 
-
 _KINDS: Mapping[tuple[str, ...], str] = {
     ("attention_probs_dropout_prob", "hidden_dropout_prob"): (
         "albert bert big_bird camembert convbert data2vec-text deberta deberta-v2 electra ernie "
@@ -49,25 +48,19 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers: int = 0) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    Args:
-        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
-        layers: the number of its layers, by whichever name its family has for it.
+    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors. `layers`: their
+    number, by whichever name its family has for it.
     """
-    kind = config.get("model_type")
-    if config.get("is_encoder_decoder"):
-        raise MtdlabError(
-            f"encoder {name}: architecture {kind!r} is an encoder with a decoder, which gives no "
-            f"sentence vectors; choose {RECOMMENDED}"
-        )
     if layers > MOST_LAYERS:
         raise MtdlabError(
             f"encoder {name}: its config.json says {layers:,} layers, at most {MOST_LAYERS:,} are "
             "loaded; get the folder again"
         )
-    if not has_width:
+    if config.get("is_encoder_decoder") or not has_width:
         raise MtdlabError(
-            f"encoder {name}: architecture {kind!r} has no hidden_size, as those of images and "
-            f"text together; give the text model alone, or choose {RECOMMENDED}"
+            f"encoder {name}: architecture {config.get('model_type')!r} gives no sentence vectors: "
+            "it has a decoder beside its encoder, or no hidden_size, as those of images and text "
+            f"together; give the text model alone, or choose {RECOMMENDED}"
         )
 
 
@@ -125,11 +118,6 @@ class Traits:
 
     causal: bool = False
     dropout_fields: tuple[str, ...] | None = None
-
-    @property
-    def has_dropout(self) -> bool:
-        """Whether training mode can make two passes of a sentence differ."""
-        return self.dropout_fields != ()
 
 
 def read_traits(

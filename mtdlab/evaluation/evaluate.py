@@ -147,10 +147,6 @@ def _number(value: float | None, decimals: int = 2) -> str:
     return "-" if value is None else f"{value:.{decimals}f}"
 
 
-SENTEVAL = "senteval"
-"""The name of SentEval's folder in MTDLAB_DATA, where that is a folder of several data sets."""
-
-
 def evaluate(
     model: str = "builtin",
     *,
@@ -275,7 +271,7 @@ def senteval_folder(data: str | Path | None) -> Path | None:
         return None
     if not (folder := Path(place)).is_dir():
         raise MtdlabError(f"{named} {folder}: no such folder; give one in SentEval's layout")
-    inside = folder / SENTEVAL
+    inside = folder / "senteval"
     return inside if named == VARIABLE and inside.is_dir() else folder
 
 

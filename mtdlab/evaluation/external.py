@@ -45,9 +45,8 @@ class EvaluatorTask(ExternalTask):
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The scores that the function returns, x 100.
 
-        Raises:
-            MtdlabError: where it fails, does not return a dict of finite floats, or returns items
-                that do not fit them.
+        Raises MtdlabError where it fails, or what it returns is no dict of finite floats with
+        items that fit them.
         """
         encode = SentenceEncoder(self._encoder, embedder).encode
         function, place = self._user.function, f"--evaluator {self._user.spec}"
@@ -129,14 +128,10 @@ def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
         listed = ", ".join(task.name for task in tasks) or "none"
         raise MtdlabError(f"select_on {name}: trainer.tasks lacks this task; it has {listed}")
     if not wanted.has_dev:
-        lacking = {
-            BEIR: "its folder has no qrels/dev.tsv; add it",
-            EVALUATOR: "its function takes no split; give it a second argument, split",
-        }
-        reason = next(text for kind, text in lacking.items() if name.startswith(kind))
         raise MtdlabError(
-            f"select_on {name}: {reason}, or select on graded pairs with trainer.select_on: dev "
-            "and select_by: sts_dev"
+            f"select_on {name}: the task has no dev data; add qrels/dev.tsv to its folder, or a "
+            "second argument, split, to the function of --evaluator, or select on graded pairs "
+            "with trainer.select_on: dev and select_by: sts_dev"
         )
     return wanted
 

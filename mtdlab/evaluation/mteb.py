@@ -37,7 +37,6 @@ NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} |
 }
 """MTEB's names of the tasks of mtdlab."""
 
-
 _FIELDS = """
 name revision release_date languages loader n_parameters memory_usage_mb max_tokens embed_dim
 license open_weights public_training_code public_training_data framework similarity_fn_name
@@ -60,7 +59,15 @@ def write_mteb(
     contents: dict[str, dict[str, Any]] = {"model_meta.json": _meta(full, revision, model)}
     for score in scores:
         if score.task in NAMES and score.score is not None:
-            contents[f"{NAMES[score.task]}.json"] = _result(score.task, score.score / 100)
+            main = {"main_score": score.score / 100, "cosine_spearman": score.score / 100}
+            row = {"hf_subset": "default", "languages": ["eng-Latn"], **main}
+            contents[f"{NAMES[score.task]}.json"] = {
+                "dataset_revision": "local-senteval-files",
+                "task_name": NAMES[score.task],
+                "mteb_version": None,
+                "evaluation_time": None,
+                "scores": {"test": [row]},
+            }
     try:
         place.mkdir(parents=True, exist_ok=True)
         for file, content in contents.items():
@@ -92,22 +99,6 @@ def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
         "use_instructions": False,
     }
     return dict.fromkeys(_FIELDS) | known
-
-
-def _result(task: str, score: float) -> dict[str, Any]:
-    row = {
-        "hf_subset": "default",
-        "languages": ["eng-Latn"],
-        "main_score": score,
-        "cosine_spearman": score,
-    }
-    return {
-        "dataset_revision": "local-senteval-files",
-        "task_name": NAMES[task],
-        "mteb_version": None,
-        "evaluation_time": None,
-        "scores": {"test": [row]},
-    }
 
 
 FOLDER = "mteb"

@@ -56,10 +56,7 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]
 
 
 def read_rows(path: Path, columns: int) -> list[tuple[str, list[str]]]:
-    """Each line as (place, its first `columns` tab-separated columns).
-
-    Raises MtdlabError as `read_lines` does, and for a line with fewer.
-    """
+    """Each line as (place, its first columns), by `read_lines` and `split_columns`."""
     return [(place, split_columns(place, line, columns)) for place, line in read_lines(path)]
 
 

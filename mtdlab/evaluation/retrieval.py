@@ -56,10 +56,7 @@ class RetrievalTask(ExternalTask):
     """A folder's documents and queries, tokenised once for an encoder."""
 
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
-        """`task` is beir:FOLDER.
-
-        Raises MtdlabError with file and line where a file does not fit.
-        """
+        """`task` is beir:FOLDER. Raises MtdlabError as `read_folder`."""
         self.name = score_name(task)
         self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
         self.has_dev = "dev" in self.data.relevance

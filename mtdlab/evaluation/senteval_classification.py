@@ -13,7 +13,7 @@ Letters: P sentences or pairs, D features, C strengths. Imports no torch: every 
 imports this module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,11 +75,11 @@ def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     return 100 * float(np.mean(_accuracies(runs))), correct
 
 
-def split_accuracy(
-    train: Examples, dev: Examples | None, test: Examples, advance: Advance
-) -> tuple[float, Correct]:
-    """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
-    parts = [part for part in (train, dev, test) if part is not None]
+def split_accuracy(parts: Sequence[Examples], advance: Advance) -> tuple[float, Correct]:
+    """Accuracy x 100 on the last of train and test, or train, dev and test.
+
+    The strength is chosen on dev, or by ten folds of train.
+    """
     data = Examples(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.labels for part in parts]),
@@ -87,7 +87,7 @@ def split_accuracy(
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
     jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
-    if dev is None:
+    if len(parts) == 2:
         jobs = _folds(data.labels, fit, HELD_OUT)
     total = len(jobs) + 1
     best = _best(_accuracies(_run(data, jobs, advance, 0, total)), jobs[0].strengths)

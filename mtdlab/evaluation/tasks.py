@@ -44,10 +44,7 @@ FEWEST = 10
 
 
 def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
-    """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
-
-    Raises MtdlabError with file and line where a file does not fit.
-    """
+    """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1."""
     # CR as published has an empty line, which SentEval encodes as it is
     rows = [
         (label, " ".join(line.split()))
@@ -88,10 +85,7 @@ SPLIT: Mapping[str, tuple[Callable[[str, str], Example], str, int, tuple[str, ..
 
 
 def read_split(path: Path, name: str, fewest: int) -> Labelled:
-    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more.
-
-    Raises as `read_binary`.
-    """
+    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more."""
     parse, encoding, header, _ = SPLIT[name]
     labels, texts = [], []
     for place, line in read_lines(path, encoding)[header:]:

@@ -12,12 +12,6 @@ from numpy.typing import NDArray
 from mtdlab.corpus.tokens import Batch, TokenStore
 from mtdlab.errors import MtdlabError
 
-Views = tuple[Batch, ...]
-"""The views of a batch: one for both branches, or one for the online and one for the target branch.
-
-A view is token ids and attention mask, both (N, L), padded to its longest sentence.
-"""
-
 
 class BatchOrder:
     """Endless batches: a new permutation of the sentences each epoch, without an incomplete batch.
@@ -43,7 +37,8 @@ class BatchOrder:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Views:
+    def __next__(self) -> tuple[Batch, ...]:
+        """The views of the next batch: one for both branches, or the online and the target one."""
         rows = self.next_rows()
         return tuple(store.batch(rows) for store in self._stores)
 

@@ -145,7 +145,7 @@ def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
         embedding_block(encoder.model)
     if settings.augmentation_draw == "published-code" and SHUFFLE in settings.augmentation:
         position_embeddings(encoder.model)
-    if not encoder.traits.has_dropout and not method.views_differ(settings):
+    if encoder.traits.dropout_fields == () and not method.views_differ(settings):
         raise MtdlabError(
             f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "
             f"{settings.method} would compare a sentence with an equal view of itself; choose an "
@@ -163,17 +163,12 @@ def check_inputs(
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
+    `augmentations`, whose models are applied to the corpus here, the smallest `batch_size`, and
+    `trials` are those of all runs, by default of the settings. `scores` of a user's function have
+    to be there; it is tried on the untrained encoder.
+
+    Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     Raises MtdlabError if an input is missing or cannot be used.
-
-    Args:
-        augmentations: of all runs, by default that of the settings; their models are applied to the
-            corpus here.
-        scores: of a user's function that have to be there; it is tried on the untrained encoder.
-        batch_size: the smallest of all runs, by default that of the settings.
-        trials: the settings of all runs, by default these.
-
-    Returns:
-        SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     """
     device = choose_device(settings)
     views_of(settings)

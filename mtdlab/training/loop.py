@@ -32,12 +32,9 @@ from mtdlab.training.state import Column, RunState, State
 class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder before training.
 
-    The best checkpoint is that of the last step where `select_on` is `last`.
-
-    probes  `Probe.columns`; empty without probes.
-    peak_memory
-            in bytes, since the run began or was resumed (`Device.peak_memory`); NaN where a peak
-            from before cannot be told from it.
+    The best checkpoint is that of the last step where `select_on` is `last`. `probes` are
+    `Probe.columns`; `peak_memory` is in bytes since the run began or was resumed, NaN where a peak
+    from before cannot be told from it.
     """
 
     best_step: int
@@ -133,12 +130,7 @@ def take_steps(steps: "RunSteps") -> None:
 
 
 class RunSteps:
-    """What precedes and what follows a step, whoever takes it (`mtdlab.methods.base.Steps`).
-
-    Attributes:
-        embedder: the encoder in training.
-        began: when the run began, as if it had begun now with the seconds of an earlier call.
-    """
+    """What precedes and what follows a step, whoever takes it (`mtdlab.methods.base.Steps`)."""
 
     def __init__(
         self,
@@ -148,6 +140,7 @@ class RunSteps:
         on_step: OnStep | None = None,
     ) -> None:
         self.settings, self.state, self._on_step = settings, state, on_step
+        # with the seconds of an earlier call
         self.began = time.perf_counter() - state.seconds
         method = state.method
         self.embedder = Embedder(method.encoder, settings.representation, method.device)

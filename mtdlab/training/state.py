@@ -71,12 +71,9 @@ class Curve:
 
 @dataclass
 class Best:
-    """The best checkpoint so far.
+    """The best checkpoint so far: its step, counted from 0, and the states of the method's parts.
 
-    Attributes:
-        step: its step, counted from 0; -1 if there is none yet.
-        vectors: (S, D) embeddings of the sentences of the selection pairs.
-        states: state dicts of the method's parts.
+    The step is -1 if there is none yet. `vectors` (S, D) are of the selection pairs' sentences.
     """
 
     step: int = -1
@@ -107,13 +104,8 @@ class Best:
 class RunState:
     """The state of a run after `step` steps, which took `seconds` of wall time.
 
-    The learning rate and the EMA decay are functions of the step and need no state.
-
-    Attributes:
-        method: trained weights, queue, FGSM gradient, random generators of dropout and
-            augmentation.
-        batches: the order of sentences and the position in it.
-        probe: measurements of the keys; None without probes.
+    The learning rate and the EMA decay are functions of the step and need no state. The method has
+    trained weights, queue, FGSM gradient, random generators of dropout and augmentation.
     """
 
     def __init__(

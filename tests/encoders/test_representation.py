@@ -42,7 +42,8 @@ def vector_of(encoder: Encoder, ids: list[int], how: Representation) -> Tensor:
     """The vector (1, D) of one sentence."""
     batch = torch.tensor([ids])
     with torch.no_grad():
-        return encode(encoder.model, torch.ones_like(batch), how, input_ids=batch)
+        words = encoder.model.get_input_embeddings()(batch)
+        return encode(encoder.model, torch.ones_like(batch), how, inputs_embeds=words)
 
 
 def test_a_prompt_surrounds_the_sentence(encoder: Encoder) -> None:
@@ -65,7 +66,8 @@ def test_the_mask_token_is_found_by_its_distance_from_the_end(encoder: Encoder) 
     batch = encoder.tokenizer.pad({"input_ids": both}, return_tensors="pt")
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
-        found = encode(encoder.model, mask, representation, input_ids=ids)
+        embedded = encoder.model.get_input_embeddings()(ids)
+        found = encode(encoder.model, mask, representation, inputs_embeds=embedded)
         hidden = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
     at = ids == encoder.tokenizer.mask_token_id
     assert torch.allclose(found, hidden[at], atol=1e-6)

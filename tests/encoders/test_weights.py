@@ -79,7 +79,7 @@ def old_name(name: str) -> str:
         (
             dict,
             {"num_hidden_layers": 1},
-            r"\(in no layer: 16, such as encoder.*the encoder alone",
+            r"\(in no layer: 16, such as encoder.*the model alone",
         ),
         (dict, {"intermediate_size": 7}, r"of another size: 6, .*\[7\].*of another model"),
         (dict, {"model_type": "distilbert"}, r"missing: .*in no layer: .*of another model"),

@@ -185,7 +185,7 @@ def test_the_dev_judgments_select_and_the_test_judgments_are_reported(
 def test_selection_without_dev_judgments_is_refused(own: Path, settings_of: Settings) -> None:
     (own / "qrels" / "dev.tsv").unlink()
     settings = settings_of(tasks=f"beir:{own}", select_on="beir:own:dev")
-    with pytest.raises(MtdlabError, match=r"its folder has no qrels/dev.tsv; add it, or select on"):
+    with pytest.raises(MtdlabError, match=r"no dev data; add qrels/dev.tsv to its folder, or"):
         check_inputs(settings)
 
 
