@@ -82,9 +82,6 @@ RULES = 2
 SENTENCES = 1024
 """How many sentences are changed at once: a fixed number, so that models see the same batches."""
 
-Change = Callable[[Sequence[str], Iterator[Random]], list[str]]
-"""A function that changes sentences, each with its own generator of random numbers."""
-
 
 @dataclass(frozen=True)
 class AugmentedCorpus(Corpus):
@@ -143,7 +140,9 @@ def _identity(model: str) -> str:
     return digest.hexdigest()
 
 
-def _change(augmentation: Augmentation, device: Device) -> Change:
+def _change(
+    augmentation: Augmentation, device: Device
+) -> Callable[[Sequence[str], Iterator[Random]], list[str]]:
     """The function of an augmentation. Raises MtdlabError without a model that it names."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
     if name in NEGATIONS.values():

@@ -34,9 +34,6 @@ from mtdlab.terminal import progress_bar
 if TYPE_CHECKING:
     from datasets import Dataset
 
-SUFFIXES = (".txt", ".gz")
-"""The endings of the files of a folder that are read."""
-
 
 def fingerprint_of(content: str) -> str:
     """The first 16 digits of a text's SHA-256."""
@@ -78,10 +75,7 @@ class Corpus:
         return (self,)
 
     def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
-        """Write the first `count` rows to a file in a folder; returns the corpus that it is.
-
-        `tally` counts the rows that were read.
-        """
+        """Write the first `count` rows, which `tally` counts; returns the corpus that they are."""
         sides = self.sides()
         texts = (side.sentences(tally if side is self else None) for side in sides)
         rows = itertools.islice(zip(*texts, strict=True), count)
@@ -102,10 +96,7 @@ def open_corpus(name: str) -> Corpus:
 
 
 def check_corpus(name: str) -> Corpus:
-    """A corpus of which only the beginning was read, without its fingerprint.
-
-    Raises MtdlabError where it is missing or has no sentence.
-    """
+    """A corpus without its fingerprint. Raises MtdlabError where there is none, or no sentence."""
     corpus = (PairCorpus if is_pairs(name) else Corpus)(name, "")
     if next(corpus.sentences(), None) is None:
         what = "pair of two texts" if is_pairs(name) else "sentence"
@@ -154,7 +145,7 @@ def _files(name: str) -> list[Path]:
         files = [
             file
             for file in sorted(path.iterdir())
-            if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+            if file.suffix in (".txt", ".gz") and not file.name.startswith(".") and file.is_file()
         ]
     if not files:
         raise MtdlabError(
@@ -164,7 +155,6 @@ def _files(name: str) -> list[Path]:
     return files
 
 
-COLUMNS = ("anchor", "positive")
 MAGIC = b"PAR1"
 """The first bytes of a Parquet file: the kind of file is read off its content."""
 ROWS = 1024
@@ -175,10 +165,7 @@ Row = tuple[str, str]
 
 
 def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
-    """The file of a name, and its two columns where it names them.
-
-    Raises MtdlabError where it is spelled otherwise, or there is no such file.
-    """
+    """The file, and its two columns if named. Raises MtdlabError for another spelling, or none."""
     file, mark, named = corpus.removeprefix(PAIRS).partition("#")
     columns = [name.strip() for name in named.split(",")]
     if not file or (mark and (len(columns) != 2 or not all(columns))):
@@ -260,7 +247,7 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
     import pyarrow
     from pyarrow import parquet
 
-    wanted = named or COLUMNS
+    wanted = named or ("anchor", "positive")
     try:
         with parquet.ParquetFile(path) as file:
             schema = file.schema_arrow

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from mtdlab.analysis.data.defaults import cache_folder
@@ -34,6 +33,7 @@ from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder, temporary_folders
+from mtdlab.methods.base import Tokens
 from mtdlab.terminal import begin_phase, print_text
 
 YOUNG_SECONDS = 60.0
@@ -73,9 +73,6 @@ MAPPED = 1 << 27
 ROWS = 1 << 18
 """How many sentences are counted at once."""
 
-Batch = tuple[Tensor, Tensor]
-"""Token ids and attention mask, both (N, L)."""
-
 
 @dataclass(frozen=True)
 class TokenStore:
@@ -88,7 +85,7 @@ class TokenStore:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, rows: NDArray[np.int64]) -> Batch:
+    def batch(self, rows: NDArray[np.int64]) -> Tokens:
         """Ids and attention mask of some sentences, both (N, longest of them)."""
         lengths = self.lengths[rows]
         longest = int(lengths.max())

@@ -272,7 +272,7 @@ def measure(
         for name, one in {each.encoder: each for each in reversed(settings)}.items():
             inputs = load_inputs(one)
             token[name] = time_embedding(one, inputs)
-            fields = inputs.encoder.traits.dropout_fields
+            fields = inputs.encoder.dropout_fields
             encoders[name] = describe_encoder(inputs.encoder.model, fields)
         values = np.array([timer.values(each) for each in settings])
         # embedding, which is not among the steps, may have needed more

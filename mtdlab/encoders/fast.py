@@ -44,6 +44,7 @@ class Packing:
     first: Tensor
     bias: Tensor
     heads: int
+    # by S, the index of the row of d for each row of the result of `split`, (S N H L,)
     _split: dict[int, Tensor] = field(default_factory=dict)
 
     @classmethod
@@ -84,22 +85,18 @@ class Packing:
 
     def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
         """S tensors (N H, L, d) of rows (P, S D): the layout of attention's batched products."""
-        small = packed.view(len(packed) * parts * self.heads, -1)
-        shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
-        return small.index_select(0, self._by_part(parts)).view(shape).unbind()
-
-    def join(self, split: Tensor) -> Tensor:
-        """The rows (P, D) of the heads' outputs (N H, L, d)."""
-        return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
-
-    def _by_part(self, parts: int) -> Tensor:
-        """Index of the row of d for each row of `split`'s result, (S N H L,); cached."""
         if parts not in self._split:
             part = torch.arange(parts, device=self.rows.device).view(-1, 1, 1, 1)
             head = torch.arange(self.heads, device=self.rows.device).view(-1, 1)
             rows = (self.places[:, None] * parts + part) * self.heads + head
             self._split[parts] = rows.flatten()
-        return self._split[parts]
+        small = packed.view(len(packed) * parts * self.heads, -1)
+        shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
+        return small.index_select(0, self._split[parts]).view(shape).unbind()
+
+    def join(self, split: Tensor) -> Tensor:
+        """The rows (P, D) of the heads' outputs (N H, L, d)."""
+        return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
 
     @cached_property
     def _joined(self) -> Tensor:

@@ -7,7 +7,7 @@ that lack one, or hold others, are refused.
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from mtdlab.encoders.folders import (
     why_missing,
 )
 from mtdlab.encoders.pooling import position_table
-from mtdlab.encoders.traits import Traits, check_kind, dropout_fields, read_traits
+from mtdlab.encoders.traits import check_kind, dropout_fields, read_causality
 from mtdlab.errors import MtdlabError, one_line
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
@@ -103,13 +103,16 @@ class Encoder:
             computed nor trained.
         pooler: the model's pooler, which is saved again because AutoModel expects one; None if the
             architecture or the loaded weights have none.
-        traits: what the model does, read back from it.
+        causal: whether a token sees only those before it.
+        dropout_fields: those of its configuration that hold the dropout rate; None if they were
+            left as they are, for evaluation.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     pooler: nn.Module | None = None
-    traits: Traits = field(default_factory=Traits)
+    causal: bool = False
+    dropout_fields: tuple[str, ...] | None = None
 
     def token_limit(self, wanted: int) -> int:
         """The smaller of `wanted` and the encoder's number of positions."""
@@ -121,10 +124,7 @@ class Encoder:
 
 
 def position_limit(model: PreTrainedModel) -> int:
-    """The maximum number of tokens, by the encoder's positions.
-
-    Rotary positions have no table: there the limit is that of the configuration.
-    """
+    """The maximum number of tokens: the encoder's positions, of rotary ones the configuration's."""
     if (table := position_table(model)) is None:
         return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
     return len(table)
@@ -151,7 +151,7 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
     rates = dict.fromkeys(fields or (), dropout)
     model, missing = load_weights(AutoModel, f"encoder {name}", name, **rates)
     pooler = _take_pooler(model.float(), missing)
-    return Encoder(model, tokenizer, pooler, read_traits(name, model, fields, dropout))
+    return Encoder(model, tokenizer, pooler, read_causality(name, model, fields, dropout), fields)
 
 
 def load_weights(

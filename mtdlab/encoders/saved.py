@@ -106,8 +106,8 @@ def load_encoder(
         stated = Representation(_known("pooling", pooling, known))
     chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
     encoder = load(name, None)
-    natural: Pooling = "last-token" if encoder.traits.causal else "cls"
+    natural: Pooling = "last-token" if encoder.causal else "cls"
     representation = stated or Representation(declared_pooling(name) or natural)
-    check_pooling(name, encoder.traits, representation)
+    check_pooling(name, representation, causal=encoder.causal)
     nn.Module.to(encoder.model, chosen.device)
     return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

@@ -1,4 +1,4 @@
-"""Families of encoders, and the traits of one encoder, which are read from the loaded model.
+"""Families of encoders, and what an encoder does, which is read from the loaded model.
 
 A family is known by the `model_type` of its configuration. Every field listed here as a dropout
 rate changes the forward pass in training mode; rates of task heads (`classifier_dropout`) and of
@@ -6,7 +6,6 @@ whole layers (`layerdrop`) are left as they are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -106,28 +105,13 @@ TOLERANCE = 1e-4
 """The relative difference of two forward passes up to which they count as the same."""
 
 
-@dataclass(frozen=True)
-class Traits:
-    """The traits of an encoder that determine how it is used.
-
-    Attributes:
-        causal: whether a token sees only those before it.
-        dropout_fields: the fields of its configuration that hold the dropout rate; None if they
-            were left as they are, for evaluation.
-    """
-
-    causal: bool = False
-    dropout_fields: tuple[str, ...] | None = None
-
-
-def read_traits(
+def read_causality(
     name: str, model: PreTrainedModel, fields: tuple[str, ...] | None, rate: float | None
-) -> Traits:
-    """The traits of a model that was loaded with these fields set to `rate`.
+) -> bool:
+    """Whether a token sees only those before it, in a model loaded with these fields set to `rate`.
 
-    The fast forward pass defines those of the families that it supports. Raises MtdlabError if the
-    rate is in no module, if word embeddings do not give the output of their token ids, or if the
-    model cannot read text.
+    Raises MtdlabError if the rate is in no module, if word embeddings do not give the output of
+    their token ids, or if the model cannot read text.
     """
     kind = str(model.config.model_type)
     if fields and rate and rate not in set(_rates(model)):
@@ -136,11 +120,11 @@ def read_traits(
             f"{', '.join(fields)}; declare other fields in trainer.dropout_fields, or none"
         )
     if is_fast(model):
-        return Traits(dropout_fields=fields)
+        return False
     training = model.training
     model.eval()
     try:
-        causal = _is_causal(name, model)
+        return _is_causal(name, model)
     except MtdlabError:
         raise
     except Exception as error:
@@ -151,7 +135,6 @@ def read_traits(
         ) from None
     finally:
         model.train(training)
-    return Traits(causal, fields)
 
 
 def _rates(model: nn.Module) -> Iterator[float]:
@@ -188,9 +171,9 @@ def _vectors(model: PreTrainedModel, **inputs: Tensor) -> Tensor:
     return hidden
 
 
-def check_pooling(name: str, traits: Traits, representation: Representation) -> None:
+def check_pooling(name: str, representation: Representation, *, causal: bool) -> None:
     """Raise MtdlabError for a pooling that reads nothing of the sentence."""
-    if traits.causal and representation.pooling == "cls":
+    if causal and representation.pooling == "cls":
         raise MtdlabError(
             f"pooling cls: encoder {name} is causal, so that its first token does not see the "
             "sentence; choose pooling last-token or mean"

@@ -101,7 +101,6 @@ def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
     return dict.fromkeys(_FIELDS) | known
 
 
-FOLDER = "mteb"
 _QUIET = partial(warnings.catch_warnings, action="ignore")
 """A block without warnings: those of mteb and datasets do not concern the user."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
@@ -173,9 +172,9 @@ def _load_task(name: str) -> Any:
             near = _NEAREST.search(str(error))
             hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
             raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
-        where = f"neither a folder {FOLDER}/{name} nor the hub"
+        where = f"neither a folder mteb/{name} nor the hub"
         with suppress(MtdlabError):
-            where = str(find_data("tasks", f"{FOLDER}/{name}").absolute())
+            where = str(find_data("tasks", f"mteb/{name}").absolute())
             data = {"path": where, "revision": "local"}
             task.metadata = task.metadata.model_copy(update={"dataset": data})
         try:
@@ -184,6 +183,6 @@ def _load_task(name: str) -> Any:
             # of datasets, the hub's client, or the task's own transformation
             raise MtdlabError(
                 f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
-                f"them into {FOLDER}/{name} as test.jsonl or test.parquet with mteb's columns"
+                f"them into mteb/{name} as test.jsonl or test.parquet with mteb's columns"
             ) from None
     return task

@@ -100,7 +100,6 @@ def _short(text: str) -> str:
 
 
 Split = Literal["train", "dev", "test"]
-Row = tuple[str, str, float]
 STS_BENCHMARK = "STS/STSBenchmark"
 
 LEAST = 3
@@ -163,10 +162,7 @@ def load_pairs(source: str, split: Split) -> Pairs:
 
 
 def evaluation_folder(source: str) -> Path | None:
-    """The folder that `trainer.evaluation` names; None for the built-in pairs.
-
-    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
-    """
+    """The folder of `trainer.evaluation`, None for the built-in pairs; errors as `find_data`."""
     return None if source == BUILTIN else find_data("evaluation", source)
 
 
@@ -233,6 +229,6 @@ def check_ranks(path: Path, pairs: Pairs) -> Pairs:
     return pairs
 
 
-def _pairs(rows: Sequence[Row]) -> Pairs:
+def _pairs(rows: Sequence[tuple[str, str, float]]) -> Pairs:
     first, second, gold = zip(*rows, strict=True)
     return Pairs([*first], [*second], np.array(gold))

@@ -5,9 +5,8 @@ with seed 1111; the strength C that is best on held-out folds, among powers of t
 What differs: its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and,
 for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers since SimCSE report,
 trains by Adam with early stopping on the held-out folds instead of to the optimum, at weaker
-strengths. With all-MiniLM-L6-v2, mean pooling, a transcription of that form scores 72.81 on MRPC
-(1,725 pairs) and 91.00 on TREC (500 questions); this module 72.06 and 89.00. So compare scores of
-this module with one another; they may be a point or two below published ones.
+strengths. So compare scores of this module with one another; they may be a point or two below
+published ones (docs/how-to/evaluate-an-encoder.md).
 
 Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
 imports this module.

@@ -137,10 +137,7 @@ def load_task(name: str, folder: Path) -> Task:
 
 
 def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
-    """STS-B's pairs of all splits that are there, together, under a name that says which.
-
-    Empty where none is there. Raises MtdlabError with file and line for a damaged file.
-    """
+    """STS-B's pairs of all splits that are there, under a name that says which; else empty."""
     folder = data / _FOLDERS["STSB"]
     splits = {
         split: load_pairs(str(folder), split)

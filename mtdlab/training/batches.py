@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mtdlab.corpus.tokens import Batch, TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.errors import MtdlabError
+from mtdlab.methods.base import Tokens
 
 
 class BatchOrder:
@@ -37,7 +38,7 @@ class BatchOrder:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> tuple[Batch, ...]:
+    def __next__(self) -> tuple[Tokens, ...]:
         """The views of the next batch: one for both branches, or the online and the target one."""
         rows = self.next_rows()
         return tuple(store.batch(rows) for store in self._stores)

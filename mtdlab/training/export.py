@@ -175,10 +175,7 @@ def check_model_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock `folder` against other processes that save to it; call `save_model` inside.
-
-    Temporary folders of killed processes are removed.
-    """
+    """Lock `folder` to call `save_model` inside; what killed processes left is removed."""
     make_folder(folder.parent)
     with FileLock(folder.parent / f".{folder.name}.lock"):
         remove_leftovers(folder)

@@ -138,14 +138,14 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
 def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
     """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
     method, name = find_method(settings.method), settings.encoder
-    check_pooling(name, encoder.traits, settings.representation)
-    check_pooling(name, encoder.traits, settings.training_representation)
+    for representation in (settings.representation, settings.training_representation):
+        check_pooling(name, representation, causal=encoder.causal)
     check_adapters(settings)
     if method.changes_embeddings(settings):
         embedding_block(encoder.model)
     if settings.augmentation_draw == "published-code" and SHUFFLE in settings.augmentation:
         position_embeddings(encoder.model)
-    if encoder.traits.dropout_fields == () and not method.views_differ(settings):
+    if encoder.dropout_fields == () and not method.views_differ(settings):
         raise MtdlabError(
             f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "
             f"{settings.method} would compare a sentence with an equal view of itself; choose an "
@@ -228,7 +228,7 @@ def _load(settings: TrainerSettings) -> RunInputs:
     opened = open_inputs(settings)
     encoder = opened.encoder
     # here too, before the encoder is scored
-    check_pooling(settings.encoder, encoder.traits, representation)
+    check_pooling(settings.encoder, representation, causal=encoder.causal)
     tokens = _tokens_of(View(prompt=settings.prompt), settings, opened)
     nn.Module.to(encoder.model, device.device)
     begin_phase("scoring the untrained encoder")

@@ -82,10 +82,7 @@ def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) 
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
-    """The data that `select_on` names; for `last`, the dev pairs.
-
-    Raises MtdlabError for data that are missing or damaged.
-    """
+    """The data that `select_on` names, for `last` the dev pairs. Raises MtdlabError for none."""
     if settings.select_on.endswith(DEV):
         return DevSelection(settings.select_on, inputs.external, inputs.dev)
     if settings.select_on == "sts_average":

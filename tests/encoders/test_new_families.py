@@ -97,9 +97,9 @@ def test_positions_pass_and_padding(folder: Path) -> None:
     encoder = load_encoder(str(folder), 0.3)
     assert encoder.token_limit(512) == POSITIONS
     assert is_fast(encoder.model) == folder.name.startswith("xlm-roberta")
-    assert encoder.traits.causal == folder.name.startswith(DECODERS)
+    assert encoder.causal == folder.name.startswith(DECODERS)
     assert encoder.tokenizer.padding_side == "right"
-    assert encoder.tokenizer.pad_token == ("</s>" if encoder.traits.causal else "<pad>")
+    assert encoder.tokenizer.pad_token == ("</s>" if encoder.causal else "<pad>")
     ids = torch.full((1, POSITIONS), 6)
     assert encoder.model(input_ids=ids).last_hidden_state.shape == (1, POSITIONS, 16)
 
