@@ -246,8 +246,8 @@ def _layer(
     keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
     hidden = hidden.index_select(0, read)
     queries = attention.query(hidden).view(len(keys), 1, -1)
-    context = _attend(queries, keys, values, packing.bias, dropout).view(hidden.shape)
-    return _after_attention(layer, hidden, context, dropout)
+    context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
+    return _after_attention(layer, hidden, context.view(hidden.shape), dropout)
 
 
 def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
@@ -263,7 +263,8 @@ def _attend_all(layer: Any, rows: Tensor, packing: Packing, dropout: Dropout) ->
     """The outputs (P, D) of a layer's attention of all tokens, whose rows are at `places`."""
     attention = layer.attention.self
     joined = _join_products(rows, attention.query, attention.key, attention.value)
-    return packing.join(_attend(*packing.split(joined, 3), packing.bias, dropout))
+    parts = packing.split(joined, 3)
+    return packing.join(_attend(*parts, bias=packing.bias, dropout=dropout))
 
 
 def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
@@ -274,7 +275,7 @@ def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
 
 
 def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor, dropout: Dropout
+    queries: Tensor, keys: Tensor, values: Tensor, *, bias: Tensor, dropout: Dropout
 ) -> Tensor:
     """Attention (N H, L, d). For short sentences this is faster than a fused kernel."""
     scale = queries.shape[-1] ** -0.5

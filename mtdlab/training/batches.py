@@ -63,7 +63,8 @@ class BatchOrder:
             raise ValueError(
                 f"position {position}: an epoch has {self._per_epoch} batches of {self._size}"
             )
-        self._random.state = {"bit_generator": "PCG64", **state["generator"]}
+        restored: Any = {"bit_generator": "PCG64", **state["generator"]}
+        self._random.state = restored
         self._start_epoch()
         self._position = position
 

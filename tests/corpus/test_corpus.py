@@ -263,7 +263,7 @@ def test_what_is_not_there_is_one_sentence(datasets: Any, tmp_path: Path) -> Non
     (tmp_path / "none").mkdir()
     with pytest.raises(MtdlabError, match=r"corpus dataset:.*none: cannot be loaded: "):
         open_corpus(f"dataset:{tmp_path / 'none'}")
-    with pytest.raises(MtdlabError, match="neither a folder here nor in the local cache; give"):
+    with pytest.raises(MtdlabError, match="neither a folder here nor in the local hub cache; give"):
         open_corpus("dataset:no/such")
 
 

@@ -246,7 +246,6 @@ def test_decoders_keep_no_keys_and_values(decoder: Path, monkeypatch: pytest.Mon
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(layer, "forward", noted)
-    encode(
-        encoder.model, torch.ones(1, 3), Representation("mean"), input_ids=torch.tensor([[5, 6, 7]])
-    )
+    words = encoder.model.get_input_embeddings()(torch.tensor([[5, 6, 7]]))
+    encode(encoder.model, torch.ones(1, 3), Representation("mean"), inputs_embeds=words)
     assert used == [None]
