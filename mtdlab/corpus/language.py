@@ -168,10 +168,11 @@ class Synonyms(LanguageModel):
         def replaced(places: list[int]) -> Iterator[str]:
             batch = [texts[place] for place in places]
             encoded = self.read(batch, batch, limit=2 * MAX_TOKENS)
-            chosen = [
-                _choose(_whole_words(encoded, row, text), drawn[place])
-                for row, (place, text) in enumerate(zip(places, batch, strict=True))
-            ]
+            chosen = []
+            for row, (place, text) in enumerate(zip(places, batch, strict=True)):
+                words = _whole_words(encoded, row, text)
+                count = min(len(words), max(1, round(REPLACED * len(words))))
+                chosen.append(sorted(drawn[place].sample(words, count)))
             proposed = self._propose(encoded, chosen)
             for text, words in zip(batch, chosen, strict=True):
                 yield _replace(text, words, itertools.islice(proposed, len(words)))
@@ -221,11 +222,6 @@ def _whole_words(encoded: BatchEncoding, row: int, text: str) -> list[Word]:
         if alone and text[start:stop].isalpha():
             words.append(Word(token, start, stop))
     return words
-
-
-def _choose(words: list[Word], random: Random) -> list[Word]:
-    count = min(len(words), max(1, round(REPLACED * len(words))))
-    return sorted(random.sample(words, count))
 
 
 def _replace(text: str, words: list[Word], proposed: Iterator[list[str]]) -> str:
