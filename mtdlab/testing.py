@@ -231,7 +231,7 @@ def _assert_same_run(whole: Outcome, other: Outcome, how: str, hint: str = "") -
     for name, column in whole.curve.items():
         _assert_equal(column, other.curve[name], f"{how}, the curve {name!r}", hint)
     _assert_equal(whole.states, other.states, f"the checkpoint of a run {how}")
-    _assert_equal(whole.all_scores(), other.all_scores(), f"{how}, a score")
+    _assert_equal(whole.after.by_name(), other.after.by_name(), f"{how}, a score")
 
 
 def _assert_equal(first: Any, second: Any, what: str, hint: str = "") -> None:

@@ -1,6 +1,5 @@
 """`mtdlab.run_study` and `train`: a study, and a single training run."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -143,7 +142,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
         "mtd": mtd_value(settings.mtd),
         "seed": settings.seed,
         "best_step": outcome.best_step,
-        **{task: score for task, score in outcome.all_scores().items() if math.isfinite(score)},
+        **after.finite(),
         "sts_test_before": outcome.before.test.score,
         "alignment": after.test.alignment,
         "uniformity": after.test.uniformity,

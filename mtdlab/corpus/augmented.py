@@ -23,20 +23,14 @@ from mtdlab.settings.augmentation import NEGATIONS, TEXT_LEVEL, Augmentation
 
 _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 """A US keyboard; each row is half a key to the right of the one above."""
-
-
 _PLACES = {
-    key: (row, column + row / 2)
+    key: complex(column + row / 2, row)
     for row, keys in enumerate(_ROWS)
     for column, key in enumerate(keys)
 }
 NEIGHBOURS = {
-    key: "".join(
-        other
-        for other, (down, right) in _PLACES.items()
-        if 0 < (down - row) ** 2 + (right - column) ** 2 <= 1.25
-    )
-    for key, (row, column) in _PLACES.items()
+    key: "".join(other for other, there in _PLACES.items() if 0 < abs(there - place) < 1.2)
+    for key, place in _PLACES.items()
 }
 """The keys beside each key, on its row and on those above and below."""
 
@@ -88,9 +82,6 @@ RULES = 2
 SENTENCES = 1024
 """How many sentences are changed at once: a fixed number, so that models see the same batches."""
 
-Change = Callable[[Sequence[str], Iterator[Random]], list[str]]
-"""A function that changes sentences, each with its own generator of random numbers."""
-
 
 @dataclass(frozen=True)
 class AugmentedCorpus(Corpus):
@@ -131,12 +122,11 @@ def augment(
     )
     if not on_text:
         return None
-    spelled = "+".join(map(str, on_text))
     models = [_identity(model) for part in on_text for model in part.models]
     parts = [str(RULES), corpus.fingerprint, *(f"{part.name}:{part.share}" for part in on_text)]
     fingerprint = fingerprint_of("\n".join([*parts, *models]))
-    name, doing = f"{corpus.name}, {spelled}", ", ".join(part.name for part in on_text)
-    return AugmentedCorpus(name, fingerprint, corpus, on_text, device, doing=doing)
+    name = f"{corpus.name}, {'+'.join(map(str, on_text))}"
+    return AugmentedCorpus(name, fingerprint, corpus, on_text, device)
 
 
 def _identity(model: str) -> str:
@@ -150,7 +140,9 @@ def _identity(model: str) -> str:
     return digest.hexdigest()
 
 
-def _change(augmentation: Augmentation, device: Device) -> Change:
+def _change(
+    augmentation: Augmentation, device: Device
+) -> Callable[[Sequence[str], Iterator[Random]], list[str]]:
     """The function of an augmentation. Raises MtdlabError without a model that it names."""
     name, share, models = augmentation.name, augmentation.share or 0.0, augmentation.models
     if name in NEGATIONS.values():

@@ -16,8 +16,8 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,16 +26,13 @@ from huggingface_hub import constants
 from mtdlab.builtin import builtin_sentences
 from mtdlab.corpus.lines import CHARACTERS, Tally, raw_lines, reading
 from mtdlab.data_paths import find_data
-from mtdlab.encoders.folders import reachable
+from mtdlab.encoders.folders import reachable, why_missing
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.settings.trainer import PAIRS, is_pairs
 from mtdlab.terminal import progress_bar
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-SUFFIXES = (".txt", ".gz")
-"""The endings of the files of a folder that are read."""
 
 
 def fingerprint_of(content: str) -> str:
@@ -45,14 +42,10 @@ def fingerprint_of(content: str) -> str:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A source of sentences; `fingerprint` changes when any of them does.
-
-    `doing` is the text of the progress bar while tokens are prepared, `unit` the name of a row.
-    """
+    """A source of rows, whose name is `unit`; `fingerprint` changes when any of them does."""
 
     name: str
     fingerprint: str
-    doing: str = field(default="tokens", kw_only=True)
     unit: ClassVar[str] = "sentences"
 
     def sentences(self, tally: Tally | None = None) -> Iterator[str]:
@@ -82,10 +75,7 @@ class Corpus:
         return (self,)
 
     def write_beginning(self, folder: Path, count: int, tally: Tally) -> str:
-        """Write the first `count` rows to a file in a folder; returns the corpus that it is.
-
-        `tally` counts the rows that were read.
-        """
+        """Write the first `count` rows, which `tally` counts; returns the corpus that they are."""
         sides = self.sides()
         texts = (side.sentences(tally if side is self else None) for side in sides)
         rows = itertools.islice(zip(*texts, strict=True), count)
@@ -106,10 +96,7 @@ def open_corpus(name: str) -> Corpus:
 
 
 def check_corpus(name: str) -> Corpus:
-    """A corpus of which only the beginning was read, without its fingerprint.
-
-    Raises MtdlabError where it is missing or has no sentence.
-    """
+    """A corpus without its fingerprint. Raises MtdlabError where there is none, or no sentence."""
     corpus = (PairCorpus if is_pairs(name) else Corpus)(name, "")
     if next(corpus.sentences(), None) is None:
         what = "pair of two texts" if is_pairs(name) else "sentence"
@@ -147,10 +134,7 @@ def _digest(path: Path) -> "hashlib._Hash":
 
 
 def _files(name: str) -> list[Path]:
-    """The file, or a folder's text files sorted by name.
-
-    Raises MtdlabError where there is none.
-    """
+    """The file, or a folder's text files sorted by name. Raises MtdlabError for none."""
     path = find_data("corpus", name)
     with reading(f"corpus {path}"):
         if not path.is_dir():
@@ -161,7 +145,7 @@ def _files(name: str) -> list[Path]:
         files = [
             file
             for file in sorted(path.iterdir())
-            if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+            if file.suffix in (".txt", ".gz") and not file.name.startswith(".") and file.is_file()
         ]
     if not files:
         raise MtdlabError(
@@ -171,20 +155,17 @@ def _files(name: str) -> list[Path]:
     return files
 
 
-COLUMNS = ("anchor", "positive")
 MAGIC = b"PAR1"
 """The first bytes of a Parquet file: the kind of file is read off its content."""
 ROWS = 1024
-"""How many rows of a Parquet file are in memory at once."""
+"""How many rows of a Parquet file or dataset are in memory at once: a fixed number, as a dataset's
+fingerprint is of batches."""
 
 Row = tuple[str, str]
 
 
 def parse_pairs(corpus: str) -> tuple[Path, Row | None]:
-    """The file of a name, and its two columns where it names them.
-
-    Raises MtdlabError where it is spelled otherwise, or there is no such file.
-    """
+    """The file, and its two columns if named. Raises MtdlabError for another spelling, or none."""
     file, mark, named = corpus.removeprefix(PAIRS).partition("#")
     columns = [name.strip() for name in named.split(",")]
     if not file or (mark and (len(columns) != 2 or not all(columns))):
@@ -241,14 +222,11 @@ def _of_lines(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
                 "shorten its texts"
             )
         elif len(fields) != wanted:
-            expected = (
-                f"every line must have the {wanted} columns of the header, separated by tabs"
-                if named
-                else "a pair is two texts separated by a tab, anchor and positive; of more columns "
-                f"name two, {PAIRS}FILE#ANCHOR,POSITIVE, after a header line"
+            raise MtdlabError(
+                f"corpus {path}:{number}: {len(fields)} columns separated by tabs, not {wanted}; a "
+                f"pair is anchor and positive, or two columns of a header: {PAIRS}FILE#ANCHOR,"
+                "POSITIVE"
             )
-            amount = f"{len(fields)} column{'s' * (len(fields) != 1)}"
-            raise MtdlabError(f"corpus {path}:{number}: {amount}; {expected}")
         else:
             yield fields[columns[0]], fields[columns[1]]
 
@@ -269,7 +247,7 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
     import pyarrow
     from pyarrow import parquet
 
-    wanted = named or COLUMNS
+    wanted = named or ("anchor", "positive")
     try:
         with parquet.ParquetFile(path) as file:
             schema = file.schema_arrow
@@ -279,10 +257,9 @@ def _of_parquet(path: Path, named: Row | None, tally: Tally) -> Iterator[Row]:
             _places(path, wanted, texts)
             tally.total = file.metadata.num_rows
             for batch in file.iter_batches(ROWS, columns=list(dict.fromkeys(wanted))):
-                sides: list[Iterable[str | None]] = [
-                    batch.column(name).to_pylist() for name in wanted
-                ]
-                yield from ((one or "", other or "") for one, other in zip(*sides, strict=True))
+                anchors, positives = (batch.column(name).to_pylist() for name in wanted)
+                rows = zip(anchors, positives, strict=True)
+                yield from ((anchor or "", positive or "") for anchor, positive in rows)
                 tally.done += batch.num_rows
     except (pyarrow.ArrowException, OSError) as error:
         raise MtdlabError(
@@ -296,15 +273,12 @@ CHUNK_CHARACTERS = 1 << 20
 """The most characters of a chunk of sentences: a tokenizer needs some 100 bytes a character."""
 
 
-def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
-    """All sentences in order, in lists; `tally` counts what was met.
-
-    Raises MtdlabError where a file turns out damaged.
-    """
+def chunks(corpus: Corpus, tally: Tally) -> Iterator[list[str]]:
+    """The rows of `Corpus.sentences` in order, in lists, with a progress bar."""
     chunk: list[str] = []
     characters = 0
     with progress_bar(transient=True) as bar:
-        task = bar.add_task(doing, total=None)
+        task = bar.add_task(corpus.unit, total=None)
         for sentence in corpus.sentences(tally):
             chunk.append(sentence)
             characters += len(sentence)
@@ -317,15 +291,10 @@ def chunks(corpus: Corpus, tally: Tally, doing: str) -> Iterator[list[str]]:
 
 
 DATASET = "dataset:"
-DATASET_ROWS = 1024
-"""How many rows are in memory at once: a fixed number, as the fingerprint is of batches."""
 
 
 def parse_dataset(corpus: str) -> tuple[str, str | None, str, str]:
-    """Dataset, configuration, split and column of a name.
-
-    Raises MtdlabError where it is spelled otherwise.
-    """
+    """Dataset, configuration, split and column. Raises MtdlabError for another spelling."""
     where, _, column = corpus.removeprefix(DATASET).partition("#")
     parts = where.split(":")
     if not parts[0] or len(parts) > 3:
@@ -348,7 +317,7 @@ def _dataset_batches(corpus: str, tally: Tally) -> Iterator[list[str | None]]:
             f"{', '.join(texts) or 'none'}: give it as #COLUMN"
         )
     tally.total = len(data)
-    for batch in data.select_columns([column]).iter(DATASET_ROWS):
+    for batch in data.select_columns([column]).iter(ROWS):
         yield batch[column]
         tally.done += len(batch[column])
 
@@ -376,9 +345,7 @@ def _load_dataset(corpus: str, name: str, config: str | None, split: str) -> "Da
         return datasets.load_dataset(name, config, split=split)
     except (ConnectionError, datasets.exceptions.DatasetNotFoundError):
         raise MtdlabError(
-            f"corpus {corpus}: neither a folder here nor in the local cache; give a folder, or run "
-            "once online with HF_HUB_OFFLINE unset to fetch it; if it is not public, log in with "
-            "hf auth login"
+            f"corpus {corpus}: {why_missing(name)}; if it is not public, log in with hf auth login"
         ) from None
     except Exception as error:
         # its builders and file readers raise many kinds, among them pyarrow's and pandas'

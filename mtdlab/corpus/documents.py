@@ -56,10 +56,8 @@ class DocumentCorpus(Corpus):
 def join_documents(
     corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> DocumentCorpus:
-    """The documents of a corpus, of at most `max_length` tokens.
-
-    The fingerprint does not name tokenizer and length: the cache of tokens has both in its key.
-    """
+    """The documents of a corpus, of at most `max_length` tokens."""
+    # without tokenizer and length: the cache of tokens has both in its key
     fingerprint = fingerprint_of(f"documents {RULES} {corpus.fingerprint}")
     name = f"{corpus.name}, documents"
     return DocumentCorpus(name, fingerprint, corpus, tokenizer, max_length)

@@ -23,7 +23,7 @@ from transformers import (
 
 from mtdlab.device import Device
 from mtdlab.encoders.folders import quiet
-from mtdlab.encoders.loading import UnfitWeights, load_tokenizer, load_weights
+from mtdlab.encoders.loading import load_tokenizer, load_weights
 from mtdlab.errors import MtdlabError
 
 MAX_TOKENS = 128
@@ -40,23 +40,17 @@ class LanguageModel:
     augmentation: str
     kind: ClassVar[Any]
     """The class of transformers that loads the model, such as AutoModelForMaskedLM."""
-    kind_in_words: ClassVar[str]
 
     @classmethod
     def load(cls, name: str, device: Device, augmentation: str) -> Self:
         """A model from a folder or by its Hugging Face name.
 
-        Raises:
-            MtdlabError: saying how to get it, where it is neither here nor to be had, where it
-                needs code of its own, and where it lacks the weights of its kind, which would be
-                drawn at random.
+        Raises MtdlabError where it cannot be had, needs code of its own, or lacks the weights of
+        its kind, which would be drawn at random.
         """
         what = f"{augmentation} model {name}"
         tokenizer = load_tokenizer(name, what)
-        try:
-            model, _ = load_weights(cls.kind, what, name)
-        except UnfitWeights as error:
-            raise MtdlabError(f"{error}; take {cls.kind_in_words}") from None
+        model, _ = load_weights(cls.kind, what, name)
         nn.Module.to(model.float(), device.device)
         # always in float32: its output must not depend on the training's precision
         return cls(model.eval(), tokenizer, Device(device.device, torch.float32), augmentation)
@@ -100,7 +94,6 @@ class Rewriter(LanguageModel):
     """
 
     kind = AutoModelForSeq2SeqLM
-    kind_in_words = "a sequence-to-sequence model, with its head"
 
     @property
     def prefix(self) -> str:
@@ -156,7 +149,6 @@ class Synonyms(LanguageModel):
     """
 
     kind = AutoModelForMaskedLM
-    kind_in_words = "a masked language model, with its head"
 
     @classmethod
     def load(cls, name: str, device: Device, augmentation: str = "synonyms") -> Self:
@@ -176,10 +168,11 @@ class Synonyms(LanguageModel):
         def replaced(places: list[int]) -> Iterator[str]:
             batch = [texts[place] for place in places]
             encoded = self.read(batch, batch, limit=2 * MAX_TOKENS)
-            chosen = [
-                _choose(_whole_words(encoded, row, text), drawn[place])
-                for row, (place, text) in enumerate(zip(places, batch, strict=True))
-            ]
+            chosen = []
+            for row, (place, text) in enumerate(zip(places, batch, strict=True)):
+                words = _whole_words(encoded, row, text)
+                count = min(len(words), max(1, round(REPLACED * len(words))))
+                chosen.append(sorted(drawn[place].sample(words, count)))
             proposed = self._propose(encoded, chosen)
             for text, words in zip(batch, chosen, strict=True):
                 yield _replace(text, words, itertools.islice(proposed, len(words)))
@@ -229,11 +222,6 @@ def _whole_words(encoded: BatchEncoding, row: int, text: str) -> list[Word]:
         if alone and text[start:stop].isalpha():
             words.append(Word(token, start, stop))
     return words
-
-
-def _choose(words: list[Word], random: Random) -> list[Word]:
-    count = min(len(words), max(1, round(REPLACED * len(words))))
-    return sorted(random.sample(words, count), key=lambda word: word.token)
 
 
 def _replace(text: str, words: list[Word], proposed: Iterator[list[str]]) -> str:

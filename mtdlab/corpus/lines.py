@@ -35,7 +35,7 @@ _ESCAPED = re.compile("[\udc80-\udcff]")
 class Tally:
     """Counts of what was read, and `done` of `total` bytes (of files) or rows (of a dataset).
 
-    `halves` are pairs left out, since one text of them is empty; `files` those that were begun.
+    `remarks` says what is counted; `files` are those that were begun.
     """
 
     lines: int = 0

@@ -115,16 +115,11 @@ def _negate_verb(word: str, before: str) -> str:
     if word in _PAST:
         return f"did not {_PAST[word]}"
     if before in _SUBJECTS and re.fullmatch(r"[a-z]+[^s\W]s", word):
-        return f"does not {_singular_base(word)}"
+        y_for_ies = re.sub(r"ies$", "y", word)
+        return f"does not {re.sub(r'(?<=ss|sh|ch|.x|zz|go|do)es$|s$', '', y_for_ies)}"
     if before in _NOUN_FOLLOWS or word in _NOT_VERBS or not _REGULAR.fullmatch(word):
         return ""
     return f"did not {_past_base(word.removesuffix('ed'))}"
-
-
-def _singular_base(word: str) -> str:
-    if word.endswith("ies"):
-        return word.removesuffix("ies") + "y"
-    return re.sub(r"(?<=ss|sh|ch|.x|zz|go|do)es$|s$", "", word)
 
 
 def _past_base(stem: str) -> str:

@@ -1,5 +1,6 @@
 """A survey of a corpus, before anything is trained on it."""
 
+import itertools
 import re
 import unicodedata
 from array import array
@@ -58,15 +59,12 @@ class Bin:
 class Survey:
     """Counts of a corpus, and its lengths in tokens, with the special ones and before any cut.
 
+    `blank`, `cut`, `bad_bytes` and `nuls` are those of `mtdlab.corpus.lines.Tally`.
+
     Attributes:
-        blank: lines left out.
-        cut: lines longer than `mtdlab.corpus.lines.CHARACTERS`, cut there.
-        bad_bytes: bytes that are not UTF-8, each replaced by U+FFFD.
-        nuls: NUL characters removed.
         duplicates: sentences that occurred before, by a 64-bit hash.
         unknown: tokens for words that the encoder's vocabulary lacks ([UNK]).
         too_long: sentences of more than `max_length` tokens, which training cuts there.
-        overlaps: the overlap of each evaluation set with the corpus.
     """
 
     corpus: str
@@ -95,9 +93,7 @@ def survey(
     max_length: int,
     evaluated: Mapping[str, Collection[str]] | None = None,
 ) -> Survey:
-    """Read a corpus once and count its contents.
-
-    The sentences of a corpus of pairs are the texts of both sides.
+    """Read a corpus once and count its sentences, of pairs the texts of both sides.
 
     Takes 8 bytes of memory a sentence, for the duplicates. `evaluated` has the sentences of each
     evaluation set, by its name, for `overlaps`. Raises MtdlabError where corpus or encoder are
@@ -110,8 +106,7 @@ def survey(
     hashes, characters, unknown, in_corpus = array("q"), 0, 0, set[str]()
     # by how many tokens: as many entries as the longest sentence has tokens
     lengths = np.zeros(0, np.int64)
-    every = (chunk for side, tally in tallies.items() for chunk in chunks(side, tally, "sentences"))
-    for chunk in every:
+    for chunk in itertools.chain.from_iterable(itertools.starmap(chunks, tallies.items())):
         hashes.extend(map(hash, chunk))
         characters += sum(map(len, chunk))
         if wanted:

@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from mtdlab.analysis.data.defaults import cache_folder
@@ -34,6 +33,7 @@ from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder, temporary_folders
+from mtdlab.methods.base import Tokens
 from mtdlab.terminal import begin_phase, print_text
 
 YOUNG_SECONDS = 60.0
@@ -73,9 +73,6 @@ MAPPED = 1 << 27
 ROWS = 1 << 18
 """How many sentences are counted at once."""
 
-Batch = tuple[Tensor, Tensor]
-"""Token ids and attention mask, both (N, L)."""
-
 
 @dataclass(frozen=True)
 class TokenStore:
@@ -88,7 +85,7 @@ class TokenStore:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, rows: NDArray[np.int64]) -> Batch:
+    def batch(self, rows: NDArray[np.int64]) -> Tokens:
         """Ids and attention mask of some sentences, both (N, longest of them)."""
         lengths = self.lengths[rows]
         longest = int(lengths.max())
@@ -132,7 +129,7 @@ class TokenStore:
         return opened
 
 
-FORMAT = 2
+FORMAT = 3
 """A part of a cache's name; it is raised when lines are read, or tokens kept, otherwise."""
 
 
@@ -161,12 +158,11 @@ def tokenise(
                     "some space, or set MTDLAB_CACHE to another folder"
                 ) from None
     try:
-        # unlike np.load it reads nothing else than an array
-        ids, lengths = (
-            np.lib.format.open_memmap(folder / f"{name}.npy", mode="r")
-            for name in ("ids", "lengths")
-        )
-    except (OSError, ValueError, EOFError):
+        lengths = np.memmap(folder / "lengths", np.int32, "r")
+        ids = np.memmap(folder / "ids", _id_type(tokenizer), "r", shape=(len(lengths), max_length))
+        if ids.nbytes != (folder / "ids").stat().st_size:
+            raise ValueError
+    except (OSError, ValueError):
         raise MtdlabError(
             f"the kept tokens in {folder} are damaged; delete that folder and run again"
         ) from None
@@ -194,56 +190,27 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
     return fingerprint_of(json.dumps(parts, sort_keys=True))
 
 
-def _write(
-    corpus: Corpus,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    prompt: str,
-    folder: Path,
-) -> Tally:
-    """Write ids.npy (S, L) and lengths.npy (S,), chunk by chunk, reading the corpus once.
+def _id_type(tokenizer: PreTrainedTokenizerBase) -> type[np.integer]:
+    """Two bytes where the vocabulary allows it, as nearly all do.
 
-    Ids take two bytes where the vocabulary allows it, as nearly all do: half the disk, and half
-    of what trials that share it keep in memory.
+    They take half the disk, and half of what trials that share them keep in memory.
     """
-    tally = Tally()
+    return np.uint16 if len(tokenizer) <= 1 << 16 else np.int32
+
+
+def _write(
+    corpus: Corpus, tokenizer: PreTrainedTokenizerBase, max_length: int, prompt: str, folder: Path
+) -> Tally:
+    """Write the files ids (S, L) and lengths (S,), chunk by chunk, reading the corpus once."""
+    tally, kind = Tally(), _id_type(tokenizer)
     padding = int(tokenizer.pad_token_id or 0)
-    kind = np.dtype(np.uint16 if len(tokenizer) <= 1 << 16 else np.int32)
-    with (
-        growing_array(folder / "ids.npy", kind, (max_length,)) as append_ids,
-        growing_array(folder / "lengths.npy", np.dtype(np.int32), ()) as append_lengths,
-    ):
-        for chunk in chunks(corpus, tally, corpus.doing):
+    with (folder / "ids").open("wb") as ids, (folder / "lengths").open("wb") as lengths:
+        for chunk in chunks(corpus, tally):
             encoded = token_ids(tokenizer, chunk, max_length, prompt)
             counts = np.fromiter(map(len, encoded), np.int32, len(encoded))
             rows = np.full((len(encoded), max_length), padding, kind)
             real = np.arange(max_length) < counts[:, None]
             rows[real] = np.fromiter(itertools.chain.from_iterable(encoded), kind)
-            append_ids(rows)
-            append_lengths(counts)
+            ids.write(rows.data)
+            lengths.write(counts.data)
     return tally
-
-
-@contextmanager
-def growing_array(
-    path: Path, dtype: np.dtype[Any], row: tuple[int, ...]
-) -> Iterator[Callable[[NDArray[Any]], None]]:
-    """An .npy file of rows of one shape; the function that it yields adds rows (n, *row)."""
-    count = 0
-    with path.open("wb") as file:
-
-        def write_header() -> None:
-            # NumPy leaves room for the first length to grow: every header is equally long
-            descr, shape = np.lib.format.dtype_to_descr(dtype), (count, *row)
-            header = {"descr": descr, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
-
-        def append(rows: NDArray[Any]) -> None:
-            nonlocal count
-            file.write(np.ascontiguousarray(rows, dtype).data)
-            count += len(rows)
-
-        write_header()
-        yield append
-        file.seek(0)
-        write_header()

@@ -219,7 +219,7 @@ def measure(
         for name, one in {each.encoder: each for each in reversed(settings)}.items():
             inputs = load_inputs(one)
             token[name] = time_embedding(one, inputs)
-            fields = inputs.encoder.traits.dropout_fields
+            fields = inputs.encoder.dropout_fields
             encoders[name] = describe_encoder(inputs.encoder.model, fields)
         # embedding, which is not among the steps, may have needed more
         memory, gpu_memory = np.maximum(values[:, 2:].max(axis=0), peaks_of(settings[0]))

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
@@ -90,20 +91,15 @@ class Sentences(Distinct):
         done = 0
         with torch.no_grad(), device.autocast():
             for rows in batches(order, lengths):
-                ids, mask = self._pad(rows, device.device)
-                vectors[rows] = _encode(embedder, ids, mask).float().cpu().numpy()
+                tokens = [torch.tensor(self.tokens[row]) for row in rows]
+                ids = pad_sequence(tokens, batch_first=True, padding_value=self.padding)
+                mask = pad_sequence([torch.ones_like(each) for each in tokens], batch_first=True)
+                encoded = _encode(embedder, ids.to(device.device), mask.to(device.device))
+                vectors[rows] = encoded.float().cpu().numpy()
                 done += len(rows)
                 advance(done, len(order))
         model.train(training)
         return vectors
-
-    def _pad(self, rows: Rows, device: torch.device) -> tuple[Tensor, Tensor]:
-        chosen = [self.tokens[row] for row in rows]
-        longest = max(map(len, chosen))
-        padded = [tokens + [self.padding] * (longest - len(tokens)) for tokens in chosen]
-        lengths = torch.tensor([len(tokens) for tokens in chosen])
-        mask = (torch.arange(longest) < lengths.unsqueeze(1)).long()
-        return torch.tensor(padded).to(device), mask.to(device)
 
 
 def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
@@ -112,7 +108,8 @@ def _encode(embedder: Embedder, ids: Tensor, mask: Tensor) -> Tensor:
     whole = representation.pooling == "cls" and not representation.segment_length and head is None
     if whole and is_fast(model) and ids.is_cpu and not torch.is_autocast_enabled("cpu"):
         return first_tokens_of_ids(model, ids, mask)
-    return encode(model, mask, representation, input_ids=ids, head=head)
+    words = model.get_input_embeddings()(ids)
+    return encode(model, mask, representation, inputs_embeds=words, head=head)
 
 
 def batches(order: Rows, lengths: Sequence[int]) -> list[Rows]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, linear
+from torch.nn.functional import gelu, linear
 from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
 from mtdlab.encoders.adapters import has_adapters
@@ -44,6 +44,7 @@ class Packing:
     first: Tensor
     bias: Tensor
     heads: int
+    # by S, the index of the row of d for each row of the result of `split`, (S N H L,)
     _split: dict[int, Tensor] = field(default_factory=dict)
 
     @classmethod
@@ -84,22 +85,18 @@ class Packing:
 
     def split(self, packed: Tensor, parts: int) -> tuple[Tensor, ...]:
         """S tensors (N H, L, d) of rows (P, S D): the layout of attention's batched products."""
-        small = packed.view(len(packed) * parts * self.heads, -1)
-        shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
-        return small.index_select(0, self._by_part(parts)).view(shape).unbind()
-
-    def join(self, split: Tensor) -> Tensor:
-        """The rows (P, D) of the heads' outputs (N H, L, d)."""
-        return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
-
-    def _by_part(self, parts: int) -> Tensor:
-        """Index of the row of d for each row of `split`'s result, (S N H L,); cached."""
         if parts not in self._split:
             part = torch.arange(parts, device=self.rows.device).view(-1, 1, 1, 1)
             head = torch.arange(self.heads, device=self.rows.device).view(-1, 1)
             rows = (self.places[:, None] * parts + part) * self.heads + head
             self._split[parts] = rows.flatten()
-        return self._split[parts]
+        small = packed.view(len(packed) * parts * self.heads, -1)
+        shape = (parts, self.bias.shape[0], self.places.shape[1], -1)
+        return small.index_select(0, self._split[parts]).view(shape).unbind()
+
+    def join(self, split: Tensor) -> Tensor:
+        """The rows (P, D) of the heads' outputs (N H, L, d)."""
+        return split.flatten(0, 1).index_select(0, self._joined).view(len(self.rows), -1)
 
     @cached_property
     def _joined(self) -> Tensor:
@@ -160,8 +157,7 @@ def first_tokens_of_ids(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     attended, from_few = few, replace(packing, places=place[packing.places], _split={})
     *layers, last = _layers(model)
     for layer in layers:
-        parts = from_few.split(_join_products(attended, *_parts(layer)), 3)
-        context = packing.join(_attend(*parts, bias=packing.bias, dropout=NO_DROPOUT))
+        context = _attend_all(layer, attended, from_few, NO_DROPOUT)
         hidden = attended = _after_attention(layer, hidden, context, NO_DROPOUT)
         from_few = packing
     context = _attend_once(last.attention.self, hidden, packing)
@@ -176,7 +172,7 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
     """
     rows, heads = packing.pad(hidden), packing.heads
     count, width = len(rows), hidden.shape[1]
-    queries = _linear(rows[:, 0], attention.query).view(count, heads, -1).transpose(0, 1)
+    queries = attention.query(rows[:, 0]).view(count, heads, -1).transpose(0, 1)
     folded = (queries @ attention.key.weight.view(heads, -1, width)).transpose(0, 1)
     bias = packing.bias.to(rows.dtype).view(count, heads, -1)
     scores = torch.baddbmm(bias, folded, rows.transpose(1, 2), alpha=queries.shape[-1] ** -0.5)
@@ -235,42 +231,40 @@ def _embed_rows(model: Any, words: Tensor, positions: Tensor) -> Tensor:
     first = 0 if table.padding_idx is None else table.padding_idx + 1
     places = table.weight.index_select(0, positions + first)
     kind = block.token_type_embeddings.weight[0]
-    return _norm(words + (places + kind), block.LayerNorm)
+    normed: Tensor = block.LayerNorm(words + (places + kind))
+    return normed
 
 
 def _layer(
     layer: Any, hidden: Tensor, packing: Packing, dropout: Dropout, read: Tensor | None = None
 ) -> Tensor:
     """A transformer layer on packed rows (P, D); with `read` (N,), the output of those rows."""
-    attention = layer.attention.self
     if read is None:
-        seen = _attend(
-            *packing.split(_join_products(hidden, *_parts(layer)), 3),
-            bias=packing.bias,
-            dropout=dropout,
-        )
-        context = packing.join(seen)
-    else:
-        keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
-        hidden = hidden.index_select(0, read)
-        queries = _linear(hidden, attention.query).view(len(keys), 1, -1)
-        context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
-        context = context.view(hidden.shape)
-    return _after_attention(layer, hidden, context, dropout)
+        context = _attend_all(layer, hidden, packing, dropout)
+        return _after_attention(layer, hidden, context, dropout)
+    attention = layer.attention.self
+    keys, values = packing.split(_join_products(hidden, attention.key, attention.value), 2)
+    hidden = hidden.index_select(0, read)
+    queries = attention.query(hidden).view(len(keys), 1, -1)
+    context = _attend(queries, keys, values, bias=packing.bias, dropout=dropout)
+    return _after_attention(layer, hidden, context.view(hidden.shape), dropout)
 
 
 def _after_attention(layer: Any, hidden: Tensor, context: Tensor, dropout: Dropout) -> Tensor:
     """The rest of a layer on rows (P, D) and their outputs of attention (P, D)."""
     output = layer.attention.output
-    hidden = _norm(dropout.add(_linear(context, output.dense), hidden), output.LayerNorm)
-    inner = gelu(_linear(hidden, layer.intermediate.dense))
-    outer = _linear(inner, layer.output.dense)
-    return _norm(dropout.add(outer, hidden), layer.output.LayerNorm)
+    hidden = output.LayerNorm(dropout.add(output.dense(context), hidden))
+    outer = layer.output.dense(gelu(layer.intermediate.dense(hidden)))
+    normed: Tensor = layer.output.LayerNorm(dropout.add(outer, hidden))
+    return normed
 
 
-def _parts(layer: Any) -> tuple[Any, Any, Any]:
+def _attend_all(layer: Any, rows: Tensor, packing: Packing, dropout: Dropout) -> Tensor:
+    """The outputs (P, D) of a layer's attention of all tokens, whose rows are at `places`."""
     attention = layer.attention.self
-    return attention.query, attention.key, attention.value
+    joined = _join_products(rows, attention.query, attention.key, attention.value)
+    parts = packing.split(joined, 3)
+    return packing.join(_attend(*parts, bias=packing.bias, dropout=dropout))
 
 
 def _join_products(hidden: Tensor, *parts: Any) -> Tensor:
@@ -288,11 +282,3 @@ def _attend(
     scores = torch.baddbmm(bias.to(queries.dtype), queries, keys.transpose(1, 2), alpha=scale)
     weights = dropout.forward(scores.softmax(dim=-1))
     return weights.to(values.dtype) @ values
-
-
-def _linear(rows: Tensor, part: Any) -> Tensor:
-    return linear(rows, part.weight, part.bias)
-
-
-def _norm(rows: Tensor, part: Any) -> Tensor:
-    return layer_norm(rows, part.normalized_shape, part.weight, part.bias, part.eps)

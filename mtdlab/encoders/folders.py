@@ -23,8 +23,12 @@ SECONDS = 3.0
 """Timeout of the request that tests whether the hub can be reached."""
 POOLING_FILE = "1_Pooling/config.json"
 """The file in which sentence-transformers keeps the pooling of an encoder."""
-_POOLINGS: Mapping[str, Pooling] = {"cls": "cls", "mean": "mean", "lasttoken": "last-token"}
-"""sentence-transformers' names of the poolings that we have too."""
+POOLINGS: Mapping[Pooling, str] = {
+    "cls": "cls_token",
+    "mean": "mean_tokens",
+    "last-token": "lasttoken",
+}
+"""The poolings that sentence-transformers has too, with its names; since its version 6 `cls`."""
 
 
 def encoder_path(name: str) -> str:
@@ -123,4 +127,5 @@ def declared_pooling(name: str) -> Pooling | None:
         if key.startswith("pooling_mode_") and value is True
     ]
     [mode, *others] = [modes] if isinstance(modes, str) else modes or [""]
-    return None if others else _POOLINGS.get(mode)
+    known = {theirs.partition("_")[0]: ours for ours, theirs in POOLINGS.items()}
+    return None if others else known.get(mode)

@@ -5,9 +5,10 @@ that lack one, or hold others, are refused.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from mtdlab.encoders.folders import (
     why_missing,
 )
 from mtdlab.encoders.pooling import position_table
-from mtdlab.encoders.traits import Traits, check_kind, dropout_fields, read_traits
+from mtdlab.encoders.traits import check_kind, dropout_fields, read_causality
 from mtdlab.errors import MtdlabError, one_line
 
 NEVER: dict[str, Any] = {"trust_remote_code": False}
@@ -60,26 +61,19 @@ _MOST_SAID = 300
 """The most characters of an error of transformers that are shown; some list every weight."""
 
 
-class UnfitWeights(MtdlabError):
-    """The weights in a model's files are not those of its configuration."""
-
-
 def refuse_own_code(what: str, name: str) -> None:
     """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
 
     A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
     class. `what` names the model in the message.
     """
-    known: dict[str, Callable[[dict[str, Any]], bool]] = {
-        "config.json": lambda fields: str(fields.get("model_type")) in CONFIG_MAPPING,
-        "tokenizer_config.json": lambda fields: hasattr(
-            transformers, str(fields.get("tokenizer_class"))
-        ),
-    }
-    for file, is_known in known.items():
+    for file, field_of_class, is_known in (
+        ("config.json", "model_type", CONFIG_MAPPING.__contains__),
+        ("tokenizer_config.json", "tokenizer_class", partial(hasattr, transformers)),
+    ):
         # what is missing or damaged is reported by loading
         fields = read_json(name, file)
-        if fields.get("auto_map") and not is_known(fields):
+        if fields.get("auto_map") and not is_known(str(fields.get(field_of_class))):
             raise MtdlabError(
                 f"{what}: needs Python code of its own ({file} has auto_map), which mtdlab never "
                 "runs; choose an encoder of a family that transformers has"
@@ -109,13 +103,16 @@ class Encoder:
             computed nor trained.
         pooler: the model's pooler, which is saved again because AutoModel expects one; None if the
             architecture or the loaded weights have none.
-        traits: what the model does, read back from it.
+        causal: whether a token sees only those before it.
+        dropout_fields: those of its configuration that hold the dropout rate; None if they were
+            left as they are, for evaluation.
     """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     pooler: nn.Module | None = None
-    traits: Traits = field(default_factory=Traits)
+    causal: bool = False
+    dropout_fields: tuple[str, ...] | None = None
 
     def token_limit(self, wanted: int) -> int:
         """The smaller of `wanted` and the encoder's number of positions."""
@@ -127,10 +124,7 @@ class Encoder:
 
 
 def position_limit(model: PreTrainedModel) -> int:
-    """The maximum number of tokens, by the encoder's positions.
-
-    Rotary positions have no table: there the limit is that of the configuration.
-    """
+    """The maximum number of tokens: the encoder's positions, of rotary ones the configuration's."""
     if (table := position_table(model)) is None:
         return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
     return len(table)
@@ -157,7 +151,7 @@ def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encode
     rates = dict.fromkeys(fields or (), dropout)
     model, missing = load_weights(AutoModel, f"encoder {name}", name, **rates)
     pooler = _take_pooler(model.float(), missing)
-    return Encoder(model, tokenizer, pooler, read_traits(name, model, fields, dropout))
+    return Encoder(model, tokenizer, pooler, read_causality(name, model, fields, dropout), fields)
 
 
 def load_weights(
@@ -165,19 +159,13 @@ def load_weights(
 ) -> tuple[PreTrainedModel, Set[str]]:
     """Load a model whose weights are all those of its files, except for a pooler.
 
-    Args:
-        kind: the class of transformers, such as AutoModel.
-        what: names the model in messages.
-        fields: values of its configuration that replace those of its files.
+    `kind` is the class of transformers, such as AutoModel, `what` names the model in messages, and
+    `fields` replace those of its configuration. Returns the model, and the names of the weights of
+    its pooler that were drawn at random, since its files lack them or have others.
 
-    Returns:
-        The model, and the names of the weights of its pooler that were drawn at random, since its
-        files lack them or have others.
-
-    Raises:
-        MtdlabError: if it cannot be found or loaded, or its files hold adapters.
-        UnfitWeights: if they lack a weight of the model, hold one of another shape, or one that
-            belongs neither to it nor to a known task head.
+    Raises MtdlabError if it cannot be found or loaded, or its files hold adapters, lack a weight of
+    the model, or hold one of another shape, or one that belongs neither to it nor to a known task
+    head.
     """
     if find_file(name, ADAPTERS) is not None:
         raise MtdlabError(
@@ -197,14 +185,35 @@ def load_weights(
         )
     if errors := report["error_msgs"]:
         raise MtdlabError(f"{what}: the folder cannot be loaded: {errors[0]}"[:_MOST_SAID])
+    return model, _check_fit(f"{what}: its weights do not fit its config.json", kind, model, report)
+
+
+def _check_fit(what: str, kind: Any, model: PreTrainedModel, report: Mapping[str, Any]) -> Set[str]:
+    """The names of the weights of the pooler that were drawn. Raises MtdlabError for others."""
     sizes = {mismatch[0]: mismatch for mismatch in report["mismatched_keys"]}
     drawn = {*report["missing_keys"], *sizes}
     in_pooler = {weight for weight in drawn if _first_part(weight, model) == POOLER}
-    missing, misshapen = drawn - in_pooler - sizes.keys(), sizes.keys() - in_pooler
-    unknown = {weight for weight in report["unexpected_keys"] if not _is_unused(weight, model)}
-    if problem := _describe_misfit(missing, unknown, [sizes[weight] for weight in misshapen]):
-        raise UnfitWeights(f"{what}: {problem}")
-    return model, in_pooler
+    differences = {
+        "missing": drawn - in_pooler - sizes.keys(),
+        "in no layer": {one for one in report["unexpected_keys"] if not _is_unused(one, model)},
+        "of another size": {
+            f"{weight} {list(file)}, not {list(own)}"
+            for weight, file, own in sizes.values()
+            if weight not in in_pooler
+        },
+    }
+    listed = "; ".join(
+        f"{how}: {len(weights)}, such as {', '.join(sorted(weights)[:3])}"
+        for how, weights in differences.items()
+        if weights
+    )
+    if listed:
+        raise MtdlabError(
+            f"{what} ({listed}): the files are incomplete, or one is of another model; get both "
+            "from one source, remove a prefix from the names of the weights, or save the model "
+            f"alone, with save_pretrained of {kind.__name__}"
+        )
+    return in_pooler
 
 
 def _first_part(weight: str, model: PreTrainedModel) -> str:
@@ -220,43 +229,6 @@ def _is_unused(weight: str, model: PreTrainedModel) -> bool:
     part = _first_part(weight, model)
     parts = {name for name, _ in model.base_model.named_children()}
     return part == POOLER or (part in HEADS and part not in parts)
-
-
-def _describe_misfit(
-    missing: Set[str], unknown: Set[str], misshapen: Iterable[tuple[str, Any, Any]]
-) -> str:
-    """A sentence on how weights and configuration differ, and a likely reason; else empty."""
-    sizes = {f"{weight} {list(file)}, not {list(own)}" for weight, file, own in misshapen}
-    differences = {"missing": missing, "in no layer": unknown, "of another size": sizes}
-    listed = [
-        f"{how}: {len(weights)}, such as {', '.join(sorted(weights)[:3])}"
-        for how, weights in differences.items()
-        if weights
-    ]
-    if not listed:
-        return ""
-    if prefix := _common_prefix(missing, unknown):
-        reason = f"the names in its files begin with {prefix}; remove this prefix from them"
-    elif sizes or (missing and unknown):
-        reason = "one of the two is of another model; get both from one source"
-    elif missing:
-        reason = "the files are incomplete, or those of a smaller model; get them again"
-    else:
-        reason = (
-            "the files are those of a larger model, or have a part that mtdlab does not know; save "
-            "the encoder alone, with save_pretrained of AutoModel"
-        )
-    return f"its weights do not fit its config.json ({'; '.join(listed)}): {reason}"
-
-
-def _common_prefix(missing: Set[str], unknown: Set[str]) -> str:
-    """The prefix that the names of all missing weights have in the files; empty if none."""
-    first = min(missing, default="")
-    ends = sorted(name for name in unknown if first and name.endswith(first))
-    prefixes = (name.removesuffix(first) for name in ends)
-    return next(
-        (prefix for prefix in prefixes if {prefix + name for name in missing} <= unknown), ""
-    )
 
 
 def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:

@@ -85,17 +85,15 @@ def encode(
     attention_mask: Tensor,
     representation: Representation,
     *,
-    input_ids: Tensor | None = None,
-    inputs_embeds: Tensor | None = None,
+    inputs_embeds: Tensor,
     dropout: Dropout = NO_DROPOUT,
     change: OnEmbeddings | None = None,
     head: nn.Module | None = None,
 ) -> Tensor:
-    """Sentence vectors (N, D) of token ids (N, L) or word embeddings (N, L, D).
+    """Sentence vectors (N, D) of word embeddings (N, L, D).
 
     Args:
-        attention_mask: (N, L), 1 for real tokens. These come first; token ids may also be padded on
-            the left.
+        attention_mask: (N, L), 1 for real tokens, which come first.
         dropout: used by the fast forward pass; other encoders use their dropout modules, which are
             active in training mode.
         change: applied to the embedding block's output, (N, L, D), after its LayerNorm; of
@@ -105,15 +103,6 @@ def encode(
     Raises:
         MtdlabError: for a change of an encoder without an embedding block.
     """
-    if input_ids is not None:
-        if not bool(attention_mask[:, 0].all()):
-            # absolute positions and the fast forward pass count from the first column
-            order = attention_mask.argsort(dim=1, descending=True, stable=True)
-            input_ids, attention_mask = (
-                tensor.gather(1, order) for tensor in (input_ids, attention_mask)
-            )
-        inputs_embeds = model.get_input_embeddings()(input_ids)
-    assert inputs_embeds is not None
     vectors, segments = encode_segments(
         model, inputs_embeds, attention_mask, representation, dropout, change
     )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from torch import nn
 
@@ -24,39 +24,33 @@ from mtdlab.settings.trainer import Precision
 
 DEFAULT_PRECISION: Precision = "float32"
 """The precision of an encoder that mtdlab did not save; published scores have it."""
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+Name = TypeVar("Name", bound=str)
 
 
-@dataclass(frozen=True)
-class SavedRun:
-    """The way in which a model saved by mtdlab was evaluated: representation and precision."""
-
-    representation: Representation
-    precision: Precision
-
-
-def saved_run(name: str) -> SavedRun | None:
-    """How a model saved by mtdlab was evaluated; None for another encoder.
+def saved_run(name: str) -> tuple[Representation | None, Precision]:
+    """How a model saved by mtdlab was evaluated; None and float32 for another encoder.
 
     Raises MtdlabError if the description of its run is damaged.
     """
     path = Path(name) / RUN
     if not path.is_file():
-        return None
+        return None, DEFAULT_PRECISION
     try:
         run: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         representation = Representation.of(run["settings"])
         representation.check()
-        precision = _check_precision(run.get("precision", DEFAULT_PRECISION))
+        precision = run.get("precision", DEFAULT_PRECISION)
+        return representation, _known("precision", precision, PRECISIONS)
     except (OSError, ValueError, KeyError, TypeError, MtdlabError) as error:
         raise MtdlabError(f"{path}: is damaged ({error}); save the model again") from None
-    return SavedRun(representation, precision)
 
 
-def _check_precision(value: str) -> Precision:
-    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
-    if value not in known:
-        raise MtdlabError(f"unknown precision {value!r}; choose from {', '.join(known)}")
-    return known[value]
+def _known(what: str, value: str, known: Sequence[Name]) -> Name:
+    for name in known:
+        if name == value:
+            return name
+    raise MtdlabError(f"unknown {what} {value!r}; choose from {', '.join(known)}")
 
 
 @dataclass(frozen=True)
@@ -103,20 +97,17 @@ def load_encoder(
     Raises:
         MtdlabError: if it cannot be loaded, has no such pooling, or the precision is unknown.
     """
-    run = saved_run(name)
-    recorded = run.precision if run else DEFAULT_PRECISION
-    computed = recorded if precision is None else _check_precision(precision)
-    stated = run.representation if run else None
+    stated, computed = saved_run(name)
+    if precision is not None:
+        computed = _known("precision", precision, PRECISIONS)
     if pooling is not None and (stated is None or pooling != stated.pooling):
         # `mask` needs the prompt of a saved model
-        known: dict[str, Pooling] = {kind: kind for kind in get_args(Pooling) if kind != "mask"}
-        if pooling not in known:
-            raise MtdlabError(f"unknown pooling {pooling!r}; choose from {', '.join(known)}")
-        stated = Representation(known[pooling])
+        known: list[Pooling] = [kind for kind in get_args(Pooling) if kind != "mask"]
+        stated = Representation(_known("pooling", pooling, known))
     chosen = choose_device(TrainerSettings(encoder=name, device=device, precision=computed))
     encoder = load(name, None)
-    natural: Pooling = "last-token" if encoder.traits.causal else "cls"
+    natural: Pooling = "last-token" if encoder.causal else "cls"
     representation = stated or Representation(declared_pooling(name) or natural)
-    check_pooling(name, encoder.traits, representation)
+    check_pooling(name, representation, causal=encoder.causal)
     nn.Module.to(encoder.model, chosen.device)
     return SentenceEncoder(encoder, Embedder(encoder.model, representation, chosen))

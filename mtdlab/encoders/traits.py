@@ -1,4 +1,4 @@
-"""Families of encoders, and the traits of one encoder, which are read from the loaded model.
+"""Families of encoders, and what an encoder does, which is read from the loaded model.
 
 A family is known by the `model_type` of its configuration. Every field listed here as a dropout
 rate changes the forward pass in training mode; rates of task heads (`classifier_dropout`) and of
@@ -6,7 +6,6 @@ whole layers (`layerdrop`) are left as they are.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ NONE = "none"
 MOST_LAYERS = 1_000
 """The most layers of an encoder: published ones have fewer than 200; 100,000 take minutes."""
 RECOMMENDED = "BERT, RoBERTa, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT or Qwen3"
-
 
 _KINDS: Mapping[tuple[str, ...], str] = {
     ("attention_probs_dropout_prob", "hidden_dropout_prob"): (
@@ -49,25 +47,19 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers: int = 0) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    Args:
-        has_width: whether it has a `hidden_size`, the dimension of sentence vectors.
-        layers: the number of its layers, by whichever name its family has for it.
+    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors. `layers`: their
+    number, by whichever name its family has for it.
     """
-    kind = config.get("model_type")
-    if config.get("is_encoder_decoder"):
-        raise MtdlabError(
-            f"encoder {name}: architecture {kind!r} is an encoder with a decoder, which gives no "
-            f"sentence vectors; choose {RECOMMENDED}"
-        )
     if layers > MOST_LAYERS:
         raise MtdlabError(
             f"encoder {name}: its config.json says {layers:,} layers, at most {MOST_LAYERS:,} are "
             "loaded; get the folder again"
         )
-    if not has_width:
+    if config.get("is_encoder_decoder") or not has_width:
         raise MtdlabError(
-            f"encoder {name}: architecture {kind!r} has no hidden_size, as those of images and "
-            f"text together; give the text model alone, or choose {RECOMMENDED}"
+            f"encoder {name}: architecture {config.get('model_type')!r} gives no sentence vectors: "
+            "it has a decoder beside its encoder, or no hidden_size, as those of images and text "
+            f"together; give the text model alone, or choose {RECOMMENDED}"
         )
 
 
@@ -113,33 +105,13 @@ TOLERANCE = 1e-4
 """The relative difference of two forward passes up to which they count as the same."""
 
 
-@dataclass(frozen=True)
-class Traits:
-    """The traits of an encoder that determine how it is used.
-
-    Attributes:
-        causal: whether a token sees only those before it.
-        dropout_fields: the fields of its configuration that hold the dropout rate; None if they
-            were left as they are, for evaluation.
-    """
-
-    causal: bool = False
-    dropout_fields: tuple[str, ...] | None = None
-
-    @property
-    def has_dropout(self) -> bool:
-        """Whether training mode can make two passes of a sentence differ."""
-        return self.dropout_fields != ()
-
-
-def read_traits(
+def read_causality(
     name: str, model: PreTrainedModel, fields: tuple[str, ...] | None, rate: float | None
-) -> Traits:
-    """The traits of a model that was loaded with these fields set to `rate`.
+) -> bool:
+    """Whether a token sees only those before it, in a model loaded with these fields set to `rate`.
 
-    The fast forward pass defines those of the families that it supports. Raises MtdlabError if the
-    rate is in no module, if word embeddings do not give the output of their token ids, or if the
-    model cannot read text.
+    Raises MtdlabError if the rate is in no module, if word embeddings do not give the output of
+    their token ids, or if the model cannot read text.
     """
     kind = str(model.config.model_type)
     if fields and rate and rate not in set(_rates(model)):
@@ -148,11 +120,11 @@ def read_traits(
             f"{', '.join(fields)}; declare other fields in trainer.dropout_fields, or none"
         )
     if is_fast(model):
-        return Traits(dropout_fields=fields)
+        return False
     training = model.training
     model.eval()
     try:
-        causal = _is_causal(name, model)
+        return _is_causal(name, model)
     except MtdlabError:
         raise
     except Exception as error:
@@ -163,7 +135,6 @@ def read_traits(
         ) from None
     finally:
         model.train(training)
-    return Traits(causal, fields)
 
 
 def _rates(model: nn.Module) -> Iterator[float]:
@@ -200,9 +171,9 @@ def _vectors(model: PreTrainedModel, **inputs: Tensor) -> Tensor:
     return hidden
 
 
-def check_pooling(name: str, traits: Traits, representation: Representation) -> None:
+def check_pooling(name: str, representation: Representation, *, causal: bool) -> None:
     """Raise MtdlabError for a pooling that reads nothing of the sentence."""
-    if traits.causal and representation.pooling == "cls":
+    if causal and representation.pooling == "cls":
         raise MtdlabError(
             f"pooling cls: encoder {name} is causal, so that its first token does not see the "
             "sentence; choose pooling last-token or mean"

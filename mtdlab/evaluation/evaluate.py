@@ -120,7 +120,15 @@ def as_text(report: ScoreReport) -> list[str]:
         lines += [f"{one.task} has no score: {one.reason}" for one in scores if one.score is None]
         lines += [f"warning: {one.task}: {one.warning}" for one in scores if one.warning]
     for space in report.spaces:
-        lines += ["", *_space(space)]
+        lines += [
+            "",
+            f"{space.name}: alignment {_number(space.alignment, 4)} ({space.positives:,} positive "
+            f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)",
+            f"uniformity in batches of {NOTEBOOK_BATCH}, their logarithms averaged, as the "
+            f"notebook of MoCoSE's authors: {_number(space.uniformity_by_batch, 4)}; compare "
+            "published values with this one",
+            *([f"not all of it: {space.reason}"] if space.reason else []),
+        ]
     return lines + [f"wrote {path}" for path in report.files]
 
 
@@ -135,23 +143,8 @@ def _table(scores: list[TaskScore], size: int) -> list[str]:
     return lines
 
 
-def _space(space: Space) -> list[str]:
-    lines = [
-        f"{space.name}: alignment {_number(space.alignment, 4)} ({space.positives:,} positive "
-        f"pairs), uniformity {_number(space.uniformity, 4)} ({space.sentences:,} sentences)",
-        f"uniformity in batches of {NOTEBOOK_BATCH}, their logarithms averaged, as the notebook of "
-        f"MoCoSE's authors: {_number(space.uniformity_by_batch, 4)}; compare published values with "
-        "this one",
-    ]
-    return lines + ([f"not all of it: {space.reason}"] if space.reason else [])
-
-
 def _number(value: float | None, decimals: int = 2) -> str:
     return "-" if value is None else f"{value:.{decimals}f}"
-
-
-SENTEVAL = "senteval"
-"""The name of SentEval's folder in MTDLAB_DATA, where that is a folder of several data sets."""
 
 
 def evaluate(
@@ -172,10 +165,7 @@ def evaluate(
     Args:
         model: `builtin`, a folder, a Hugging Face name, or `vectors:FILE`, averages of word
             vectors.
-        pooling: None: that of a model saved by mtdlab with its prompt and segments, else that of
-            the encoder's `1_Pooling/config.json`, else cls, and of a decoder last-token.
-        precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
-            None: that in which a model saved by mtdlab was trained and scored, else float32.
+        pooling, precision: of an encoder, as in `mtdlab.load_encoder`.
         tasks: names separated by commas, `sts`, `transfer`, or tasks besides the published ones
             (`beir:FOLDER`, `mteb:TASK`, `evaluator`); None: all published, or without data
             `builtin`.
@@ -214,14 +204,7 @@ def evaluate(
             "--whiten and --flow, and name an encoder"
         )
     with _progress() as advance:
-        named = _Evaluation(
-            model,
-            tasks,
-            None if data is None else Path(data),
-            None if pairs is None else Path(pairs),
-            processing,
-            advance,
-        )
+        named = _Evaluation(model, tasks, data, pairs, processing, advance)
         return named.average_words() if words else named.encode(pooling, precision, mteb)
 
 
@@ -231,8 +214,8 @@ class _Evaluation:
 
     model: str
     tasks: str | None
-    data: Path | None
-    pairs: Path | None
+    data: str | Path | None
+    pairs: str | Path | None
     processing: Processing | None
     advance: Advance
 
@@ -265,7 +248,7 @@ class _Evaluation:
         chosen = published_tasks(self.tasks) if self.tasks else everything
         spaces = sts_benchmark_pairs(folder) if folder and "STSB" in chosen else {}
         if self.pairs is not None:
-            spaces[str(self.pairs)] = read_table(self.pairs)
+            spaces[str(self.pairs)] = read_table(Path(self.pairs))
         suite = Suite(chosen, folder, collect, spaces, self.advance)
         named = self.data is not None or bool(self.tasks)
         if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
@@ -281,16 +264,15 @@ class _Evaluation:
         return suite.score_all(vectors, self.processing), spaces
 
 
-def senteval_folder(data: Path | None) -> Path | None:
+def senteval_folder(data: str | Path | None) -> Path | None:
     """SentEval's folder: `data`, else MTDLAB_DATA or the folder `senteval` in it; else None."""
-    variable = os.environ.get(VARIABLE)
-    folder = data or (Path(variable) if variable else None)
-    if folder is not None and not folder.is_dir():
-        named = "--data" if data else VARIABLE
+    named, place = ("--data", data) if data else (VARIABLE, os.environ.get(VARIABLE))
+    if not place:
+        return None
+    if not (folder := Path(place)).is_dir():
         raise MtdlabError(f"{named} {folder}: no such folder; give one in SentEval's layout")
-    if data is None and folder is not None and (folder / SENTEVAL).is_dir():
-        return folder / SENTEVAL
-    return folder
+    inside = folder / "senteval"
+    return inside if named == VARIABLE and inside.is_dir() else folder
 
 
 @contextmanager

@@ -7,7 +7,7 @@ Letters: S texts, D dimension.
 """
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,9 +45,8 @@ class EvaluatorTask(ExternalTask):
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The scores that the function returns, x 100.
 
-        Raises:
-            MtdlabError: where it fails, does not return a dict of finite floats, or returns items
-                that do not fit them.
+        Raises MtdlabError where it fails, or what it returns is no dict of finite floats with
+        items that fit them.
         """
         encode = SentenceEncoder(self._encoder, embedder).encode
         function, place = self._user.function, f"--evaluator {self._user.spec}"
@@ -97,15 +96,12 @@ def _check_scores(
 
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
     """The tasks of these names. Raises MtdlabError where their data cannot be read."""
-    return tuple(_open(name, encoder, prompt) for name in names)
-
-
-def _open(name: str, encoder: Encoder, prompt: str) -> ExternalTask:
-    if name == EVALUATOR:
-        return EvaluatorTask(encoder)
-    if name.startswith(MTEB):
-        return MtebTask(name, encoder)
-    return RetrievalTask(name, encoder, prompt)
+    kinds: dict[str, Callable[[str], ExternalTask]] = {
+        EVALUATOR: lambda _: EvaluatorTask(encoder),
+        MTEB: lambda name: MtebTask(name, encoder),
+        BEIR: lambda name: RetrievalTask(name, encoder, prompt),
+    }
+    return tuple(kinds[kind](name) for name in names for kind in kinds if name.startswith(kind))
 
 
 def score_external(embedder: Embedder, tasks: Sequence[ExternalTask]) -> list[TaskScore]:
@@ -132,14 +128,10 @@ def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
         listed = ", ".join(task.name for task in tasks) or "none"
         raise MtdlabError(f"select_on {name}: trainer.tasks lacks this task; it has {listed}")
     if not wanted.has_dev:
-        lacking = {
-            BEIR: "its folder has no qrels/dev.tsv; add it",
-            EVALUATOR: "its function takes no split; give it a second argument, split",
-        }
-        reason = next(text for kind, text in lacking.items() if name.startswith(kind))
         raise MtdlabError(
-            f"select_on {name}: {reason}, or select on graded pairs with trainer.select_on: dev "
-            "and select_by: sts_dev"
+            f"select_on {name}: the task has no dev data; add qrels/dev.tsv to its folder, or a "
+            "second argument, split, to the function of --evaluator, or select on graded pairs "
+            "with trainer.select_on: dev and select_by: sts_dev"
         )
     return wanted
 

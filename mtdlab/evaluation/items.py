@@ -62,14 +62,13 @@ def digest_of(*parts: Any) -> str:
 def own_items(
     given: object, scores: Mapping[str, float], sole: str | None, origin: str, unit: float = 1.0
 ) -> dict[str, Items]:
-    """The items, by score, that a user's function returned as `per_item`.
+    """The items, by score, that a user's function returned as `per_item` beside its `scores`.
 
     Args:
         given: a sequence of numbers whose mean is the score `sole`, or such sequences by score.
-        scores: the scores that it returned.
-        unit: the points of 1 in them.
         sole: None where a sequence could be of any of several scores.
         origin: SHA-256 of the function's module: with the name and the number of items the digest.
+        unit: the points of 1 in scores and items.
 
     Raises:
         ValueError: with a sentence for anything else.

@@ -37,7 +37,6 @@ NAMES = {year: year for year in ("STS12", "STS13", "STS14", "STS15", "STS16")} |
 }
 """MTEB's names of the tasks of mtdlab."""
 
-
 _FIELDS = """
 name revision release_date languages loader n_parameters memory_usage_mb max_tokens embed_dim
 license open_weights public_training_code public_training_data framework similarity_fn_name
@@ -60,7 +59,15 @@ def write_mteb(
     contents: dict[str, dict[str, Any]] = {"model_meta.json": _meta(full, revision, model)}
     for score in scores:
         if score.task in NAMES and score.score is not None:
-            contents[f"{NAMES[score.task]}.json"] = _result(score.task, score.score / 100)
+            main = {"main_score": score.score / 100, "cosine_spearman": score.score / 100}
+            row = {"hf_subset": "default", "languages": ["eng-Latn"], **main}
+            contents[f"{NAMES[score.task]}.json"] = {
+                "dataset_revision": "local-senteval-files",
+                "task_name": NAMES[score.task],
+                "mteb_version": None,
+                "evaluation_time": None,
+                "scores": {"test": [row]},
+            }
     try:
         place.mkdir(parents=True, exist_ok=True)
         for file, content in contents.items():
@@ -94,23 +101,6 @@ def _meta(name: str, revision: str, model: PreTrainedModel) -> dict[str, Any]:
     return dict.fromkeys(_FIELDS) | known
 
 
-def _result(task: str, score: float) -> dict[str, Any]:
-    row = {
-        "hf_subset": "default",
-        "languages": ["eng-Latn"],
-        "main_score": score,
-        "cosine_spearman": score,
-    }
-    return {
-        "dataset_revision": "local-senteval-files",
-        "task_name": NAMES[task],
-        "mteb_version": None,
-        "evaluation_time": None,
-        "scores": {"test": [row]},
-    }
-
-
-FOLDER = "mteb"
 _QUIET = partial(warnings.catch_warnings, action="ignore")
 """A block without warnings: those of mteb and datasets do not concern the user."""
 _NEAREST = re.compile(r"Did you mean: '([^']+)'")
@@ -182,9 +172,9 @@ def _load_task(name: str) -> Any:
             near = _NEAREST.search(str(error))
             hint = f"did you mean {near[1]}?" if near else "mteb.get_tasks() lists all"
             raise MtdlabError(f"mteb:{name}: mteb has no such task; {hint}") from None
-        where = f"neither a folder {FOLDER}/{name} nor the hub"
+        where = f"neither a folder mteb/{name} nor the hub"
         with suppress(MtdlabError):
-            where = str(find_data("tasks", f"{FOLDER}/{name}").absolute())
+            where = str(find_data("tasks", f"mteb/{name}").absolute())
             data = {"path": where, "revision": "local"}
             task.metadata = task.metadata.model_copy(update={"dataset": data})
         try:
@@ -193,6 +183,6 @@ def _load_task(name: str) -> Any:
             # of datasets, the hub's client, or the task's own transformation
             raise MtdlabError(
                 f"mteb:{name}: its data cannot be loaded ({where}): {one_line(error)[:300]}; put "
-                f"them into {FOLDER}/{name} as test.jsonl or test.parquet with mteb's columns"
+                f"them into mteb/{name} as test.jsonl or test.parquet with mteb's columns"
             ) from None
     return task

@@ -35,18 +35,17 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]
     )
     with reading(f"evaluation {path}", hint):
         content = path.read_bytes()
-    plain = encoding.removesuffix("-sig").upper()
-    if (at := content.find(b"\0")) >= 0:
-        raise MtdlabError(
-            f"{_place(path, content, at)}: holds a NUL byte; the file must be {plain}"
-        )
     try:
         text = content.decode(encoding)
+        at = content.find(b"\0")
     except UnicodeDecodeError as error:
+        at = error.start
+    if at >= 0:
+        line = content.count(b"\n", 0, at) + 1
         raise MtdlabError(
-            f"{_place(path, content, error.start)}: byte 0x{content[error.start]:02x} is not "
-            f"{plain}; save the file as {plain}"
-        ) from None
+            f"evaluation {path}:{line}: holds byte 0x{content[at]:02x}; save it as "
+            f"{encoding.removesuffix('-sig').upper()}"
+        )
     lines = text.removesuffix("\n").split("\n")
     if lines == [""]:
         raise MtdlabError(f"evaluation {path}: is empty; fetch it again")
@@ -56,13 +55,9 @@ def read_lines(path: Path, encoding: str = "utf-8-sig") -> list[tuple[str, str]]
     ]
 
 
-def read_rows(path: Path, columns: int, *, header: bool = False) -> list[tuple[str, list[str]]]:
-    """Each line as (place, its first `columns` tab-separated columns).
-
-    Raises MtdlabError as `read_lines` does, and for a line with fewer.
-    """
-    rows = [(place, split_columns(place, line, columns)) for place, line in read_lines(path)]
-    return rows[1:] if header else rows
+def read_rows(path: Path, columns: int) -> list[tuple[str, list[str]]]:
+    """Each line as (place, its first columns), by `read_lines` and `split_columns`."""
+    return [(place, split_columns(place, line, columns)) for place, line in read_lines(path)]
 
 
 def split_columns(place: str, line: str, columns: int) -> list[str]:
@@ -100,17 +95,11 @@ def parse_sentence(place: str, text: str) -> str:
     return " ".join(words)
 
 
-def _place(path: Path, content: bytes, at: int) -> str:
-    line = content.count(b"\n", 0, at) + 1
-    return f"evaluation {path}:{line}"
-
-
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
 Split = Literal["train", "dev", "test"]
-Row = tuple[str, str, float]
 STS_BENCHMARK = "STS/STSBenchmark"
 
 LEAST = 3
@@ -162,22 +151,18 @@ def load_pairs(source: str, split: Split) -> Pairs:
     """
     if (folder := evaluation_folder(source)) is not None:
         if any((folder / f"{name}.tsv").is_file() for name in ("dev", "test")):
-            own = folder / f"{split}.tsv"
-            return _check_ranks(own, read_table(own))
+            return check_ranks(own := folder / f"{split}.tsv", read_table(own))
         if (inside := folder / STS_BENCHMARK).is_dir():
             folder = inside
         path = folder / f"sts-{split}.csv"
-        return _check_ranks(path, read_table(path, first=5, second=6, gold=4))
+        return check_ranks(path, read_table(path, first=5, second=6, gold=4))
     if split == "train":
         raise MtdlabError("evaluation builtin: has no train pairs; dev and test are there")
     return _pairs(builtin_pairs(split))
 
 
 def evaluation_folder(source: str) -> Path | None:
-    """The folder that `trainer.evaluation` names; None for the built-in pairs.
-
-    Raises MtdlabError where a relative path is neither here nor in the folder MTDLAB_DATA.
-    """
+    """The folder of `trainer.evaluation`, None for the built-in pairs; errors as `find_data`."""
     return None if source == BUILTIN else find_data("evaluation", source)
 
 
@@ -189,14 +174,8 @@ def read_table(
     Raises MtdlabError with file and line where the file does not fit, or has fewer than two scored
     pairs.
     """
-    rows = read_rows(path, max(first, second, gold) + 1, header=header)
+    rows = read_rows(path, max(first, second, gold) + 1)[header:]
     return _grade(path, [(place, row[first], row[second], place, row[gold]) for place, row in rows])
-
-
-def read_sick(folder: Path) -> Pairs:
-    """SICK's test split; columns 2, 3 and 4 (from 1) under a header. Raises as `read_table`."""
-    path = folder / "SICK_test_annotated.txt"
-    return _check_ranks(path, read_table(path, first=1, second=2, gold=3, header=True))
 
 
 def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
@@ -219,7 +198,7 @@ def read_year(folder: Path, subsets: Sequence[str]) -> Pairs:
             (place, row[0], row[1], *scored)
             for (place, row), scored in zip(pairs, gold, strict=True)
         ]
-    return _check_ranks(folder, _grade(folder, lines))
+    return check_ranks(folder, _grade(folder, lines))
 
 
 GradedLine = tuple[str, str, str, str, str]
@@ -237,23 +216,19 @@ def _grade(path: Path, lines: Sequence[GradedLine]) -> Pairs:
     return _pairs(rows)
 
 
-def _check_ranks(path: Path, pairs: Pairs) -> Pairs:
+def check_ranks(path: Path, pairs: Pairs) -> Pairs:
     """The pairs. Raises MtdlabError where no encoder has a rank correlation on them."""
     distinct = {frozenset(pair) for pair in zip(pairs.first, pairs.second, strict=True)}
-    problem = ""
-    if np.ptp(pairs.gold) == 0:
-        problem = f"have the score {pairs.gold[0]:g}; scores must differ"
-    elif len(distinct) == 1:
-        problem = "are the same two sentences, so that their cosines cannot differ"
-    elif all(len(pair) == 1 for pair in distinct):
-        problem = "are a sentence with itself, so that their cosines cannot differ"
-    elif len(pairs) < LEAST:
-        problem = f"are too few; at least {LEAST} are needed to correlate ranks"
-    if problem:
-        raise MtdlabError(f"evaluation {path}: all {len(pairs)} pairs {problem}")
+    cosines_differ = len(distinct) > 1 and any(len(pair) == 2 for pair in distinct)
+    if len(pairs) < LEAST or np.ptp(pairs.gold) == 0 or not cosines_differ:
+        raise MtdlabError(
+            f"evaluation {path}: no encoder has a rank correlation on its {len(pairs)} pairs; at "
+            f"least {LEAST} are needed, whose scores and sentences differ, not a sentence with "
+            "itself in each"
+        )
     return pairs
 
 
-def _pairs(rows: Sequence[Row]) -> Pairs:
+def _pairs(rows: Sequence[tuple[str, str, float]]) -> Pairs:
     first, second, gold = zip(*rows, strict=True)
     return Pairs([*first], [*second], np.array(gold))

@@ -11,7 +11,6 @@ Letters: Q queries, C documents, D dimension.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -42,29 +41,18 @@ class RetrievalData:
     queries: Mapping[str, str]
     relevance: Mapping[Split, Relevance]
 
-    def digest(self, split: Split) -> str:
-        """The SHA-256 of a split's queries and judgments, and of the documents."""
-        judged = self.relevance[split]
-        return digest_of(judged, [self.queries[query] for query in judged], self._documents)
-
-    @cached_property
-    def _documents(self) -> str:
-        return digest_of(*self.documents.items())
-
 
 class RetrievalTask(ExternalTask):
     """A folder's documents and queries, tokenised once for an encoder."""
 
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
-        """`task` is beir:FOLDER.
-
-        Raises MtdlabError with file and line where a file does not fit.
-        """
+        """`task` is beir:FOLDER. Raises MtdlabError as `read_folder`."""
         self.name = score_name(task)
         self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
         self.has_dev = "dev" in self.data.relevance
         self._ids = np.array(list(self.data.documents))
         self._documents = encoder.sentences(self.data.documents.values(), prompt)
+        self._documents_digest = digest_of(*self.data.documents.items())
         self._queries = {
             split: encoder.sentences([self.data.queries[query] for query in judged], prompt)
             for split, judged in self.data.relevance.items()
@@ -74,12 +62,10 @@ class RetrievalTask(ExternalTask):
         """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""
         judged = self.data.relevance[split]
         name = self.name + (DEV if split == "dev" else "")
+        asked, texts = [self.data.queries[query] for query in judged], self.data.documents.values()
         documents, queries = (
-            sentences.embed(embedder)[sentences.rows(texts)]
-            for sentences, texts in (
-                (self._documents, [*self.data.documents.values()]),
-                (self._queries[split], [self.data.queries[query] for query in judged]),
-            )
+            sentences.embed(embedder)[sentences.rows(list(given))]
+            for sentences, given in ((self._documents, texts), (self._queries[split], asked))
         )
         try:
             check_directions(np.concatenate([documents, queries]).astype(np.float64))
@@ -87,7 +73,8 @@ class RetrievalTask(ExternalTask):
             return [TaskScore(name, None, str(error), len(judged))]
         rankings = rank_documents(queries, documents, list(judged), self._ids)
         values = [ndcg(judged[query], ids) for query, ids in rankings]
-        items = values_in_points(100 * np.array(values), self.data.digest(split))
+        digest = digest_of(judged, asked, self._documents_digest)
+        items = values_in_points(100 * np.array(values), digest)
         return [TaskScore(name, 100 * float(np.mean(values)), n=len(judged), items=items)]
 
     def tokens(self, split: Split) -> int:

@@ -5,15 +5,14 @@ with seed 1111; the strength C that is best on held-out folds, among powers of t
 What differs: its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and,
 for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers since SimCSE report,
 trains by Adam with early stopping on the held-out folds instead of to the optimum, at weaker
-strengths. With all-MiniLM-L6-v2, mean pooling, a transcription of that form scores 72.81 on MRPC
-(1,725 pairs) and 91.00 on TREC (500 questions); this module 72.06 and 89.00. So compare scores of
-this module with one another; they may be a point or two below published ones.
+strengths. So compare scores of this module with one another; they may be a point or two below
+published ones (docs/how-to/evaluate-an-encoder.md).
 
 Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
 imports this module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,11 +74,11 @@ def nested_accuracy(data: Examples, advance: Advance) -> tuple[float, Correct]:
     return 100 * float(np.mean(_accuracies(runs))), correct
 
 
-def split_accuracy(
-    train: Examples, dev: Examples | None, test: Examples, advance: Advance
-) -> tuple[float, Correct]:
-    """Accuracy x 100 on `test`; the strength is chosen on `dev`, or by ten folds of `train`."""
-    parts = [part for part in (train, dev, test) if part is not None]
+def split_accuracy(parts: Sequence[Examples], advance: Advance) -> tuple[float, Correct]:
+    """Accuracy x 100 on the last of train and test, or train, dev and test.
+
+    The strength is chosen on dev, or by ten folds of train.
+    """
     data = Examples(
         np.concatenate([part.features for part in parts]),
         np.concatenate([part.labels for part in parts]),
@@ -87,7 +86,7 @@ def split_accuracy(
     sizes = np.cumsum([len(part.labels) for part in parts])
     fit, rest = np.arange(sizes[0]), np.arange(sizes[-2], sizes[-1])
     jobs = [_Job(fit, np.arange(sizes[0], sizes[1]), NESTED)]
-    if dev is None:
+    if len(parts) == 2:
         jobs = _folds(data.labels, fit, HELD_OUT)
     total = len(jobs) + 1
     best = _best(_accuracies(_run(data, jobs, advance, 0, total)), jobs[0].strengths)

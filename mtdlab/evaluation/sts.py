@@ -45,10 +45,7 @@ class StsTask:
         self.second = self.sentences.rows(pairs.second)
 
     def embed(self, embedder: Embedder) -> Vectors:
-        """Sentence vectors (S, D), see `Sentences.embed`.
-
-        Raises TrialError where one of them is not finite.
-        """
+        """Sentence vectors (S, D). Raises TrialError where one of them is not finite."""
         vectors = self.sentences.embed(embedder)
         if not np.isfinite(vectors).all():
             raise TrialError("sentence vectors are not finite", "nan_loss")

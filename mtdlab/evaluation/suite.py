@@ -122,10 +122,9 @@ class Suite(Generic[T]):
     ) -> None:
         """Read what `data`, a folder in SentEval's layout, holds of the tasks.
 
-        `collect` makes a `T` of the texts of all tasks and sets, which may occur repeatedly:
-        `Encoder.sentences` for an encoder, `WordAverages` for word vectors. `advance` is called
-        with what is embedded or scored, how much of it is done, and all. Raises MtdlabError for an
-        unknown task, and with file and line for a damaged file.
+        `collect` makes a `T` of the texts of all tasks and sets, which may occur repeatedly.
+        `advance` is called with what is embedded or scored, how much of it is done, and all.
+        Raises MtdlabError with file and line for a damaged file.
         """
         self.tasks, self._advance = tuple(tasks), advance
         self.missing: dict[str, str] = {}
@@ -227,13 +226,8 @@ def check_directions(vectors: Floats) -> None:
 def _classify(
     task: Task, sides: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
 ) -> tuple[float, Correct]:
-    train, *others = [
-        Examples(_features(*both), part.gold) for both, part in zip(sides, task, strict=True)
-    ]
-    if not others:
-        return nested_accuracy(train, advance)
-    *dev, test = others
-    return split_accuracy(train, dev[0] if dev else None, test, advance)
+    parts = [Examples(_features(*both), part.gold) for both, part in zip(sides, task, strict=True)]
+    return split_accuracy(parts, advance) if len(parts) > 1 else nested_accuracy(parts[0], advance)
 
 
 def _features(first: Floats, second: Floats) -> Floats:

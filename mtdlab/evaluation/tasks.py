@@ -16,11 +16,12 @@ from mtdlab.evaluation.pairs import (
     SUBSETS,
     Labelled,
     Pairs,
+    check_ranks,
     load_pairs,
     parse_label,
     parse_sentence,
     read_lines,
-    read_sick,
+    read_table,
     read_year,
     split_columns,
 )
@@ -43,10 +44,7 @@ FEWEST = 10
 
 
 def read_binary(folder: Path, files: tuple[str, str]) -> Labelled:
-    """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1.
-
-    Raises MtdlabError with file and line where a file does not fit.
-    """
+    """MR, CR, SUBJ or MPQA: a file a class, one sentence a line, latin-1."""
     # CR as published has an empty line, which SentEval encodes as it is
     rows = [
         (label, " ".join(line.split()))
@@ -87,10 +85,7 @@ SPLIT: Mapping[str, tuple[Callable[[str, str], Example], str, int, tuple[str, ..
 
 
 def read_split(path: Path, name: str, fewest: int) -> Labelled:
-    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more.
-
-    Raises as `read_binary`.
-    """
+    """One of the files of a task in `SPLIT`, its classes of `fewest` sentences or more."""
     parse, encoding, header, _ = SPLIT[name]
     labels, texts = [], []
     for place, line in read_lines(path, encoding)[header:]:
@@ -136,15 +131,13 @@ def load_task(name: str, folder: Path) -> Task:
     if name in SUBSETS:
         return (read_year(folder, SUBSETS[name]),)
     if name == "SICKR":
-        return (read_sick(folder),)
+        path = folder / "SICK_test_annotated.txt"
+        return (check_ranks(path, read_table(path, first=1, second=2, gold=3, header=True)),)
     return (load_pairs(BUILTIN if name == BUILTIN else str(folder), "test"),)
 
 
 def sts_benchmark_pairs(data: Path) -> dict[str, Pairs]:
-    """STS-B's pairs of all splits that are there, together, under a name that says which.
-
-    Empty where none is there. Raises MtdlabError with file and line for a damaged file.
-    """
+    """STS-B's pairs of all splits that are there, under a name that says which; else empty."""
     folder = data / _FOLDERS["STSB"]
     splits = {
         split: load_pairs(str(folder), split)

@@ -41,10 +41,7 @@ class WordAverages(Distinct):
     """
 
     def __init__(self, texts: Iterable[str], path: Path) -> None:
-        """Read the vectors of the words of `texts`, one line of the file in memory at a time.
-
-        Raises MtdlabError if the file cannot be read, or a line is damaged.
-        """
+        """Read the vectors of the words of `texts`. Raises MtdlabError as `read_vectors`."""
         super().__init__(texts)
         split = [words_of(text) for text in self.texts]
         table = read_vectors(path, {word for words in split for word in words})
@@ -65,9 +62,9 @@ class WordAverages(Distinct):
 def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:
     """The vectors (D,) of the wanted words that a file has; of a repeated word the first.
 
-    Every line must have as many numbers as the first, but only those of wanted words are read as
-    numbers. Raises MtdlabError with the line's number where one is damaged, and for a file that
-    has more or fewer words than its first line says.
+    One line is in memory at a time. Every line must have as many numbers as the first, but only
+    those of wanted words are read as numbers. Raises MtdlabError with the line's number where one
+    is damaged, and for a file that has more or fewer words than its first line says.
     """
     vectors: dict[str, NDArray[np.float32]] = {}
     dimension, count, number = 0, None, 0

@@ -120,7 +120,7 @@ def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) 
         with locked(out.absolute()):
             save_model(out, settings, inputs, outcome, present.sentences())
     metric = repeatable.metric
-    scores = outcome.all_scores() | {metric: outcome.score_of(metric)[0]}
+    scores = outcome.after.by_name() | {metric: outcome.score_of(metric)[0]}
     first_step = _first_difference(trial, outcome)
     return Reproduction(
         trial,

@@ -7,20 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from mtdlab.corpus.tokens import Batch, TokenStore
+from mtdlab.corpus.tokens import TokenStore
 from mtdlab.errors import MtdlabError
-
-Views = tuple[Batch, ...]
-"""The views of a batch: one for both branches, or one for the online and one for the target branch.
-
-A view is token ids and attention mask, both (N, L), padded to its longest sentence.
-"""
-
-_WORD = 1 << 64
+from mtdlab.methods.base import Tokens
 
 
 class BatchOrder:
@@ -47,7 +38,8 @@ class BatchOrder:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> Views:
+    def __next__(self) -> tuple[Tokens, ...]:
+        """The views of the next batch: one for both branches, or the online and the target one."""
         rows = self.next_rows()
         return tuple(store.batch(rows) for store in self._stores)
 
@@ -59,18 +51,20 @@ class BatchOrder:
         self._position += 1
         return self._order[start : start + self._size]
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The generator's state (6,) at the start of the epoch, and the batches read since ()."""
-        return {"generator": _words(self._at_start), "position": torch.tensor(self._position)}
+    def state_dict(self) -> dict[str, Any]:
+        """The generator's state at the start of the epoch, and the number of batches read since."""
+        numbers = {name: self._at_start[name] for name in ("state", "has_uint32", "uinteger")}
+        return {"generator": numbers, "position": self._position}
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state. Raises ValueError for a position beyond an epoch of this corpus."""
-        position = int(state["position"])
+        position = state["position"]
         if not 0 <= position <= self._per_epoch:
             raise ValueError(
                 f"position {position}: an epoch has {self._per_epoch} batches of {self._size}"
             )
-        self._random.state = _generator_state(state["generator"])
+        restored: Any = {"bit_generator": "PCG64", **state["generator"]}
+        self._random.state = restored
         self._start_epoch()
         self._position = position
 
@@ -79,26 +73,8 @@ class BatchOrder:
         return self._count // self._size
 
     def _start_epoch(self) -> None:
-        self._at_start = self._random.state
+        self._at_start: Any = self._random.state
         # frees the old permutation first: 80 MB for ten million sentences
         self._order = np.empty(0, dtype=np.int64)
         self._order = np.random.Generator(self._random).permutation(self._count)
         self._position = 0
-
-
-def _words(state: Mapping[str, Any]) -> Tensor:
-    """PCG64's state and increment (128 bits each) and its buffered 32-bit draw, as int64 (6,)."""
-    inner = state["state"]
-    halves = [half for name in ("state", "inc") for half in divmod(inner[name], _WORD)]
-    words = np.array([*halves, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
-    return torch.from_numpy(words.view(np.int64))
-
-
-def _generator_state(words: Tensor) -> Any:
-    high, low, inc_high, inc_low, has_half, half = map(int, words.numpy().view(np.uint64))
-    return {
-        "bit_generator": "PCG64",
-        "state": {"state": high * _WORD + low, "inc": inc_high * _WORD + inc_low},
-        "has_uint32": has_half,
-        "uinteger": half,
-    }

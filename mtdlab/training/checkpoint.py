@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mtdlab.files import new_folder
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 """The number of checkpoints that are kept: if the newest is damaged, the one before is read."""
 TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"

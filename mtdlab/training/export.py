@@ -16,39 +16,19 @@ from typing import Any
 from filelock import FileLock
 from safetensors.torch import save_file
 
-from mtdlab.analysis.data.tasks import LAST
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
 from mtdlab.encoders.embed import MAX_LENGTH, Embedder
+from mtdlab.encoders.folders import POOLING_FILE, POOLINGS
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.files import make_folder, new_folder, remove_leftovers
 from mtdlab.methods.registry import find_method
-from mtdlab.settings import Pooling, Representation, TrainerSettings
+from mtdlab.settings import Representation, TrainerSettings
 from mtdlab.settings.representation import describe
-from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
-
-_FACTS = (
-    "corpus",
-    "encoder",
-    "evaluation",
-    "device",
-    "versions",
-    "study",
-    "trial",
-    "chosen",
-    "file",
-)
-
-SENTENCE_TRANSFORMER_POOLING: dict[Pooling, str] = {
-    "cls": "cls_token",
-    "mean": "mean_tokens",
-    "last-token": "lasttoken",
-}
-"""The poolings that SentenceTransformer has too, with its names of them."""
 
 _CARD = """\
 ---
@@ -62,8 +42,8 @@ tags:
 
 # A sentence encoder trained by {method.title}
 
-{text} The
-checkpoint is that of step {run[best_step]}, {selection}.
+{text} The checkpoint
+is that of step {run[best_step]} of {settings.steps}, by `select_on: {settings.select_on}`.
 
 ## Use
 
@@ -108,10 +88,11 @@ vectors = mtdlab.load_encoder("this folder").encode(["A sentence.", "Another one
 def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterable[str]) -> str:
     """The card as Markdown. run: content of `run.json`; saved: names of the other saved parts."""
     method, representation = find_method(settings.method), describe(settings.representation)
-    known = settings.representation in map(Representation, SENTENCE_TRANSFORMER_POOLING)
+    known = settings.representation in map(Representation, POOLINGS)
     after, before = run["scores"], run["scores_before"]
     lower = ", ".join(task for task in after if after[task] <= before.get(task, -math.inf))
     no_gain = f" Training did not raise the score on {lower} above the untrained encoder's."
+    elsewhere = ("scores", "scores_before", "settings")
     scores = (
         (task, f"{before[task]:.2f}" if task in before else "–", f"{score:.2f}")
         for task, score in after.items()
@@ -121,27 +102,14 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
         settings=settings,
         method=method,
         text=method.describe(settings),
-        selection=_selection(settings),
         representation=representation,
         saved=", ".join(saved),
         use=_SENTENCE_TRANSFORMER if known else _OTHER.format(representation=representation),
         scores=_table(("task", "before training", "score"), scores),
         no_gain=no_gain if lower else "",
-        facts=_table(("", ""), ((name, run[name]) for name in _FACTS if name in run)),
+        facts=_table(("", ""), (fact for fact in run.items() if fact[0] not in elsewhere)),
         values=_table(("setting", "value"), run["settings"].items()),
     )
-
-
-def _selection(settings: TrainerSettings) -> str:
-    select_on = settings.select_on
-    if select_on == LAST:
-        return "the last: none was selected"
-    data = f"the {select_on} pairs"
-    if select_on.endswith(DEV):
-        data = f"the dev data of {select_on.removesuffix(DEV)}"
-    elif select_on == "sts_average":
-        data = "the average of the STS test sets"
-    return f"the best of {settings.steps} on {data}"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -176,8 +144,8 @@ def save_model(
         "seed": settings.seed,
         "precision": choose_device(settings).precision,
         "best_step": outcome.best_step,
-        "scores": _finite_scores(outcome.all_scores()),
-        "scores_before": _finite_scores(outcome.before.by_name()),
+        "scores": outcome.after.finite(),
+        "scores_before": outcome.before.finite(),
         "settings": settings.model_dump(),
         **facts,
     }
@@ -192,7 +160,9 @@ def save_model(
         card = model_card(run, settings, others)
         (building / "README.md").write_text(card, encoding="utf-8")
         _verify_score(building, settings, inputs, outcome)
-        _make_readable(building)
+        # temporary files are created with private permissions
+        for path in (building, *building.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def check_model_folder(folder: Path) -> None:
@@ -205,18 +175,11 @@ def check_model_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock `folder` against other processes that save to it; call `save_model` inside.
-
-    Temporary folders of killed processes are removed.
-    """
+    """Lock `folder` to call `save_model` inside; what killed processes left is removed."""
     make_folder(folder.parent)
     with FileLock(folder.parent / f".{folder.name}.lock"):
         remove_leftovers(folder)
         yield
-
-
-def _finite_scores(scores: Mapping[str, float]) -> dict[str, float]:
-    return {task: score for task, score in scores.items() if math.isfinite(score)}
 
 
 def _write_encoder(
@@ -230,21 +193,17 @@ def _write_encoder(
         model.pooler = inputs.encoder.pooler
     model.save_pretrained(folder)
     inputs.encoder.tokenizer.save_pretrained(folder)
-    kind = SENTENCE_TRANSFORMER_POOLING.get(settings.pooling)
-    if kind is None:
+    if settings.pooling not in POOLINGS:
         return  # SentenceTransformer lacks the others: it opens the folder, with another pooling
     module, limit = "sentence_transformers.models.", inputs.encoder.token_limit(MAX_LENGTH)
-    modes = {
-        f"pooling_mode_{pooling}": pooling == kind
-        for pooling in SENTENCE_TRANSFORMER_POOLING.values()
-    }
-    (folder / "1_Pooling").mkdir()
+    modes = {f"pooling_mode_{its}": ours == settings.pooling for ours, its in POOLINGS.items()}
+    (folder / POOLING_FILE).parent.mkdir()
     files = {
         "modules.json": [
             {"idx": 0, "name": "0", "path": "", "type": module + "Transformer"},
             {"idx": 1, "name": "1", "path": "1_Pooling", "type": module + "Pooling"},
         ],
-        "1_Pooling/config.json": {"word_embedding_dimension": model.config.hidden_size, **modes},
+        POOLING_FILE: {"word_embedding_dimension": model.config.hidden_size, **modes},
         "sentence_bert_config.json": {"max_seq_length": limit, "do_lower_case": False},
         "config_sentence_transformers.json": {"similarity_fn_name": "cosine"},
     }
@@ -270,9 +229,3 @@ def _verify_score(
             f"the saved model scores {score:.2f} on dev, the trained one "
             f"{outcome.after.dev.score:.2f}"
         )
-
-
-def _make_readable(folder: Path) -> None:
-    """Make the model readable to others: temporary files are created with private permissions."""
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)

@@ -1,7 +1,5 @@
 """Inputs of a run (encoder, texts, evaluation data), loaded once per process and shared."""
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -24,6 +22,7 @@ from mtdlab.encoders.tokenising import check_prompt
 from mtdlab.encoders.traits import check_pooling
 from mtdlab.errors import MtdlabError, nearest
 from mtdlab.evaluation.external import find_task, open_tasks, score_external
+from mtdlab.evaluation.items import digest_of
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Suite, TaskScore, score_tasks
@@ -59,6 +58,10 @@ class EncoderScores:
         """All scores, x 100; NaN for none."""
         scores = {name: result.score for name, result in self.named.items()}
         return {name: np.nan if score is None else score for name, score in scores.items()}
+
+    def finite(self) -> dict[str, float]:
+        """The scores of `by_name` that are there."""
+        return {name: score for name, score in self.by_name().items() if np.isfinite(score)}
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,15 @@ def open_inputs(settings: TrainerSettings) -> OpenedInputs:
     add_adapters(encoder.model, settings)
     check_prompt(encoder.tokenizer, settings.representation)
     dev, test = (StsTask(split_pairs, encoder, settings.prompt) for split_pairs in pairs)
-    suite = _open_suite(settings, encoder)
+    collect = partial(encoder.sentences, prompt=settings.prompt)
+    data = evaluation_folder(settings.evaluation)
+    suite = Suite(published_tasks(settings.tasks), data, collect)
+    if suite.missing:
+        lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
+        raise MtdlabError(
+            f"evaluation {settings.evaluation}: data of trainer.tasks are missing ({lacking}); "
+            "name SentEval's folder, or remove these tasks"
+        )
     external = open_tasks(external_tasks(settings.tasks), encoder, settings.prompt)
     if settings.select_on.endswith(DEV):
         find_task(settings.select_on, external)
@@ -127,14 +138,14 @@ def load_inputs(settings: TrainerSettings) -> RunInputs:
 def check_encoder(encoder: Encoder, settings: TrainerSettings) -> None:
     """Raise MtdlabError if an encoder cannot be trained by a method with these settings."""
     method, name = find_method(settings.method), settings.encoder
-    check_pooling(name, encoder.traits, settings.representation)
-    check_pooling(name, encoder.traits, settings.training_representation)
+    for representation in (settings.representation, settings.training_representation):
+        check_pooling(name, representation, causal=encoder.causal)
     check_adapters(settings)
     if method.changes_embeddings(settings):
         embedding_block(encoder.model)
     if settings.augmentation_draw == "published-code" and SHUFFLE in settings.augmentation:
         position_embeddings(encoder.model)
-    if not encoder.traits.has_dropout and not method.views_differ(settings):
+    if encoder.dropout_fields == () and not method.views_differ(settings):
         raise MtdlabError(
             f"encoder {name}: the family {encoder.model.config.model_type} has no dropout, so that "
             f"{settings.method} would compare a sentence with an equal view of itself; choose an "
@@ -152,17 +163,12 @@ def check_inputs(
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
+    `augmentations`, whose models are applied to the corpus here, the smallest `batch_size`, and
+    `trials` are those of all runs, by default of the settings. `scores` of a user's function have
+    to be there; it is tried on the untrained encoder.
+
+    Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     Raises MtdlabError if an input is missing or cannot be used.
-
-    Args:
-        augmentations: of all runs, by default that of the settings; their models are applied to the
-            corpus here.
-        scores: of a user's function that have to be there; it is tried on the untrained encoder.
-        batch_size: the smallest of all runs, by default that of the settings.
-        trials: the settings of all runs, by default these.
-
-    Returns:
-        SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     """
     device = choose_device(settings)
     views_of(settings)
@@ -170,20 +176,18 @@ def check_inputs(
     for trial in trials or (settings,):
         check_encoder(opened.encoder, trial)
     _try_evaluator(opened, settings, device, scores)
-    tokens = _tokens(opened.corpus, opened.encoder, settings.max_length, settings.prompt)
+    tokens = _tokens_of(View(prompt=settings.prompt), settings, opened)
     # before models change a large corpus; documents are fewer than sentences
     BatchOrder([tokens], batch_size or settings.batch_size, seed=0)
     for augmentation in augmentations or (settings.augmentation,):
         changed = settings.model_copy(update={"augmentation": augmentation})
         views = [_tokens_of(view, settings, opened) for view in views_of(changed)]
         BatchOrder(views, batch_size or settings.batch_size, seed=0)
-    pairs = hashlib.sha256()
-    for split in (opened.dev.pairs, opened.test.pairs):
-        pairs.update(json.dumps([split.first, split.second, split.gold.tolist()]).encode())
+    splits = (opened.dev.pairs, opened.test.pairs)
     return {
         "corpus": opened.corpus.fingerprint,
         "encoder": weights_digest(opened.encoder.model),
-        "evaluation": pairs.hexdigest(),
+        "evaluation": digest_of(*([one.first, one.second, one.gold.tolist()] for one in splits)),
     }
 
 
@@ -224,8 +228,8 @@ def _load(settings: TrainerSettings) -> RunInputs:
     opened = open_inputs(settings)
     encoder = opened.encoder
     # here too, before the encoder is scored
-    check_pooling(settings.encoder, encoder.traits, representation)
-    tokens = _tokens(opened.corpus, encoder, settings.max_length, settings.prompt)
+    check_pooling(settings.encoder, representation, causal=encoder.causal)
+    tokens = _tokens_of(View(prompt=settings.prompt), settings, opened)
     nn.Module.to(encoder.model, device.device)
     begin_phase("scoring the untrained encoder")
     embedder = Embedder(encoder.model, representation, device)
@@ -246,7 +250,8 @@ def _tokens_of(view: View, settings: TrainerSettings, opened: OpenedInputs) -> T
     encoder, device = opened.encoder, choose_device(settings)
     check_prompt(encoder.tokenizer, replace(settings.representation, prompt=view.prompt))
     viewed = view_corpus(view, settings, opened.corpus, encoder, device)
-    return _tokens(viewed, encoder, settings.max_length, view.prompt)
+    limit = encoder.token_limit(settings.max_length)
+    return tokenise(viewed, encoder.tokenizer, limit, view.prompt)
 
 
 def view_corpus(
@@ -258,21 +263,3 @@ def view_corpus(
         limit = encoder.token_limit(settings.max_length)
         corpus = join_documents(corpus, encoder.tokenizer, limit)
     return augment(corpus, parse_augmentation(view.augmentation), device) or corpus
-
-
-def _tokens(corpus: Corpus, encoder: Encoder, max_length: int, prompt: str) -> TokenStore:
-    return tokenise(corpus, encoder.tokenizer, encoder.token_limit(max_length), prompt)
-
-
-def _open_suite(settings: TrainerSettings, encoder: Encoder) -> Suite[Sentences]:
-    """The tasks of a run. Raises MtdlabError if data of a task are missing."""
-    data = evaluation_folder(settings.evaluation)
-    collect = partial(encoder.sentences, prompt=settings.prompt)
-    suite = Suite(published_tasks(settings.tasks), data, collect)
-    if suite.missing:
-        lacking = "; ".join(f"{task}: {reason}" for task, reason in suite.missing.items())
-        raise MtdlabError(
-            f"evaluation {settings.evaluation}: data of trainer.tasks are missing ({lacking}); "
-            "name SentEval's folder, or remove these tasks"
-        )
-    return suite

@@ -32,12 +32,9 @@ from mtdlab.training.state import Column, RunState, State
 class Outcome:
     """A finished run. `best_step` counts from 1; `before` is the encoder before training.
 
-    The best checkpoint is that of the last step where `select_on` is `last`.
-
-    probes  `Probe.columns`; empty without probes.
-    peak_memory
-            in bytes, since the run began or was resumed (`Device.peak_memory`); NaN where a peak
-            from before cannot be told from it.
+    The best checkpoint is that of the last step where `select_on` is `last`. `probes` are
+    `Probe.columns`; `peak_memory` is in bytes since the run began or was resumed, NaN where a peak
+    from before cannot be told from it.
     """
 
     best_step: int
@@ -54,25 +51,18 @@ class Outcome:
 
         An average is NaN unless all of its tasks have a score.
         """
-        scores, before = self.after.by_name(), self.before.by_name()
         names = needed(metric) or (metric,)
-        after, earlier = (
-            [by_name.get(name, np.nan) for name in names] for by_name in (scores, before)
+        after, before = (
+            float(np.mean([scores.get(name, np.nan) for name in names]))
+            for scores in (self.after.by_name(), self.before.by_name())
         )
-        return float(np.mean(after)), float(np.mean(earlier))
+        return after, before
 
     def items_of(self, metric: str) -> dict[str, Items]:
         """The items of a metric of the best checkpoint, by task; none unless each task has some."""
-        names, items = needed(metric) or (metric,), dict[str, Items]()
-        for name in names:
-            scored = self.after.named.get(name)
-            if scored is not None and scored.items is not None:
-                items[name] = scored.items
+        names, named = needed(metric) or (metric,), self.after.named
+        items = {name: one for name in names if name in named and (one := named[name].items)}
         return items if len(items) == len(names) else {}
-
-    def all_scores(self) -> dict[str, float]:
-        """All scores of the best checkpoint by name, x 100; NaN for none."""
-        return self.after.by_name()
 
     @property
     def weights(self) -> State:
@@ -121,7 +111,7 @@ def train(
         state.method.take_steps(steps)
     else:
         take_steps(steps)
-    outcome = _finish(settings, inputs, steps.embedder, state, steps.began)
+    outcome = _finish(inputs, steps)
     return replace(outcome, peak_memory=device.peak_memory()) if from_here else outcome
 
 
@@ -140,12 +130,7 @@ def take_steps(steps: "RunSteps") -> None:
 
 
 class RunSteps:
-    """What precedes and what follows a step, whoever takes it (`mtdlab.methods.base.Steps`).
-
-    Attributes:
-        embedder: the encoder in training.
-        began: when the run began, as if it had begun now with the seconds of an earlier call.
-    """
+    """What precedes and what follows a step, whoever takes it (`mtdlab.methods.base.Steps`)."""
 
     def __init__(
         self,
@@ -155,10 +140,11 @@ class RunSteps:
         on_step: OnStep | None = None,
     ) -> None:
         self.settings, self.state, self._on_step = settings, state, on_step
-        self.device = choose_device(settings)
+        # with the seconds of an earlier call
         self.began = time.perf_counter() - state.seconds
-        self.embedder = Embedder(state.method.encoder, settings.representation, self.device)
-        self._selecting = replace(self.embedder, head=state.method.selection_head())
+        method = state.method
+        self.embedder = Embedder(method.encoder, settings.representation, method.device)
+        self._selecting = replace(self.embedder, head=method.selection_head())
         self._chosen_on = selection_of(settings, inputs)
 
     @property
@@ -177,11 +163,9 @@ class RunSteps:
         if state.probe is not None and state.probe.due(step):
             state.probe.record(step, state.method)
         set_rates(state.optimizer, step, self.settings)
+        device = state.method.device.device
         return [
-            (
-                ids.to(self.device.device, non_blocking=True),
-                mask.to(self.device.device, non_blocking=True),
-            )
+            (ids.to(device, non_blocking=True), mask.to(device, non_blocking=True))
             for ids, mask in next(state.batches)
         ]
 
@@ -202,15 +186,10 @@ class RunSteps:
             self._on_step(state.step, evaluation)
 
 
-def _finish(
-    settings: TrainerSettings,
-    inputs: RunInputs,
-    embedder: Embedder,
-    state: RunState,
-    began: float,
-) -> Outcome:
+def _finish(inputs: RunInputs, steps: RunSteps) -> Outcome:
     """Load the best checkpoint and score it on the other split, which no step has evaluated."""
-    best, chosen_by = state.best, score_of_selection(settings.select_on)
+    state, embedder = steps.state, steps.embedder
+    best, chosen_by = state.best, score_of_selection(steps.settings.select_on)
     if best.step < 0:
         raise TrialError(
             "collapsed: all cosines are equal, so no checkpoint has a score", "collapsed"
@@ -227,6 +206,6 @@ def _finish(
         after=inputs.evaluate(embedder, dev_vectors, test_vectors),
         curve=state.curve.columns(),
         states=best.states,
-        wall_seconds=time.perf_counter() - began,
+        wall_seconds=time.perf_counter() - steps.began,
         probes=state.probe.columns() if state.probe else {},
     )

@@ -19,11 +19,9 @@ def make_optimizer(method: Method[Any], settings: TrainerSettings) -> torch.opti
     parameters, decay = method.trained(), settings.weight_decay
     groups: list[dict[str, Any]] = [{"params": parameters, "weight_decay": decay}]
     if settings.weight_decay_exceptions != "none":
-        matrices = [parameter for parameter in parameters if parameter.ndim > 1]
-        vectors = [parameter for parameter in parameters if parameter.ndim <= 1]
         groups = [
-            {"params": matrices, "weight_decay": decay},
-            {"params": vectors, "weight_decay": 0.0},
+            {"params": [each for each in parameters if each.ndim > 1], "weight_decay": decay},
+            {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
         ]
     betas = (settings.adam_beta1, settings.adam_beta2)
     return torch.optim.AdamW(groups, betas=betas, eps=settings.adam_epsilon, fused=True)
@@ -69,10 +67,7 @@ def set_rates(optimizer: torch.optim.Optimizer, step: int, settings: TrainerSett
 
 
 def clip_gradients(optimizer: torch.optim.Optimizer, settings: TrainerSettings) -> None:
-    """Scale the gradients of all parameters so that their L2 norm is at most the setting's.
-
-    The norm is that of all parameters together. It stays on the device.
-    """
+    """Scale the gradients so that the L2 norm of all together is at most the setting's."""
     if settings.max_gradient_norm:
         every = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         nn.utils.clip_grad_norm_(every, settings.max_gradient_norm)

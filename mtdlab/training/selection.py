@@ -21,16 +21,14 @@ from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import RunInputs
 
-_PAIRS = "test"
-
 
 def averaged_sets(evaluation: str) -> tuple[str, ...]:
     """The STS sets of `sts_average` in the folder that `evaluation` names, in SentEval's layout.
 
-    None for pairs in another layout. Raises MtdlabError for a folder that is not there.
+    Empty for pairs in another layout. Raises MtdlabError for a folder that is not there.
     """
-    folders = {name: task_folder(name, evaluation_folder(evaluation)) for name in STS}
-    return tuple(name for name, path in folders.items() if path is not None and path.is_dir())
+    folder = evaluation_folder(evaluation)
+    return tuple(name for name in STS if (path := task_folder(name, folder)) and path.is_dir())
 
 
 def describe_sets(evaluation: str) -> str:
@@ -78,16 +76,13 @@ class StsAverage(StsTask):
 @lru_cache(maxsize=1)
 def _suite(evaluation: str, folder: Path | None, encoder: Encoder, prompt: str) -> Suite[Sentences]:
     """The sets of pairs, cached, since every trial of a study reads the same ones."""
-    pairs = {_PAIRS: load_pairs(evaluation, "test")}
+    pairs = {"test": load_pairs(evaluation, "test")}
     collect = partial(encoder.sentences, prompt=prompt)
     return Suite(averaged_sets(evaluation), folder, collect, pairs)
 
 
 def selection_of(settings: TrainerSettings, inputs: RunInputs) -> StsTask | DevSelection:
-    """The data that `select_on` names; for `last`, the dev pairs.
-
-    Raises MtdlabError for data that are missing or damaged.
-    """
+    """The data that `select_on` names, for `last` the dev pairs. Raises MtdlabError for none."""
     if settings.select_on.endswith(DEV):
         return DevSelection(settings.select_on, inputs.external, inputs.dev)
     if settings.select_on == "sts_average":

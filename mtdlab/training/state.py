@@ -71,12 +71,9 @@ class Curve:
 
 @dataclass
 class Best:
-    """The best checkpoint so far.
+    """The best checkpoint so far: its step, counted from 0, and the states of the method's parts.
 
-    Attributes:
-        step: its step, counted from 0; -1 if there is none yet.
-        vectors: (S, D) embeddings of the sentences of the selection pairs.
-        states: state dicts of the method's parts.
+    The step is -1 if there is none yet. `vectors` (S, D) are of the selection pairs' sentences.
     """
 
     step: int = -1
@@ -107,13 +104,8 @@ class Best:
 class RunState:
     """The state of a run after `step` steps, which took `seconds` of wall time.
 
-    The learning rate and the EMA decay are functions of the step and need no state.
-
-    Attributes:
-        method: trained weights, queue, FGSM gradient, random generators of dropout and
-            augmentation.
-        batches: the order of sentences and the position in it.
-        probe: measurements of the keys; None without probes.
+    The learning rate and the EMA decay are functions of the step and need no state. The method has
+    trained weights, queue, FGSM gradient, random generators of dropout and augmentation.
     """
 
     def __init__(
@@ -135,7 +127,7 @@ class RunState:
             "curve": self.curve.state_dict(),
             "best": self.best.state_dict(),
             "probe": self.probe.state_dict() if self.probe else {},
-            "random": _random_states(),
+            "random": {"cpu": torch.get_rng_state(), "cuda": torch.cuda.get_rng_state_all()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -146,18 +138,9 @@ class RunState:
         """
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         load_own_state(self.method, state["method"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        for part in ("batches", "curve", "best"):
+        for part in ("optimizer", "batches", "curve", "best"):
             getattr(self, part).load_state_dict(state[part])
         if self.probe:
             self.probe.load_state_dict(state["probe"])
         torch.set_rng_state(state["random"]["cpu"])
-        if "cuda" in state["random"]:
-            torch.cuda.set_rng_state_all(state["random"]["cuda"])
-
-
-def _random_states() -> dict[str, Any]:
-    states: dict[str, Any] = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state_all()
-    return states
+        torch.cuda.set_rng_state_all(state["random"]["cuda"])

@@ -30,7 +30,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
     from mtdlab.encoders.traits import describe_encoder
     from mtdlab.training.selection import describe_sets
 
-    model, fields = inputs.encoder.model, inputs.encoder.traits.dropout_fields
+    model, fields = inputs.encoder.model, inputs.encoder.dropout_fields
     device = choose_device(settings)
     token, unknown = _unknown(inputs)
     averages = settings.select_on == "sts_average"

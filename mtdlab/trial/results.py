@@ -83,7 +83,7 @@ def complete(metric: str, select_by: str, outcome: "Outcome", environment: Envir
             "wall_seconds": outcome.wall_seconds,
             "peak_memory": outcome.peak_memory,
         },
-        scores=outcome.all_scores() | named,
+        scores=outcome.after.by_name() | named,
         arrays={
             **{f"curve/{name}": column for name, column in outcome.curve.items()},
             **{f"probe/{name}": column for name, column in outcome.probes.items()},

@@ -43,8 +43,7 @@ def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> N
     from torch.utils.tensorboard import SummaryWriter
     from torch.utils.tensorboard.summary import hparams
 
-    scores = {name: score for name, score in outcome.all_scores().items() if math.isfinite(score)}
-    final = {f"final/{name}": float(score) for name, score in scores.items()}
+    final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
     with SummaryWriter(str(folder)) as writer:
         for name, column in outcome.curve.items():
             tag = score_of_selection(settings.select_on) if name == SCORE else name

@@ -59,7 +59,10 @@ def test_a_file_with_one_column_is_refused_before_anything_is_written(
         "study: a\ntrainer: {corpus: 'pairs:one.tsv'}\nsearch: {ema_decay: [0.5, 0.75]}\n"
     )
     printed = command("sweep a.yaml", code=2)
-    assert "one.tsv:1: 1 column; a pair is two texts separated by a tab" in printed.stderr
+    assert (
+        "one.tsv:1: 1 columns separated by tabs, not 2; a pair is anchor and positive"
+        in printed.stderr
+    )
     assert not (tmp_path / "mtdlab.db").exists()
 
 

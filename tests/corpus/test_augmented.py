@@ -51,7 +51,6 @@ def test_only_what_acts_on_text_makes_another_corpus(tiny_corpus: Path) -> None:
     mixed = augmented(tiny_corpus, f"token-cutoff:0.1+{NOISE}+position-shuffle")
     assert mixed == augmented(tiny_corpus)
     assert mixed.name == f"{tiny_corpus}, {NOISE}"
-    assert mixed.doing == "typos, repetition"
 
 
 def test_a_line_is_the_same_in_every_process_and_chunk(

@@ -221,7 +221,7 @@ ROWS = {"body": [" one", None, "two\0", "", "three\nlines"], "label": [0, 1, 0, 
 def test_a_saved_dataset_is_its_columns_rows(
     datasets: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "DATASET_ROWS", 2)
+    monkeypatch.setattr(module, "ROWS", 2)
     saved = datasets.Dataset.from_dict(ROWS)
     saved.save_to_disk(tmp_path / "one")
     datasets.DatasetDict({"dev": saved}).save_to_disk(tmp_path / "splits")
@@ -263,7 +263,7 @@ def test_what_is_not_there_is_one_sentence(datasets: Any, tmp_path: Path) -> Non
     (tmp_path / "none").mkdir()
     with pytest.raises(MtdlabError, match=r"corpus dataset:.*none: cannot be loaded: "):
         open_corpus(f"dataset:{tmp_path / 'none'}")
-    with pytest.raises(MtdlabError, match="neither a folder here nor in the local cache; give"):
+    with pytest.raises(MtdlabError, match="neither a folder here nor in the local hub cache; give"):
         open_corpus("dataset:no/such")
 
 

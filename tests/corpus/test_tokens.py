@@ -21,7 +21,7 @@ from mtdlab.config import make_settings
 from mtdlab.corpus import corpus as corpora
 from mtdlab.corpus import tokens as module
 from mtdlab.corpus.corpus import Corpus, open_corpus
-from mtdlab.corpus.tokens import TokenStore, growing_array, hold, tokenise
+from mtdlab.corpus.tokens import TokenStore, hold, tokenise
 from mtdlab.device import choose_device
 from mtdlab.errors import MtdlabError
 from mtdlab.training.batches import BatchOrder
@@ -71,7 +71,7 @@ def test_what_killed_processes_left_is_removed_and_what_others_write_is_kept(
     left, written, young = (folder / f".{name}.building-x" for name in ("left", "held", "young"))
     for path in (left, written, young):
         path.mkdir(parents=True)
-        (path / "ids.npy").write_bytes(b"x")
+        (path / "ids").write_bytes(b"x")
         os.utime(path, (1, 1))
     os.utime(young)
     with hold(written):
@@ -136,7 +136,7 @@ def test_a_large_file_is_not_kept_in_memory(
     prepare: Prepare, store: TokenStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def kept() -> int:
-        maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids.npy\n")[1:]
+        maps = Path("/proc/self/smaps").read_text().split(f"{store.fingerprint}/ids\n")[1:]
         return sum(int(entry.split("\nRss:")[1].split()[0]) for entry in maps)
 
     rows = np.array([3, 59, 0, 3])
@@ -222,19 +222,15 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(
     assert isinstance(wide.lengths, np.memmap)
 
 
-@pytest.mark.parametrize("row", [(), (3,)])
-@pytest.mark.parametrize("sizes", [(), (1,), (9, 1, 90), (12_345, 100_000)])
-def test_it_is_the_array_saved_at_once(
-    tmp_path: Path, row: tuple[int, ...], sizes: tuple[int, ...]
+@pytest.mark.parametrize("name", ["ids", "lengths"])
+@pytest.mark.parametrize("change", [-4, 4])
+def test_a_file_of_another_size_is_damaged(
+    store: TokenStore, prepare: Prepare, folder: Path, name: str, change: int
 ) -> None:
-    random = np.random.default_rng(0)
-    parts = [random.integers(0, 1 << 16, (size, *row), dtype=np.uint16) for size in sizes]
-    whole = np.concatenate([np.zeros((0, *row), np.uint16), *parts])
-    with growing_array(tmp_path / "grown.npy", np.dtype(np.uint16), row) as append:
-        for part in parts:
-            append(part)
-    np.save(tmp_path / "whole.npy", whole)
-    assert (tmp_path / "grown.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    path = folder / store.fingerprint / name
+    os.truncate(path, path.stat().st_size + change)
+    with pytest.raises(MtdlabError, match=r"the kept tokens in .* are damaged; delete that folder"):
+        prepare()
 
 
 LINES = int(os.environ.get("MTDLAB_LINES", 10**7))

@@ -95,7 +95,7 @@ def test_the_encoder_of_a_model_with_a_decoder_is_refused(damaged: Path) -> None
     """transformers would load it as the whole model, whose decoder would be drawn at random."""
     config = T5Config(vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2)
     T5EncoderModel(config).save_pretrained(damaged)
-    with pytest.raises(MtdlabError, match="architecture 't5' is an encoder with a decoder"):
+    with pytest.raises(MtdlabError, match=r"architecture 't5' .* a decoder beside its encoder"):
         load_encoder(str(damaged), 0.1)
 
 
@@ -151,9 +151,8 @@ def test_padding_does_not_matter(tiny_encoder: Path, pooling: Pooling) -> None:
     padded, mask = torch.zeros(1, 9, dtype=torch.long), torch.zeros(1, 9, dtype=torch.long)
     padded[:, :5], mask[:, :5] = ids, 1
     with torch.no_grad():
-        expected = encode(model, mask[:, :5], Representation(pooling), input_ids=ids)
-        among = encode(model, mask, Representation(pooling), input_ids=padded)
-        words = model.get_input_embeddings()(padded)
-        embedded = encode(model, mask, Representation(pooling), inputs_embeds=words)
-    assert torch.allclose(among, expected, atol=1e-6)
-    assert torch.allclose(embedded, expected, atol=1e-6)
+        words = model.get_input_embeddings()
+        alone, among = words(ids), words(padded)
+        expected = encode(model, mask[:, :5], Representation(pooling), inputs_embeds=alone)
+        found = encode(model, mask, Representation(pooling), inputs_embeds=among)
+    assert torch.allclose(found, expected, atol=1e-6)

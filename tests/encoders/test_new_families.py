@@ -76,19 +76,18 @@ def plainly(model: Any, ids: list[int], pooling: Pooling) -> Tensor:
     return cast("Tensor", vectors[pooling]())
 
 
-@pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
 @pytest.mark.parametrize("pooling", [each for each in get_args(Pooling) if each != "mask"])
 def test_vectors_are_those_of_the_plain_formulation(
-    loaded: tuple[Encoder, Any], pooling: Pooling, left: bool
+    loaded: tuple[Encoder, Any], pooling: Pooling
 ) -> None:
     encoder, theirs = loaded
     model, tokenizer = encoder.model, encoder.tokenizer
     rows = [tokenizer(text)["input_ids"] for text in SENTENCES]
-    side = "left" if left else "right"
-    batch = tokenizer.pad({"input_ids": rows}, padding_side=side, return_tensors="pt")
+    batch = tokenizer.pad({"input_ids": rows}, return_tensors="pt")
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
-        found = encode(model, mask, Representation(pooling), input_ids=ids)
+        words = model.get_input_embeddings()(ids)
+        found = encode(model, mask, Representation(pooling), inputs_embeds=words)
         expected = torch.stack([plainly(theirs, row, pooling) for row in rows])
     assert torch.allclose(found, expected, atol=1e-5)
     assert float(expected.std(dim=0).min()) > 1e-3, "the sentences' vectors are equal"
@@ -98,9 +97,9 @@ def test_positions_pass_and_padding(folder: Path) -> None:
     encoder = load_encoder(str(folder), 0.3)
     assert encoder.token_limit(512) == POSITIONS
     assert is_fast(encoder.model) == folder.name.startswith("xlm-roberta")
-    assert encoder.traits.causal == folder.name.startswith(DECODERS)
+    assert encoder.causal == folder.name.startswith(DECODERS)
     assert encoder.tokenizer.padding_side == "right"
-    assert encoder.tokenizer.pad_token == ("</s>" if encoder.traits.causal else "<pad>")
+    assert encoder.tokenizer.pad_token == ("</s>" if encoder.causal else "<pad>")
     ids = torch.full((1, POSITIONS), 6)
     assert encoder.model(input_ids=ids).last_hidden_state.shape == (1, POSITIONS, 16)
 
@@ -247,7 +246,6 @@ def test_decoders_keep_no_keys_and_values(decoder: Path, monkeypatch: pytest.Mon
         return forward(*args, **kwargs)
 
     monkeypatch.setattr(layer, "forward", noted)
-    encode(
-        encoder.model, torch.ones(1, 3), Representation("mean"), input_ids=torch.tensor([[5, 6, 7]])
-    )
+    words = encoder.model.get_input_embeddings()(torch.tensor([[5, 6, 7]]))
+    encode(encoder.model, torch.ones(1, 3), Representation("mean"), inputs_embeds=words)
     assert used == [None]

@@ -99,7 +99,7 @@ def test_a_pickle_in_place_of_a_file_of_an_encoder_is_not_executed(
 
 
 @pytest.mark.parametrize("by_torch", [True, False])
-@pytest.mark.parametrize("name", ["ids.npy", "lengths.npy"])
+@pytest.mark.parametrize("name", ["ids", "lengths"])
 def test_a_pickle_in_the_token_cache_is_not_executed(
     tiny_encoder: Path,
     tiny_corpus: Path,

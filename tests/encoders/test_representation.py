@@ -17,7 +17,7 @@ from mtdlab.config.reader import parse_study, read_settings
 from mtdlab.encoders.folders import declared_pooling
 from mtdlab.encoders.loading import Encoder, load_encoder
 from mtdlab.encoders.pooling import cut, encode
-from mtdlab.encoders.saved import SavedRun, saved_run
+from mtdlab.encoders.saved import saved_run
 from mtdlab.encoders.tokenising import check_prompt, token_ids
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -42,7 +42,8 @@ def vector_of(encoder: Encoder, ids: list[int], how: Representation) -> Tensor:
     """The vector (1, D) of one sentence."""
     batch = torch.tensor([ids])
     with torch.no_grad():
-        return encode(encoder.model, torch.ones_like(batch), how, input_ids=batch)
+        words = encoder.model.get_input_embeddings()(batch)
+        return encode(encoder.model, torch.ones_like(batch), how, inputs_embeds=words)
 
 
 def test_a_prompt_surrounds_the_sentence(encoder: Encoder) -> None:
@@ -65,7 +66,8 @@ def test_the_mask_token_is_found_by_its_distance_from_the_end(encoder: Encoder) 
     batch = encoder.tokenizer.pad({"input_ids": both}, return_tensors="pt")
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
-        found = encode(encoder.model, mask, representation, input_ids=ids)
+        embedded = encoder.model.get_input_embeddings()(ids)
+        found = encode(encoder.model, mask, representation, inputs_embeds=embedded)
         hidden = encoder.model(input_ids=ids, attention_mask=mask).last_hidden_state
     at = ids == encoder.tokenizer.mask_token_id
     assert torch.allclose(found, hidden[at], atol=1e-6)
@@ -177,15 +179,14 @@ def test_a_sentence_in_segments_is_their_mean_weighted_by_length(encoder: Encode
 
 
 def test_a_saved_model_is_read_with_its_representation(tiny_encoder: Path, tmp_path: Path) -> None:
-    assert saved_run(str(tiny_encoder)) is None
-    assert saved_run("builtin") is None
+    assert saved_run(str(tiny_encoder)) == saved_run("builtin") == (None, "float32")
     run = tmp_path / "mtdlab" / "run.json"
     run.parent.mkdir()
     run.write_text('{"settings": {"pooling": "mask", "prompt": "the {sentence} {mask}"}}')
     read = Representation("mask", "the {sentence} {mask}")
-    assert saved_run(str(tmp_path)) == SavedRun(read, "float32")
+    assert saved_run(str(tmp_path)) == (read, "float32")
     run.write_text('{"settings": {"pooling": "mean"}, "precision": "bfloat16"}')
-    assert saved_run(str(tmp_path)) == SavedRun(Representation("mean"), "bfloat16")
+    assert saved_run(str(tmp_path)) == (Representation("mean"), "bfloat16")
     run.write_text('{"settings": {"pooling": "mask"}}')
     with pytest.raises(MtdlabError, match=r"run\.json: is damaged \(pooling mask needs a prompt"):
         saved_run(str(tmp_path))

@@ -63,20 +63,24 @@ def old_name(name: str) -> str:
         (
             renamed("student."),
             {},
-            r"missing: 37, such as e.*: 39, .* begin with student\.; remove",
+            r"missing: 37, such as e.*: 39, such as student\..* remove a prefix from the names",
         ),
-        (renamed("module.bert."), {}, r"begin with module\.bert\.; remove this prefix"),
+        (renamed("module.bert."), {}, r"in no layer: .*such as module\.bert\..* remove a prefix"),
         (
             without("layer.0.output"),
             {},
-            r"\(missing: 4, such as .*layer\.0\.output.*get them",
+            r"\(missing: 4, such as .*layer\.0\.output.*files are incomplete",
         ),
         (
             dict,
             {"num_hidden_layers": 3},
-            r"\(missing: 16, such as .*layer\.2.*smaller model",
+            r"\(missing: 16, such as .*layer\.2.*files are incomplete",
         ),
-        (dict, {"num_hidden_layers": 1}, r"\(in no layer: 16, such as encoder.*larger model"),
+        (
+            dict,
+            {"num_hidden_layers": 1},
+            r"\(in no layer: 16, such as encoder.*the model alone",
+        ),
         (dict, {"intermediate_size": 7}, r"of another size: 6, .*\[7\].*of another model"),
         (dict, {"model_type": "distilbert"}, r"missing: .*in no layer: .*of another model"),
         (added("linear.weight"), {}, r"\(in no layer: 1, such as linear\.weight\)"),
@@ -126,7 +130,7 @@ def test_commands_refuse_them_before_a_study_is_recorded(
     study = {"study": "s", "trainer": {"encoder": str(folder), "steps": 2}, "seeds": [0]}
     Path("s.yaml").write_text(json.dumps(study | {"search": {"ema_decay": [0.5]}}))
     for command in (["sweep", "s.yaml", "--jobs", "1"], ["evaluate", str(folder)]):
-        with pytest.raises(MtdlabError, match=r"begin with student\.; remove this prefix"):
+        with pytest.raises(MtdlabError, match=r"such as student\..*; get both"):
             CliRunner().invoke(app, command, catch_exceptions=False)
     assert not Path("mtdlab.db").exists()
 

@@ -104,7 +104,7 @@ def test_it_is_reported_while_the_dev_pairs_select(settings_of: Settings) -> Non
     settings = settings_of(tasks="mteb:STSBenchmark")
     outcome = train(settings, load_inputs(settings), lambda *_: None)
     score, before = outcome.score_of("mteb:STSBenchmark")
-    assert outcome.all_scores()["mteb:STSBenchmark"] == score
+    assert outcome.after.by_name()["mteb:STSBenchmark"] == score
     assert -100 <= score <= 100
     assert score != before
     with pytest.raises(ValueError, match="write the dev score of a task, beir:FOLDER:dev or"):

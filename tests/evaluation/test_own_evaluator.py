@@ -67,7 +67,7 @@ def test_a_function_of_a_split_selects_on_dev_and_reports_test(
         tasks="evaluator", select_on="evaluator:spread:dev", evaluate_every=2, dropout=0.3
     )
     outcome = train(settings, load_inputs(settings), lambda *_: None)
-    scores = outcome.all_scores()
+    scores = outcome.after.by_name()
     seen = [float(value) for value in outcome.curve["score"] if math.isfinite(value)]
     assert scores["evaluator:spread:dev"] == pytest.approx(max(seen))
     assert outcome.best_step == 2 * (1 + seen.index(max(seen)))
@@ -82,11 +82,11 @@ def test_a_function_of_encode_alone_is_reported_and_never_selects(
 ) -> None:
     named(ALONE)
     settings = settings_of(tasks="evaluator")
-    scores = train(settings, load_inputs(settings), lambda *_: None).all_scores()
+    scores = train(settings, load_inputs(settings), lambda *_: None).after.by_name()
     assert "evaluator:spread" in scores
     assert not any(name.startswith("evaluator") and name.endswith(":dev") for name in scores)
     settings = settings_of(tasks="evaluator", select_on="evaluator:spread:dev")
-    with pytest.raises(MtdlabError, match="its function takes no split; give it a second argument"):
+    with pytest.raises(MtdlabError, match=r"no dev data; .* second argument, split, to the fun"):
         check_inputs(settings)
 
 

@@ -167,7 +167,7 @@ def test_the_dev_judgments_select_and_the_test_judgments_are_reported(
 ) -> None:
     settings = settings_of(tasks=f"beir:{own}", select_on="beir:own:dev", evaluate_every=2)
     outcome = train(settings, load_inputs(settings), lambda *_: None)
-    scores = outcome.all_scores()
+    scores = outcome.after.by_name()
     seen = [float(value) for value in outcome.curve["score"] if math.isfinite(value)]
     assert scores["beir:own:dev"] == pytest.approx(max(seen))
     assert outcome.best_step == 2 * (1 + seen.index(max(seen)))
@@ -178,14 +178,14 @@ def test_the_dev_judgments_select_and_the_test_judgments_are_reported(
     load_inputs(settings_of(seed=1, dropout=0.2))
     again = train(other, load_inputs(other), lambda *_: None)
     assert again.best_step == outcome.best_step
-    assert again.all_scores()["beir:own:dev"] == scores["beir:own:dev"]
-    assert again.all_scores()["beir:own"] != scores["beir:own"]
+    assert again.after.by_name()["beir:own:dev"] == scores["beir:own:dev"]
+    assert again.after.by_name()["beir:own"] != scores["beir:own"]
 
 
 def test_selection_without_dev_judgments_is_refused(own: Path, settings_of: Settings) -> None:
     (own / "qrels" / "dev.tsv").unlink()
     settings = settings_of(tasks=f"beir:{own}", select_on="beir:own:dev")
-    with pytest.raises(MtdlabError, match=r"its folder has no qrels/dev.tsv; add it, or select on"):
+    with pytest.raises(MtdlabError, match=r"no dev data; add qrels/dev.tsv to its folder, or"):
         check_inputs(settings)
 
 

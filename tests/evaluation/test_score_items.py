@@ -11,14 +11,17 @@ from test_senteval import lay_out
 
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.tasks import STS
+from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.items import MOST, Items, own_items
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
-from mtdlab.evaluation.retrieval import read_folder
+from mtdlab.evaluation.retrieval import RetrievalTask
+from mtdlab.evaluation.suite import Split
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.trial.results import complete
 from tests.analysis.conftest import scores_of
 from tests.conftest import WORDS, Settings
+from tests.evaluation.conftest import embedder_of
 
 CHANGED = "".join(f'{{"_id": "d{number}", "text": "a bird"}}\n' for number in range(1, 5))
 
@@ -70,15 +73,20 @@ def test_a_reported_score_is_that_of_its_items(settings_of: Settings, tmp_path: 
     assert complete("sts_average", "MR", outcome, {}).items == {}
 
 
-def test_a_digest_is_that_of_the_items(tmp_path: Path) -> None:
+def test_a_digest_is_that_of_the_items(tmp_path: Path, encoder: Encoder) -> None:
+    def digest(folder: Path, split: Split) -> str:
+        task = RetrievalTask(f"beir:{folder}", encoder, "")
+        [score] = task.score(embedder_of(encoder, "mean"), split)
+        assert score.items is not None
+        return score.items.digest
+
     first = Pairs(["a", "b"], ["c", "d"], np.array([1.0, 2]))
     assert first.digest == Pairs(["a", "b"], ["c", "d"], np.array([1.0, 2])).digest
     assert first.digest != Pairs(["a", "b"], ["c", "d"], np.array([1.0, 3])).digest
     assert first.digest != Pairs(["a", "b"], ["c", "e"], np.array([1.0, 2])).digest
-    data = read_folder(write(tmp_path / "first"))
-    other = read_folder(write(tmp_path / "other", corpus=CHANGED))
-    assert data.digest("test") == read_folder(tmp_path / "first").digest("test")
-    assert len({data.digest("test"), data.digest("dev"), other.digest("test")}) == 3
+    data, other = write(tmp_path / "first"), write(tmp_path / "other", corpus=CHANGED)
+    assert digest(data, "test") == digest(data, "test")
+    assert len({digest(data, "test"), digest(data, "dev"), digest(other, "test")}) == 3
 
 
 def test_items_of_a_function_are_those_of_a_score() -> None:

@@ -176,7 +176,7 @@ def test_train_and_test_by_hand() -> None:
     strength = best(train, [0.5, 1, 2, 4, 8, 16, 32])
     predicted = fitted(train, np.arange(120), strength).predict(test.features)
     heard: list[tuple[int, int]] = []
-    found, correct = split_accuracy(train, None, test, lambda *step: heard.append(step))
+    found, correct = split_accuracy([train, test], lambda *step: heard.append(step))
     assert found == pytest.approx(100 * np.mean(predicted == test.labels))
     assert correct.tolist() == (predicted == test.labels).tolist()
     assert heard == [(done, 11) for done in range(1, 12)]
@@ -189,7 +189,7 @@ def test_train_dev_and_test_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     models = [fitted(train, np.arange(60), 2.0**power) for power in range(-2, 4)]
     accuracies = [round(100 * each.score(dev.features, dev.labels), 2) for each in models]
     expected = models[int(np.argmax(accuracies))].score(test.features, test.labels)
-    assert split_accuracy(train, dev, test, nothing)[0] == pytest.approx(100 * expected)
+    assert split_accuracy([train, dev, test], nothing)[0] == pytest.approx(100 * expected)
 
 
 @pytest.mark.usefixtures("one_thread")

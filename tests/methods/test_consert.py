@@ -93,7 +93,8 @@ def test_a_cut_off_feature_is_zero_after_the_layer_norm(settings_of: Settings) -
         seen.append(change(0, embedded, mask))
         return seen[-1]
 
-    encode(method.encoder, MASK, Representation("last2"), input_ids=IDS, change=watched)
+    embedded = method.encoder.get_input_embeddings()(IDS)
+    encode(method.encoder, MASK, Representation("last2"), inputs_embeds=embedded, change=watched)
     real = seen[0][2]
     zero = (real == 0).all(dim=0)
     assert int(zero.sum()) == 8

@@ -141,19 +141,25 @@ def test_the_other_parts_of_a_checkpoint_can_be_loaded(run: Run, folder: Path) -
     [
         (
             {"preset": "published-code"},
-            ["MoCoSE (", "queue of 20 keys", "EMA decay 0.75", "average of the STS", "preset pub"],
+            [
+                "MoCoSE (",
+                "queue of 20 keys",
+                "EMA decay 0.75",
+                "select_on: sts_average",
+                "preset pub",
+            ],
         ),
         (
             {"method": "simcse"},
             [
                 "the other sentences of a batch of 8",
                 "SimCSE (Gao",
-                "the best of 6 on the dev pairs",
+                "of 6, by `select_on: dev`.",
             ],
         ),
         (
             {"method": "simcse", "select_on": "last"},
-            ["checkpoint is that of step 6, the last: none was selected."],
+            ["is that of step 6 of 6, by `select_on: last`."],
         ),
     ],
     ids=str,
@@ -180,7 +186,7 @@ def test_a_card_contains_the_text_of_its_method(settings_of: Settings, folder: P
     told = json.loads((folder / "mtdlab" / "run.json").read_text())
     card = model_card(told, settings_of(method="sncse"), ["bank", "heads"])
     assert "# A sentence encoder trained by SNCSE\n" in card
-    assert "soft negatives the negations of the sentences. The\ncheckpoint is that of step" in card
+    assert "soft negatives the negations of the sentences. The checkpoint\nis that of step" in card
     assert "Method: SNCSE (Wang and Dou, ICIC 2023), as implemented in mtdlab, preset in" in card
     assert "checkpoint (bank, heads) and a description of the run" in card
     assert f"| sts_test | {told['scores_before']['sts_test']:.2f} | " in card

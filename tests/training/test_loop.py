@@ -278,7 +278,7 @@ def test_a_run_is_scored_on_its_tasks_before_and_after(
     outcome = run(settings_of(evaluation=str(senteval), tasks="STSB", learning_rate=5e-3))
     assert outcome.score_of("STSB") == pytest.approx(outcome.score_of("sts_test"))
     assert outcome.score_of("sts_test") == (outcome.after.test.score, outcome.before.test.score)
-    assert outcome.all_scores() == {
+    assert outcome.after.by_name() == {
         "sts_dev": outcome.after.dev.score,
         "sts_test": outcome.after.test.score,
         "STSB": outcome.after.tasks[0].score,

@@ -106,7 +106,7 @@ def host(
 def check_equal(one: Outcome, other: Outcome) -> None:
     for name, column in one.curve.items():
         np.testing.assert_array_equal(column, other.curve[name])
-    assert one.all_scores() == other.all_scores()
+    assert one.after.by_name() == other.after.by_name()
     assert all(torch.equal(one.weights[name], each) for name, each in other.weights.items())
 
 
