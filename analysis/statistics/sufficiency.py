@@ -24,7 +24,7 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
-from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
+from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
@@ -276,7 +276,7 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
-    left_out: tuple[BeyondLevel, ...] = ()
+    left_out: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -445,7 +445,7 @@ def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
         "p_over_looks": over and over.p_value,
         "confidence": verdict.confidence,
         "items": verdict.items,
-        "left_out": [level.mtd for level in verdict.left_out],
+        "left_out": list(verdict.left_out),
     }
 
 

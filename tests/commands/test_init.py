@@ -75,7 +75,7 @@ def test_a_level_beyond_the_run_is_not_written_without_saying_so(command: Comman
     found = json.loads(command("init other --vary ema_decay=0.5,0.995 --json").stdout)
     assert found["warnings"][0].startswith("MTD 208 (η 0.995): 45 % of")
     text = command("init third --vary ema_decay=0.5,0.995").stdout
-    assert "warning MTD 208 is beyond the run" in text
+    assert "warning Beyond the run, and taking no part" in text
 
 
 @pytest.mark.parametrize("name", VALUES)

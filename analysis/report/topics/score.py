@@ -48,7 +48,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
-        beyond_run=curve["mtd"].isin(_left_out(context)),
+        beyond_run=curve["mtd"].isin(context.verdict.left_out),
     )
     leads = [
         (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
@@ -63,10 +63,6 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     return table[[*first, *table.columns.drop(first)]]
 
 
-def _left_out(context: StudyContext) -> list[float]:
-    return [level.mtd for level in context.verdict.left_out]
-
-
 def show(context: StudyContext) -> tuple[Table, ...]:
     """The table, with the components of MTD that vary where each level is one configuration."""
     table, cells = tabulate(context), context.cells
@@ -78,7 +74,7 @@ def show(context: StudyContext) -> tuple[Table, ...]:
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
     run, beyond = table["beyond_run"].map({True: "beyond", False: "within"}), ""
-    if _left_out(context):
+    if context.verdict.left_out:
         shown.insert(1, "run", run)
         beyond = f" Beyond the run, and not compared: {RULE}."
     covered = describe_covered(context.curve)
@@ -135,7 +131,7 @@ def draw(context: StudyContext) -> Drawing | None:
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
-    if _left_out(context):
+    if context.verdict.left_out:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
@@ -180,7 +176,7 @@ def _study(context: StudyContext) -> Draw:
             runs=runs,
             value="score",
             name=context.score_label,
-            beyond=_left_out(context),
+            beyond=context.verdict.left_out,
         )
         entries = None
         if _marks(context):
