@@ -11,7 +11,7 @@ import typer
 from mtdlab.analysis.data.reading import TABLE_SUFFIXES, Reading, Scale
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
-from mtdlab.commands.report import Table, parse_columns
+from mtdlab.commands.report import parse_columns, read_table
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -86,15 +86,15 @@ def decide(
     from mtdlab.analysis.inference.decide import decide as find_decision
     from mtdlab.store import load_frames
 
-    is_file = Path(source).suffix in TABLE_SUFFIXES
+    path = Path(source)
+    is_file = path.suffix in TABLE_SUFFIXES
     reading = Reading(score, parse_columns(column or []), scale=scale)
-    table = Table(Path(source) if is_file else None, reading)
-    if not is_file and table != Table(None):
+    if not is_file and reading != Reading():
         raise MtdlabError(
             f"--score, --column and --scale describe a file; {source!r} is the name of a study, "
             "since it ends neither in .csv nor in .parquet or .json"
         )
-    runs = table.read(None) if is_file else [load_frames(source, storage, curves=False)]
+    runs = read_table(path, reading) if is_file else [load_frames(source, storage, curves=False)]
     if not isinstance(runs, list):
         raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
     [study] = runs

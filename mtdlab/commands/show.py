@@ -139,7 +139,7 @@ def show(
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.summary import find_baseline, state_verdict
-    from mtdlab.commands.report import answer_fields, baseline_fields
+    from mtdlab.commands.report import baseline_fields, verdict_fields
 
     context = StudyContext(frames)
     failed = frames.trials[frames.trials["state"] == "FAIL"]
@@ -148,7 +148,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "description": study.description,
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
-        "verdict": answer_fields(state_verdict(context)),
+        "verdict": verdict_fields(state_verdict(context)),
         "baseline": baseline_fields(find_baseline(frames)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,
