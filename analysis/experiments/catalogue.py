@@ -10,7 +10,7 @@ from typing import Literal
 
 import pandas as pd
 
-from mtdlab.analysis.data.published import METHOD, load_published
+from mtdlab.analysis.data.published import load_published
 from mtdlab.analysis.data.settings import format_setting
 
 _SHARES = {"none": 0.0, "1/4 of the queue": 0.25, "1/2 of the queue": 0.5, "whole queue": 1.0}
@@ -109,7 +109,6 @@ class Experiment:
     Attributes:
         name: the name of its CSV file and its figure.
         source: where it was published, as text.
-        method: of the published runs; if a study has runs of this method, only these are used.
         by: the one or two columns whose values define the rows of its table.
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
@@ -121,7 +120,6 @@ class Experiment:
         like: maps a value to the value of the published row that it is compared with.
         value_names: texts for values of the first of `by` that are not shown as numbers.
         labels: of columns of `by` that are not settings.
-        axis_labels: labels in figures, where they differ.
         measured: a column of the curves whose mean over steps is shown too, or empty.
         conditions: settings that the published runs had in common, with their values.
         encoder_width: dimension of the published runs' encoder if `by` is a width, else 0.
@@ -140,11 +138,9 @@ class Experiment:
     like: Callable[[str], str] | None = None
     value_names: Mapping[float, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    axis_labels: Mapping[str, str] = field(default_factory=dict)
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
-    method: str = METHOD
 
     @property
     def anchor(self) -> str:
@@ -241,8 +237,7 @@ EXPERIMENTS = (
         read=read_initial_queue,
         made_of=("initial_queue_size", "queue_size"),
         derive=with_share,
-        labels={"share": "initial share"},
-        axis_labels={"share": "initial share of random keys"},
+        labels={"share": "initial share of random keys"},
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
     Experiment(

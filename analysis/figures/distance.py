@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mtdlab.analysis.data.points import describe_means
-from mtdlab.analysis.figures.spots import add_run_spots, add_spots, can_state
+from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
 from mtdlab.analysis.figures.style import (
     ACCENT,
     BAND,
@@ -23,7 +23,6 @@ from mtdlab.analysis.figures.style import (
     RUN,
     LevelLooks,
     add_legend,
-    is_heavy,
     keep_span,
     label_mtd_axis,
     label_score,
@@ -137,11 +136,8 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin / 3, high + margin / 3)
-    bars = [bar for group in ax.containers for bar in getattr(group, "lines", ((), (), ()))[2]]
-    for artist in [*bars, *(band for band in ax.collections if band.get_label() == BAND)]:
-        artist.remove()
-    for group in ax.containers:
-        group.set_label(str(group.get_label()).removesuffix(f", {BAND}"))
+    for band in [each for each in ax.collections if each.get_label() == BAND]:
+        band.remove()
     ax.plot([], [], " ", label=f"{BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
 
 
@@ -159,7 +155,7 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
+    labels = describe_means(curve, runs, value=value) if not is_heavy(len(curve)) else None
     draw_curve(curve, ax, label="mean over seeds", labels=labels)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
@@ -201,8 +197,6 @@ def draw_level(
     *,
     line: Any = "--",
     labels: pd.DataFrame | None = None,
-    width: float = 1.4,
-    zorder: float = 3,
 ) -> None:
     """A horizontal line at a score that belongs to no place of the horizontal axis.
 
@@ -210,7 +204,7 @@ def draw_level(
     more than colour; none if empty. The end of the line states the one row of `labels`.
     """
     colour, marker = look
-    ax.axhline(score, color=colour, linestyle=line, linewidth=width, label=label, zorder=zorder)
+    ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
     edge = ax.get_yaxis_transform()
     if marker:
         ax.plot(1, score, marker, color=colour, transform=edge, clip_on=False)
@@ -292,9 +286,8 @@ def draw_paired_curve(
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
         draw_curve(smooth, ax, label="smooth curve", marker="")
-    reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
-    look: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 5, "zorder": 4}
-    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label=f"level, {BAND}", **look)
+    ax.vlines(curve["mtd"], curve["low"], curve["high"], color=ACCENT, label=BAND)
+    ax.plot(curve["mtd"], curve["mean"], "o", color=ACCENT, markersize=5, label="level", zorder=4)
     best = curve[curve["mtd"].isin(optimal)]
     ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
@@ -323,26 +316,14 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
         colour, marker = look_of(place)
         line = rows.sort_values("mtd")
-        reach = line[["within_low", "within_high"]].sub(line["mean"], axis=0).abs().to_numpy().T
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "capsize": 2}
-        ax.errorbar(line["mtd"], line["mean"], yerr=reach, elinewidth=1, **look)
+        ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
+        ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)
         ends.append((float(line["mean"].iloc[-1]), f"η {decay:g}", colour))
     if "text" in cells:
         add_spots(ax, cells["mtd"], cells["mean"], cells)
     label_mtd_axis(ax, cells["mtd"])
     label_score(ax, name)
     name_ends(ax, ends)
-
-
-def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
-    """A line and a band for each batch size: batch_size, mtd, mean, low, high.
-
-    `sizes` are all of the figure, so that each has one colour in all its panels.
-    """
-    for batch, curve in curves.groupby("batch_size"):
-        colour, marker = look_of(sizes.index(batch))
-        draw_curve(curve, ax, label=f"batch size {batch}", colour=colour, marker=marker)
-    _label_axes(ax, curves["mtd"], name)
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
@@ -372,14 +353,20 @@ def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def draw_conditions(
-    curves: Mapping[str, pd.DataFrame], ax: Axes, *, name: str, distance: str = ""
+    curves: Mapping[str, pd.DataFrame],
+    ax: Axes,
+    *,
+    name: str,
+    distance: str = "",
+    order: Sequence[str] = (),
 ) -> None:
     """A line and a band for each condition, by its label: mtd, mean, low, high.
 
-    `distance` is the name of the horizontal axis, if MTD is not in steps.
+    `distance` is the name of the horizontal axis, if MTD is not in steps; `order` are the labels of
+    all panels of a figure, in which a condition has one colour.
     """
-    for place, (label, curve) in enumerate(curves.items()):
-        colour, marker = look_of(place)
+    for label, curve in curves.items():
+        colour, marker = look_of([*(order or curves)].index(label))
         draw_curve(curve, ax, label=label, colour=colour, marker=marker)
     every = pd.concat(list(curves.values()))
     keep_points_in_view(every, every["mean"], ax)
@@ -404,7 +391,7 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
         for _, row in rows[rows["mtd"].isna()].iterrows():
             line, labels = LINES[lines % len(LINES)], row.to_frame().T if "text" in row else None
             score, text, look = float(row["mean"]), f"{label} (no MTD)", (colour, marker)
-            draw_level(score, ax, text, look, line=line, labels=labels, width=1.6, zorder=2)
+            draw_level(score, ax, text, look, line=line, labels=labels)
             if np.isfinite(row["low"]):
                 ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
             lines += 1

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
@@ -25,6 +24,7 @@ from mtdlab.analysis.figures.style import (
     RUN,
     add_legend,
     axes_width,
+    choose_apart,
     keep_span,
     label_score,
     look_of,
@@ -43,7 +43,6 @@ _ASIDE = 0.1
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
-_GAP = 0.35
 _LEGIBLE = 26
 
 
@@ -83,14 +82,10 @@ def draw_published_line(
 
 def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) -> None:
     """Label ticks at the places; a label that would touch the one before is left out."""
-    shown: list[int] = []
-    gap = max(_GAP, len(names) / _MOST_NAMES)
-    for at, place in enumerate(places):
-        if not shown or place - places.iloc[shown[-1]] >= gap:
-            shown.append(at)
-    texts = [printable(names[at]) for at in shown]
-    ax.set_xticks([places.iloc[at] for at in shown], texts, parse_math=False)
     ax.set_xlim(-0.5, len(names) - 0.5)
+    texts, at = [printable(name) for name in names], places.tolist()
+    kept = choose_apart(ax, at, texts)
+    ax.set_xticks([at[i] for i in kept], [texts[i] for i in kept], parse_math=False)
     ax.set_xlabel(label)
 
 
@@ -193,7 +188,7 @@ def draw_seeds(
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
         colour, marker = look_of(turn)
         look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, **look)
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=names[turn], **look)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
@@ -201,8 +196,4 @@ def draw_seeds(
     ax.set_xlabel(labels[1])
     ax.set_ylabel("deviation from the\nmean of the seed")
     keep_span(ax)
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=name)
-        for name, (colour, marker) in zip(names, map(look_of, range(len(names))), strict=True)
-    ]
-    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean", handles=handles)
+    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")

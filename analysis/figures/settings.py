@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import format_component
@@ -58,11 +56,11 @@ def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
     add_top_axis(ax, cells["mtd"].tolist(), texts, name)
 
 
-def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> list[Artist]:
+def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> None:
     """The mean of each configuration: colour by the first component, marker by the second.
 
     `cells` have mtd, the components and mean, a row per configuration, of which two vary; `labels`
-    are what the means state, as `add_spots` takes it. Returns the entries of a legend.
+    are what the means state, as `add_spots` takes it.
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
@@ -73,16 +71,11 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
         ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
     add_spots(ax, cells["mtd"], cells["mean"], labels)
 
-    def entry(part: str, value: float, **look: Any) -> Line2D:
-        return Line2D([], [], label=f"{PARTS[part]} {format_component(value)}", **look)
-
-    return [
-        *(entry(first, value, color=colour, linewidth=5) for value, colour in colours.items()),
-        *(
-            entry(second, value, color=INK, marker=marker, linestyle="")
-            for value, marker in markers.items()
-        ),
-    ]
+    for value, colour in colours.items():
+        name = f"{PARTS[first]} {format_component(value)}"
+        ax.plot([], [], color=colour, linewidth=5, label=name)
+    for value, marker in markers.items():
+        ax.plot([], [], marker, color=INK, label=f"{PARTS[second]} {format_component(value)}")
 
 
 def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) -> None:
@@ -209,10 +202,8 @@ def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
 
 
 def _name(value: object) -> str:
-    number = isinstance(value, (int, float, np.number))
-    text = format_component(float(value)) if number else str(value)  # type: ignore[arg-type]
-    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return plain if len(plain) <= _LETTERS else plain[: _LETTERS - 1] + "…"
+    text = printable(format_value("", value))
+    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
 def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:

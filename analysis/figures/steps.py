@@ -52,11 +52,10 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         if value == "mean":
             band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0, "label": BAND}
             ax.fill_between(curve["step"], curve["low"], curve["high"], **band)
-    if value == "mean":
-        keep_points_in_view(table, table["mean"], ax)
     ax.set_xlabel("training step")
     _tick_steps(ax, table["step"], most=10)
     if value == "mean":
+        keep_points_in_view(table, table["mean"], ax)
         label_score(ax, label)
     else:
         ax.set_ylabel(label)

@@ -291,7 +291,9 @@ def _draw_batches(info: Batches) -> Drawing:
 
 
 def _batch_panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
-    return lambda ax: figures.draw_batch_curves(curves, ax, sizes=sizes, name=label)
+    named = {f"batch size {size}": curve for size, curve in curves.groupby("batch_size")}
+    order = [f"batch size {size}" for size in sizes]
+    return lambda ax: figures.draw_conditions(named, ax, name=label, order=order)
 
 
 BATCHES = Topic(

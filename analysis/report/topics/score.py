@@ -178,10 +178,9 @@ def _study(context: StudyContext) -> Draw:
             name=context.score_label,
             beyond=context.verdict.left_out,
         )
-        entries = None
         if _marks(context):
             labels = describe_means(cells, runs, by=CONFIGURATION)
-            entries = figures.draw_configurations(cells, ax, labels=labels)
+            figures.draw_configurations(cells, ax, labels=labels)
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
@@ -189,7 +188,7 @@ def _study(context: StudyContext) -> Draw:
             figures.draw_baseline(name_baseline(context.study), beside.mean.estimate, ax)
         if math.isfinite(untrained):
             figures.draw_untrained(untrained, ax)
-        figures.add_legend(ax, more=entries)
+        figures.add_legend(ax)
 
     return panel
 
