@@ -1,14 +1,14 @@
 """What a trial ran with, as fields, the sentences printed of them, and fields read from JSON."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, TypeVar
 
-from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
-Whole = Annotated[int, Field(ge=0, lt=2**63)]
+Whole = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 BUILT_IN = "builtin"
 """The name of the data set, and of its encoder, that come with mtdlab."""
 
@@ -28,7 +28,7 @@ class Corpus:
     unit: str
     sha256: str
     unknown_token: str = ""
-    unknown: tuple[FiniteFloat, ...] = ()
+    unknown: tuple[Finite, ...] = ()
 
     @property
     def size(self) -> str:
@@ -180,7 +180,7 @@ def read_fields(kind: type[T], value: object) -> T:
     of another type or outside its range, and for a missing field that has no default.
     """
     try:
-        result: T = _adapter(kind).validate_json(json.dumps(value), strict=True)
+        result: T = _adapter(kind).validate_python(value)
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise ValueError(f"{value!r:.60} is no {kind.__name__}: {place or 'all of it'}") from None

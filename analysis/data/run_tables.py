@@ -169,16 +169,13 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 _SETTINGS = {
-    "ema_decay": RecordedSetting(
-        "ema_decay", "η", description="decay of the average of the weights"
-    ),
-    "queue_size": RecordedSetting(
-        "queue_size", "K", "keys", "keys of earlier batches in the queue"
-    ),
-    "batch_size": RecordedSetting("batch_size", "N", "sentences", "sentences in a batch"),
-    "initial_queue_size": RecordedSetting(
-        "initial_queue_size", "K_s", "keys", "random keys that the queue starts with"
-    ),
+    name: RecordedSetting(name, symbol, unit, description)
+    for name, symbol, unit, description in (
+        ("ema_decay", "η", "", "decay of the average of the weights"),
+        ("queue_size", "K", "keys", "keys of earlier batches in the queue"),
+        ("batch_size", "N", "sentences", "sentences in a batch"),
+        ("initial_queue_size", "K_s", "keys", "random keys that the queue starts with"),
+    )
 }
 
 
