@@ -143,12 +143,10 @@ def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
         listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
         if len(rows) > _MOST_ROWS:
             listed += f" and {len(rows) - _MOST_ROWS:,} more"
-        which, these = ("row", "that row") if len(rows) == 1 else ("rows", "those rows")
         value = table.cells[name].iloc[rows[0]]
         raise TableError(
-            f"{which} {listed}, column {name}: {value!r}; a completed run must have "
-            f"a seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can "
-            "be read"
+            f"row {listed}, column {name}: {value!r}; a completed run must have a seed. Fill it "
+            f"in, or delete such rows: the others ({len(frame) - len(rows):,}) can be read"
         )
 
 

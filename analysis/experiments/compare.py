@@ -39,11 +39,7 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
     done = completed_runs(trials)
     # most studies vary nothing of most experiments, and defaults of all settings take time
     needed = {name: settings[name] for name in ("method", *experiment.recorded) if name in settings}
-    runs = _select(with_defaults(done, needed), experiment)
-    return _select(with_defaults(done, settings), experiment) if len(runs) else runs
-
-
-def _select(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+    runs = with_defaults(done, needed)
     if "method" in runs and (runs["method"] == METHOD).any():
         runs = runs[runs["method"] == METHOD]
     if not set(experiment.recorded) <= set(runs):
@@ -53,7 +49,7 @@ def _select(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     # runs of a method that lacks one of these settings are left out
     runs = runs.dropna(subset=list(experiment.by))
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by or experiment.by)
-    return runs if varied else runs.iloc[:0]
+    return with_defaults(runs, settings) if varied else runs.iloc[:0]
 
 
 def list_others(runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]) -> list[str]:

@@ -382,20 +382,36 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
-        colour, marker = look_of(place)
         label = printable(names.get(str(method), str(method)))
-        curve = rows[np.isfinite(rows["mtd"])]
-        if len(curve):
-            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-            ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
-        for _, row in rows[rows["mtd"].isna()].iterrows():
-            line, labels = LINES[lines % len(LINES)], row.to_frame().T if "text" in row else None
-            score, text, look = float(row["mean"]), f"{label} (no MTD)", (colour, marker)
-            draw_level(score, ax, text, look, line=line, labels=labels)
-            if np.isfinite(row["low"]):
-                ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
-            lines += 1
+        _draw_means(rows, ax, label=label, look=look_of(place), line=LINES[lines % len(LINES)])
+        lines += bool(rows["mtd"].isna().any())
     _label_axes(ax, table["mtd"].dropna(), name)
+
+
+def _draw_means(
+    means: pd.DataFrame,
+    ax: Axes,
+    *,
+    label: str,
+    look: tuple[str, str],
+    line: Any,
+    untraced: str = "",
+) -> None:
+    """A curve through the means with an MTD, and a horizontal line for each without.
+
+    `untraced` is the method of the means without an MTD, where the label does not name it.
+    """
+    colour, marker = look
+    curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
+    if len(curve):
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+        ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
+        label = f"{label}: {untraced}"
+    for _, row in levels.iterrows():
+        labels = row.to_frame().T if "text" in row else None
+        draw_level(float(row["mean"]), ax, f"{label} (no MTD)", look, line=line, labels=labels)
+        if np.isfinite(row["low"]):
+            ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
 
 
 def draw_studies(
@@ -420,15 +436,9 @@ def draw_studies(
         parts[owner] += 1
         colour, _ = look_of(place)
         _, marker = look_of(place + part)
-        label = printable(str(text))
-        curve, points = study[study["mtd"] > 0], study[study["mtd"] == 0]
-        if len(curve):
-            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-            label = f"{label}: {untraced.get(str(text), '')}"
-        for _, row in points.iterrows():
-            line, labels = LINES[part % len(LINES)], row.to_frame().T if "text" in row else None
-            look, mean = (colour, marker), float(row["mean"])
-            draw_level(mean, ax, f"{label} (no MTD)", look, line=line, labels=labels)
+        look, line = (colour, marker), LINES[part % len(LINES)]
+        method = untraced.get(str(text), "")
+        _draw_means(study, ax, label=printable(str(text)), look=look, line=line, untraced=method)
     distances = curves.loc[curves["mtd"] > 0, "mtd"]
     if len(distances):
         label_mtd_axis(ax, distances)

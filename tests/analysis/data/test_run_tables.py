@@ -359,7 +359,7 @@ REFUSED = [
     (["score,seed,mtd", "31,,12"], r"row 1, column seed: ''; a completed run must have a seed"),
     (
         ["score,seed,mtd", "31,,12", "31,1,12", "32,,14"],
-        r"rows 1, 3, column seed.* delete those rows: the others \(1\) can be",
+        r"row 1, 3, column seed.* delete such rows: the others \(1\) can be",
     ),
     (["score,seed,mtd", "31,0,0.5"], r"row 1, column mtd: '0.5'; an MTD must be at least 1"),
     ([HEADER, "31,0,1,512,64"], r"row 1, column ema_decay: '1'; it must be at least 0 and below 1"),
