@@ -18,7 +18,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
@@ -170,7 +170,6 @@ _STEPS = (
     (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9),
 )
 _FEWEST_TICKS = 3
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
@@ -195,17 +194,10 @@ def mtd_ticks(low: float, high: float) -> list[float]:
     return sorted({round(low, 3), round(high, 3)})
 
 
-def superscript(power: float) -> str:
-    """A power of ten as text, such as 10⁻² for -2."""
-    return f"10{f'{power:.0f}'.translate(_SUPERSCRIPTS)}"
-
-
 def make_log_y(ax: Axes) -> None:
-    """A logarithmic vertical axis with powers of ten as plain text."""
+    """A logarithmic vertical axis with plain numbers at powers of ten."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: superscript(math.log10(value)) if value > 0 else "")
-    )
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())
 
 

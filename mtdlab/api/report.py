@@ -143,7 +143,7 @@ def check_name(name: str | None, *, what: str = "--name", several: bool = False)
     if name is not None and not is_study_name(name.replace("+", "-") if several else name):
         raise MtdlabError(
             f"{what} {name!r}: not a name that a folder can have; use letters, digits, dots and "
-            "dashes, at most 100, and + over several studies"
+            f"dashes{', and + between studies' if several else ''}, at most 100"
         )
 
 

@@ -1,11 +1,10 @@
 """The command confirm."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS, MODELS_FOLDER
+from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS
 from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
@@ -25,7 +24,7 @@ def confirm(
     storage: opt.Storage = None,
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,
@@ -90,15 +89,9 @@ def _fields(difference: "Difference") -> dict[str, Any]:
 
 
 def _sentence(original: "Difference", again: "Difference") -> str:
-    """A sentence on whether new seeds confirm the difference of the study, or show one at all."""
-    shown = again.estimate.low > 0
-    if original.estimate.low > 0:
-        text = f"The new seeds {'' if shown else 'do not '}confirm the difference."
-    else:
-        text = (
-            "The study showed no significant difference to confirm; the new seeds show "
-            f"{'one' if shown else 'none either'}."
-        )
+    """Whether new seeds confirm the difference of the study, and what both leave out."""
+    shown = "confirm" if again.estimate.low > 0 else "do not confirm"
+    text = f"The new seeds {shown} the difference."
     if again.estimate.mean < original.estimate.mean:
         text += " That of the study is too high on average, since it chose both."
     return (

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json
 from mtdlab.terminal import print_text
@@ -29,7 +27,7 @@ def doctor(
         ),
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     as_json: opt.AsJson = False,
 ) -> None:
     """Check the database, a study's trials and its folders, and describe this machine.

@@ -6,7 +6,7 @@ from typing import Any
 
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import format_value, print_json, print_table
 from mtdlab.terminal import print_text
 
 
@@ -24,7 +24,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     for name, method in by_name.items():
         print_text(f"{name}: {method.title} ({method.source})")
         rows = [
-            {"setting": setting.name, "default": _format(setting.default)}
+            {"setting": setting.name, "default": format_value(setting.default)}
             for setting in method_settings(name)
         ]
         if rows:
@@ -34,7 +34,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
             print_text("presets: those of the backbone")
         for preset, values in presets.items():
             if values and preset != INTENDED:
-                listed = ", ".join(f"{key} {_format(value)}" for key, value in values.items())
+                listed = ", ".join(f"{key} {format_value(value)}" for key, value in values.items())
                 text = f"preset {preset}: {listed}"
                 print_text(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
         print_text()
@@ -74,7 +74,3 @@ def _method_fields(method: Any) -> dict[str, Any]:
             for setting in settings_of(method.Settings).values()
         },
     }
-
-
-def _format(value: Any) -> str:
-    return "none" if value in (None, "") else str(value)

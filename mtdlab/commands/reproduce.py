@@ -99,12 +99,8 @@ def _sentences(reproduction: "Reproduction") -> list[str]:
         steps = 0 if trial.loss is None else len(trial.loss)
         lines = [f"Bit-identical: all scores, and the loss of all {steps} steps."]
     else:
-        since = (
-            f"; the loss differs from step {reproduction.first_step} on"
-            if reproduction.first_step
-            else ""
-        )
-        lines = [f"Not bit-identical{since}."]
+        since = reproduction.first_step
+        lines = [f"Not bit-identical{f'; the loss differs from step {since} on' if since else ''}."]
     lines += [
         f"warning: different {name}: recorded {before or 'none'}; now {now or 'none'}"
         for name, (before, now) in reproduction.environment.items()

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
@@ -97,7 +96,7 @@ def show(
         int | None, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a study (state, finding, best trial), or a trial (configuration, scores, error).

@@ -91,7 +91,7 @@ def test_the_usual_values_of_a_setting_make_a_study(
     ("line", "sentence"),
     [
         ("init mtd --seeds 2", "mtd is a packaged study, copied as it is"),
-        ("init bad/name", "'bad/name': not a name that a study can have"),
+        ("init bad/name", "study 'bad/name': not a name that a folder can have"),
         ("init b --vary nope", "--vary nope: write NAME=VALUE,VALUE, as in dropout=0.1,0.2"),
         ("init b --vary dropout=", "--vary dropout=: write NAME=VALUE,VALUE"),
         ("init b --vary foo=1,2", "search.foo: unknown key"),
@@ -142,7 +142,7 @@ def test_a_wrong_answer_is_named_and_asked_for_again(
     for sentence in (
         "Error: my-study.yaml exists and is not overwritten",
         "Error: mtd is the name of a packaged study",
-        "Error: 'a/b': not a name that a study can have",
+        "Error: study 'a/b': not a name that a folder can",
         "Error: encoder no-encoder: neither a folder here nor in the local hub cache",
         f"Error: encoder {tmp_path}: the folder holds no config.json",
         "Error: corpus /nope.txt: ",

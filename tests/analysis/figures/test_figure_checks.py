@@ -24,7 +24,6 @@ from mtdlab.analysis.figures.style import (
     look_of,
     mtd_norm,
     mtd_ticks,
-    superscript,
 )
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.report.context import StudyContext
@@ -170,7 +169,6 @@ def test_axes_of_scores_span_a_point_and_of_mtd_have_round_ticks() -> None:
     assert ax.get_ylim() == (30, 32)
     assert mtd_ticks(5, 21) == [5, 10, 20]
     assert mtd_ticks(10, 15) == pytest.approx([10, 12, 14])
-    assert superscript(-2) == "10⁻²"
 
 
 @pytest.mark.parametrize(
