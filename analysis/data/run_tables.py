@@ -206,7 +206,6 @@ def build_study(
 
 
 def _invocation(path: Path, reading: Reading) -> Invocation:
-    """The command that reads the table."""
     options = {
         "table": (str(path),),
         "score": (reading.score,) if reading.score else (),

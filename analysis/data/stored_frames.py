@@ -32,8 +32,10 @@ BESIDE = {"baseline": Baseline, "tuning": Tuning}
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 2
-_TEXTS = ("name", "metric", "planned", "sampler", "study_file", "table", "methods")
-_FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
+_FIELDS = (
+    *("name", "metric", "planned", "sampler", "study_file", "table"),
+    *("methods", "description", "select_by", "model", "beyond_run"),
+)
 
 
 class StoredFramesError(ValueError):

@@ -178,11 +178,9 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     for place, (label, runs) in enumerate(methods.items()):
         score = float(runs["score"].mean())
         mean = pd.DataFrame({"method": [label], "mean": score, "low": np.nan, "high": np.nan})
-        mean = mean.assign(seeds=runs["seed"].nunique() if "seed" in runs else len(runs))
-        labels = None
-        if "number" in runs:
-            labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
-            labels = labels.assign(text=f"{label}. " + labels["text"])
+        mean["seeds"] = runs["seed"].nunique()
+        labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
+        labels["text"] = f"{label}. " + labels["text"]
         name, line = f"{printable(label)} (no MTD)".strip(), LINES[place % len(LINES)]
         # after the curve's own colour
         draw_level(score, ax, name, look_of(place + 1), line=line, labels=labels)
@@ -327,7 +325,6 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    """Label the axes of MTD and of scores, and add the legend."""
     label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)

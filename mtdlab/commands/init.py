@@ -300,9 +300,6 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
 
-    def vary(listed: str) -> NewStudy:
-        return _checked(new, vary=parse_varied(listed.split()))
-
     def repeat(seeds: str) -> NewStudy:
         if not seeds.isdecimal() or not int(seeds):
             raise MtdlabError(
@@ -310,7 +307,11 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
             )
         return _checked(new, seeds=int(seeds))
 
-    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, vary)
+    new = _prompt(
+        "Vary (separated by spaces)",
+        _DEFAULT_VARIED,
+        lambda listed: _checked(new, vary=parse_varied(listed.split())),
+    )
     new = _prompt("Seeds per configuration", str(new.seeds), repeat)
     return path, write_study(new)
 
@@ -363,7 +364,6 @@ def _checked(new: NewStudy, **changed: Any) -> NewStudy:
 
 
 def _list(as_json: bool) -> None:
-    """The packaged studies with their questions."""
     rows: list[dict[str, Any]] = []
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")

@@ -1,12 +1,11 @@
 """The commands methods and schema, which list methods and settings."""
 
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import format_value, print_json, print_table
+from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.terminal import print_text
 
 
@@ -35,8 +34,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
         for preset, values in presets.items():
             if values and preset != INTENDED:
                 listed = ", ".join(f"{key} {format_value(value)}" for key, value in values.items())
-                text = f"preset {preset}: {listed}"
-                print_text(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
+                print_text(wrap_text(listed, f"preset {preset}: "))
         print_text()
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 

@@ -87,7 +87,6 @@ def _row(study: "StudyOverview") -> dict[str, Any]:
 
 _MOST_NUMBERS = 5
 _MOST_VALUES = 12
-_LARGEST_WHOLE = 1e9
 
 
 def show(
@@ -215,16 +214,10 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
 
     trials, varied = frames.trials, {}
     for name in varied_settings(trials, frames.settings):
-        known = trials[name][~is_missing(trials[name])].unique().tolist()
-        # a column of whole numbers holds fractions where a method lacks the setting
-        values = [
-            int(value)
-            if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
-            else value
-            for value in known
-        ]
-        # a changed database may hold both
-        varied[name] = sorted(values, key=lambda value: (isinstance(value, str), value))
+        # whole numbers are fractions where a method lacks the setting
+        known = trials[name][~is_missing(trials[name])].convert_dtypes().unique().tolist()
+        # a changed database may hold numbers and texts
+        varied[name] = sorted(known, key=lambda value: (isinstance(value, str), value))
     return varied
 
 
@@ -291,5 +284,4 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
 
 
 def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
-    """The settings beside those that are searched."""
     return {name: value for name, value in trial.settings.items() if name not in trial.parameters}

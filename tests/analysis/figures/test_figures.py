@@ -124,7 +124,8 @@ def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
 
 def test_limits_are_not_extended_for_lines_inside_them(ax: Axes) -> None:
     ax.set_ylim(10, 20)
-    figures.draw_untraced({"SimCSE": pd.DataFrame({"score": [15.0]})}, ax)
+    runs = pd.DataFrame({"score": [15.0], "seed": 0, "number": 0})
+    figures.draw_untraced({"SimCSE": runs}, ax)
     assert ax.get_ylim() == (10, 20)
 
 
