@@ -118,7 +118,8 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
     """Each cell as text, mappings and lists as JSON where they can be."""
     text = frame.astype("object").map(_write_cell).astype("object").reset_index(drop=True)
-    return text.set_axis(pd.Index(map(str, frame.columns), dtype="object"), axis="columns")
+    names = pd.Index([str(name) for name in frame.columns], dtype="object")
+    return text.set_axis(names, axis="columns")
 
 
 def _write_cell(value: Any) -> str:

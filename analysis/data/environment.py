@@ -1,9 +1,9 @@
 """What a trial ran with, as fields, the sentences printed of them, and fields read from JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -170,7 +170,7 @@ def join_sentences(environments: Iterable[Environment]) -> dict[str, str]:
 
 
 T = TypeVar("T")
-_adapter = lru_cache(TypeAdapter)
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
 def read_fields(kind: type[T], value: object) -> T:

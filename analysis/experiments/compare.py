@@ -185,7 +185,7 @@ def _subtract(
     """Row `above` of a table less row `below`, paired, in points."""
     if above == below or len(scores) < 2:
         return None
-    high, low = scores.columns.get_indexer([above, below]).tolist()
+    high, low = scores.columns.get_indexer(pd.Index([above, below])).tolist()
     differences = compare_columns(scores.to_numpy(dtype=np.float64), low, 1 - LEVEL, items)
     return Estimate(*differences[high].tolist())
 

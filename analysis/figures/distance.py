@@ -1,7 +1,7 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis.
 
-`name` is the label of the vertical axis, `labels` what the means state, a row per mean, as
-`add_spots` takes it. Other tables of means have text and trial too where they state something.
+`name` is the label of the vertical axis. Tables of means have text and trial too where they state
+something, as `add_spots` takes them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -103,14 +103,8 @@ def draw_curve(
     label: str = "mean",
     colour: str = ACCENT,
     marker: str = "o",
-    labels: pd.DataFrame | None = None,
 ) -> None:
-    """A line through the means (mtd, mean, low, high), and a band over the intervals if any.
-
-    By default the curve's own text and trial are the `labels`, if it has them.
-    """
-    if labels is None and "text" in curve:
-        labels = curve
+    """A line through the means (mtd, mean, low, high), and a band over the intervals if any."""
     size = 5 if len(curve) <= _MOST_MARKERS else 0
     look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "zorder": 4}
     ax.plot(curve["mtd"], curve["mean"], label=label, **look)
@@ -118,8 +112,7 @@ def draw_curve(
     if len(known):
         band: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0, "zorder": 0}
         ax.fill_between(known["mtd"], known["low"], known["high"], label=BAND, **band)
-    if labels is not None:
-        add_spots(ax, curve["mtd"], curve["mean"], labels)
+    add_spots(ax, curve["mtd"], curve["mean"], curve)
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
@@ -155,8 +148,9 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    labels = describe_means(curve, runs, value=value) if not is_heavy(len(curve)) else None
-    draw_curve(curve, ax, label="mean over seeds", labels=labels)
+    if not is_heavy(len(curve)):
+        curve = curve.join(describe_means(curve, runs, value=value))
+    draw_curve(curve, ax, label="mean over seeds")
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
         cross: dict[str, Any] = {"marker": "x", "s": 90, "color": INK, "linewidths": 2, "zorder": 6}
@@ -269,7 +263,6 @@ def draw_paired_curve(
     *,
     smooth: pd.DataFrame,
     optimal: Sequence[float],
-    labels: pd.DataFrame | None = None,
     levels: pd.Series | None = None,
     limits: tuple[float, float] | None = None,
     explained: bool = True,
@@ -289,8 +282,7 @@ def draw_paired_curve(
     best = curve[curve["mtd"].isin(optimal)]
     ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
-    if labels is not None:
-        add_spots(ax, curve["mtd"], curve["mean"], labels)
+    add_spots(ax, curve["mtd"], curve["mean"], curve)
     label_mtd_axis(ax, curve["mtd"] if levels is None else levels)
     if levels is not None:
         ax.set_xlim(levels.min() / _BEYOND, levels.max() * _BEYOND)
@@ -307,8 +299,7 @@ def draw_paired_curve(
 def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """A line over MTD for each EMA decay, of at most six, with its name at the right.
 
-    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration; text and
-    trial too where the means state them.
+    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration.
     """
     ends = []
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
@@ -317,8 +308,7 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
         ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
         ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)
         ends.append((float(line["mean"].iloc[-1]), f"η {decay:g}", colour))
-    if "text" in cells:
-        add_spots(ax, cells["mtd"], cells["mean"], cells)
+    add_spots(ax, cells["mtd"], cells["mean"], cells)
     label_mtd_axis(ax, cells["mtd"])
     label_score(ax, name)
     name_ends(ax, ends)
@@ -404,9 +394,9 @@ def _draw_means(
         draw_curve(curve, ax, label=label, colour=colour, marker=marker)
         ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         label = f"{label}: {untraced}"
-    for _, row in levels.iterrows():
-        labels = row.to_frame().T if "text" in row else None
-        draw_level(float(row["mean"]), ax, f"{label} (no MTD)", look, line=line, labels=labels)
+    for place, row in enumerate(levels.to_dict("records")):
+        labels, name = levels.iloc[[place]], f"{label} (no MTD)"
+        draw_level(row["mean"], ax, name, look, line=line, labels=labels)
         if np.isfinite(row["low"]):
             ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
 

@@ -1,8 +1,8 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
-is the label of the axis of values, `name` that of the axis of scores; `labels` are what means
-state, a row each, as `add_spots` takes it.
+is the label of the axis of values, `name` that of the axis of scores. A table has text and trial
+too where its means state something, as `add_spots` takes it.
 """
 
 import textwrap
@@ -90,20 +90,13 @@ def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) 
 
 
 def draw_rows(
-    table: pd.DataFrame,
-    ax: Axes,
-    *,
-    names: Sequence[str],
-    label: str,
-    name: str,
-    labels: pd.DataFrame | None = None,
+    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
     """The mean and interval of each row of text; `table` has mean, low, high."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(table["mean"], rows, "o", color=ACCENT, label="mean over seeds")
-    if labels is not None:
-        add_spots(ax, table["mean"], rows, labels)
+    add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)
     add_legend(ax)
 
@@ -136,13 +129,12 @@ def draw_grid(
     value: str,
     labels: Sequence[str],
     names: Sequence[str],
-    spots: pd.DataFrame | None = None,
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
     Values are written into the cells where they are wide enough. `table` has the two columns `by`
     and `value`, one row per cell; missing cells stay white. `labels` are those of the two settings,
-    `names` those of the first one's values in rising order, and `spots` what the cells state.
+    `names` those of the first one's values in rising order.
     """
     import seaborn  # half a second, which only grids need
 
@@ -167,10 +159,9 @@ def draw_grid(
     ax.set_xlabel(labels[1])
     ax.set_ylabel(labels[0])
     ax.grid(visible=False)
-    if spots is not None:
-        across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
-        down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
-        add_spots(ax, across, down, spots)
+    across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
+    down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
+    add_spots(ax, across, down, table)
 
 
 def draw_seeds(

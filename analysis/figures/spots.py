@@ -36,18 +36,18 @@ def add_spots(
     ax: Axes,
     x: ArrayLike,
     y: ArrayLike,
-    labels: pd.DataFrame,
+    table: pd.DataFrame,
     *,
     transform: Transform | None = None,
 ) -> None:
     """Make places (n,) state their value, unless they are too many (`is_heavy`).
 
-    `labels` have a row per place: text, and trial, a number, or href, an address; seed where it is
-    of one. The places are by default in the units of the axes.
+    `table` has a row per place. Nothing is stated where it lacks text, and trial, a number, or
+    href, an address; seed where it is of one. The places are by default in the units of the axes.
     """
-    if not is_heavy(len(labels)):
+    if "text" in table and not is_heavy(len(table)):
         places = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
-        ax.add_artist(Spots(places, transform or ax.transData, labels))
+        ax.add_artist(Spots(places, transform or ax.transData, table))
 
 
 def add_run_spots(
@@ -55,8 +55,7 @@ def add_run_spots(
 ) -> None:
     """Make the points of runs state `describe_runs`, unless they are too many."""
     if not is_heavy(len(runs)):
-        labels = describe_runs(runs, value=value)
-        add_spots(ax, x, y, labels.assign(seed=runs["seed"]) if "seed" in runs else labels)
+        add_spots(ax, x, y, runs.join(describe_runs(runs, value=value)))
 
 
 def is_heavy(points: int) -> bool:

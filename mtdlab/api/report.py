@@ -1,7 +1,7 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -12,7 +12,7 @@ from mtdlab.errors import MtdlabError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mtdlab.analysis.data.frames import Settings, StudyFrames
+    from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.notebook import Study
     from mtdlab.analysis.report import MultiStudyReport, Report
 
@@ -128,10 +128,11 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     from mtdlab.analysis.statistics.training import choose_curves
     from mtdlab.store import load_frames
 
-    def needed(trials: "DataFrame", settings: "Settings") -> "bool | Collection[int]":
-        return needs_curves(trials, settings) or choose_curves(trials)
-
-    frames = load_frames(study, storage, curves=needed)
+    frames = load_frames(
+        study,
+        storage,
+        curves=lambda trials, settings: needs_curves(trials, settings) or choose_curves(trials),
+    )
     check_name(frames.name, what="study")
     return frames
 

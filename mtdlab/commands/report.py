@@ -6,7 +6,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,12 +185,12 @@ def read_table(
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.notebook import open_table
 
+    check_name(name)
     try:
-        runs = open_table(path, reading)
+        runs = open_table(path, reading, name or "")
     except TableError as error:
         raise MtdlabError(str(error)) from None
-    check_name(name)
-    return [replace(runs, name=name or runs.name)] if isinstance(runs, StudyFrames) else runs
+    return [runs] if isinstance(runs, StudyFrames) else runs
 
 
 @dataclass(frozen=True)
@@ -369,20 +369,20 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     """
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
-    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
-    choices = compute_choices(study)
-    if not choices or choices[0].chosen_by != names["select_by"]:
-        return names | {"best": None}
-    best = choices[0]
-    return names | {
-        "best": {
+    select_by, choices = study.select_by or study.metric, compute_choices(study)
+    best = choices[0] if choices and choices[0].chosen_by == select_by else None
+    return {
+        "metric": study.metric,
+        "select_by": select_by,
+        "best": best
+        and {
             "trial": best.number,
             "mtd": mtd_value(best.mtd),
             "select_by_score": best.value,
             "optimism": best.optimism,
             "score": best.score,
             "score_optimism": best.score_optimism,
-        }
+        },
     }
 
 

@@ -175,11 +175,10 @@ def _panel(
     labels = describe_means(paired, condition.runs)
     labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
     return lambda ax: figures.draw_paired_curve(
-        paired,
+        paired.join(labels),
         ax,
         smooth=paired[:0],
         optimal=optimal,
-        labels=labels,
         levels=levels,
         limits=limits,
         explained=explained,

@@ -49,15 +49,14 @@ def draw_ranked(
     """Means with their intervals, the highest first; `names` are those of the rows of `table`."""
     short = name_table(context, table, most=_MOST_IN_FIGURE)
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
-    drawn, texts, score = table.iloc[order], [names[at] for at in order], context.score_label
-    labels = _state(drawn, texts)
+    drawn, score = _state(table.iloc[order], [names[at] for at in order]), context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if len(drawn) < len(table):
         caption += f" The {len(drawn)} best of {len(table):,}."
 
     def panel(ax: Axes) -> None:
         rows = [short[at] for at in order]
-        figures.draw_rows(drawn, ax, names=rows, label="", name=score, labels=labels)
+        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
 
     height = 1.1 + 0.4 * len(drawn)
     return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
@@ -70,11 +69,11 @@ def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str])
     short = name_table(context, table, most=_MOST_IN_FIGURE)
     if drawn["seconds"].notna().sum() < 2:
         return None
-    labels, score = _state(drawn, texts), context.score_label
+    stated, score = _state(drawn, texts), context.score_label
     best = f"{texts[0]}: {drawn['mean'].iloc[0]:.2f} in {drawn['seconds'].iloc[0]:.1f} s"
     return Drawing(
         "Score against duration",
-        [("", lambda ax: figures.draw_costs(drawn, ax, name=score, labels=labels))],
+        [("", lambda ax: figures.draw_costs(stated, ax, name=score))],
         height=3.6,
         caption="A point per row, numbered from the highest mean: "
         + "; ".join(f"{place} {short[at]}" for place, at in enumerate(order, start=1))
@@ -85,7 +84,7 @@ def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str])
 
 
 def _state(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """What the points of rows state, and the trial to which they lead."""
+    """The table with what the points of its rows state, and the trial to which they lead."""
     texts = []
     for name, row in zip(names, table.to_dict("records"), strict=True):
         interval = ""
@@ -95,7 +94,7 @@ def _state(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         texts.append(
             f"{name}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}{interval}{cost}"
         )
-    return pd.DataFrame({"text": texts, "trial": table["number"].to_numpy()})
+    return table.assign(text=texts, trial=table["number"])
 
 
 @dataclass(frozen=True)
@@ -286,7 +285,7 @@ def _draw_parallel(info: Importances) -> Drawing:
         drawn = table
     return Drawing(
         "Configurations as parallel coordinates",
-        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score, labels=drawn))],
+        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score))],
         height=3.8,
         caption=caption,
         alt=table.iloc[int(table["mean"].argmax())]["text"],

@@ -267,9 +267,8 @@ def _curve(comparison: Comparison, score: str) -> Draw:
     names, label = name_rows(comparison, table), _names_of(comparison)[0]
     if comparison.experiment.figure == "rows":
         labels = describe_means(table, comparison.runs, by=by)
-        return lambda ax: figures.draw_rows(
-            table, ax, names=names, label=label, name=score, labels=labels
-        )
+        stated = table.join(labels)
+        return lambda ax: figures.draw_rows(stated, ax, names=names, label=label, name=score)
     placed = _placed(comparison, table)
     runs = comparison.runs.merge(placed[[*by, "place"]], on=by)
     return lambda ax: figures.draw_line(placed, ax, names=names, runs=runs, label=label, name=score)

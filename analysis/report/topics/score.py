@@ -180,7 +180,7 @@ def _study(context: StudyContext) -> Draw:
         )
         if _marks(context):
             labels = describe_means(cells, runs, by=CONFIGURATION)
-            figures.draw_configurations(cells, ax, labels=labels)
+            figures.draw_configurations(cells.join(labels), ax)
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
@@ -200,11 +200,10 @@ def _paired(context: StudyContext) -> Draw:
     labels["text"] = "Deviation from the mean over levels. " + labels["text"]
 
     return lambda ax: figures.draw_paired_curve(
-        context.paired,
+        context.paired.join(labels),
         ax,
         smooth=context.smooth if _curves(context) else context.smooth[:0],
         optimal=context.verdict.optimal_range,
-        labels=labels,
     )
 
 

@@ -208,7 +208,6 @@ def draw(info: Sufficiency) -> Drawing | None:
             value="mean",
             labels=("EMA decay η", "queue size in batches, K/N"),
             names=[f"{decay:g}" for decay in decays],
-            spots=cells if "text" in cells else None,
         )
 
     return Drawing(
