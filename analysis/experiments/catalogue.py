@@ -27,14 +27,13 @@ _AUGMENTATIONS: Mapping[str, str] = {
 }
 
 
-def read_averages(name: str) -> pd.DataFrame:
-    """A published file with a column per setting and `average`, which is renamed `published`."""
-    return load_published(name).rename(columns={"average": "published"})
+def read_averages(table: pd.DataFrame) -> pd.DataFrame:
+    """A published table with a column per setting and `average`, which is renamed `published`."""
+    return table.rename(columns={"average": "published"})
 
 
-def read_augmentations(name: str) -> pd.DataFrame:
+def read_augmentations(table: pd.DataFrame) -> pd.DataFrame:
     """Table 5 as columns augmented and published, with the names that studies use."""
-    table = load_published(name)
     parameters = table["parameter"].fillna("").astype("str")
     names = table["augmentation"].map(_AUGMENTATIONS)
     joined = names.where(parameters == "", names + ":" + parameters)
@@ -45,8 +44,8 @@ def published_augmentation(augmented: str) -> str:
     """The published row that an augmentation is compared with; itself if there is no such row.
 
     The paper does not state its share of typos and names only the languages of its
-    back-translation,
-    not the models. Any share, and any models for these languages, are compared with its rows.
+    back-translation, not the models. Any share, and any models for these languages, are compared
+    with its rows.
     """
     name, _, parameters = augmented.partition(":")
     if name == "typos" and "+" not in parameters:
@@ -58,18 +57,16 @@ def published_augmentation(augmented: str) -> str:
     return augmented
 
 
-def read_slices(name: str) -> pd.DataFrame:
+def read_slices(table: pd.DataFrame) -> pd.DataFrame:
     """Table 8 as queue_slice, published and a column per task; positions as in studies."""
-    table = read_averages(name)
+    table = read_averages(table)
     positions = table.pop("positions_used").str.replace(" and ", ",")
     return table.assign(queue_slice=positions)
 
 
-def read_initial_queue(name: str) -> pd.DataFrame:
+def read_initial_queue(table: pd.DataFrame) -> pd.DataFrame:
     """Table 7 as share, queue_size and published, a row per cell."""
-    cells = load_published(name).melt(
-        "initial_queue", var_name="queue_size", value_name="published"
-    )
+    cells = table.melt("initial_queue", var_name="queue_size", value_name="published")
     cells["share"] = cells.pop("initial_queue").map(_SHARES)
     cells["queue_size"] = cells["queue_size"].astype("int64")
     return cells[["share", "queue_size", "published"]]
@@ -112,7 +109,7 @@ class Experiment:
         by: the one or two columns whose values define the rows of its table.
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
-        file, read: the published file, and the function that reads it into `by` and `published`.
+        file, read: the published file, and the function that makes `by` and `published` of it.
         figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
             side by side beside a grid.
         made_of: settings that `by` is derived from or that vary together with it.
@@ -131,7 +128,7 @@ class Experiment:
     by: tuple[str, ...]
     file: str
     figure: Literal["line", "rows", "grid", "seeds"]
-    read: Callable[[str], pd.DataFrame] = read_averages
+    read: Callable[[pd.DataFrame], pd.DataFrame] = read_averages
     made_of: tuple[str, ...] = ()
     chosen_by: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
@@ -162,7 +159,7 @@ class Experiment:
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
-        return self.read(self.file)
+        return self.read(load_published(self.file))
 
     def label(self, *values: Value) -> str:
         """The name of a row in text and at an axis, from its values of `by`, one or two."""

@@ -12,7 +12,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
@@ -102,9 +101,15 @@ def add_legend(ax: Axes, *, title: str = "") -> None:
 
     Bands share one entry, and there are as many columns as the axes are wide.
     """
-    shown = _labelled(ax)
-    if not shown:
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
         return
+    named = dict(zip(labels, handles, strict=True))
+    bands = [label for label in labels if label.startswith(BAND)]
+    if len(bands) > 1:
+        named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
+    # intervals last: they belong to what stands before
+    shown = sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
     down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, figure_of(ax).dpi_scale_trans)
     ax.legend(
         handles=shown,
@@ -115,16 +120,6 @@ def add_legend(ax: Axes, *, title: str = "") -> None:
         bbox_to_anchor=(0.5, 0),
         bbox_transform=ax.transAxes + down,
     )
-
-
-def _labelled(ax: Axes) -> list[Artist]:
-    handles, labels = ax.get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    bands = [label for label in labels if label.startswith(BAND)]
-    if len(bands) > 1:
-        named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
-    # intervals last: they belong to what stands before
-    return sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
 
 
 def _count_columns(labels: Sequence[str], ax: Axes) -> int:
