@@ -148,35 +148,28 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
     """
     assessed, levels = _assess(rows), dict[str, list[float]]()
     for row, length in assessed:
-        for text in filter(None, (_describe_weights(row, length), _describe_queue(length))):
+        texts = [_describe_weights(row, length)] if length.is_slow else []
+        if length.is_filling:
+            full = f"the queue is full after {math.ceil(length.batches):,} steps"
+            texts.append(f"(K/N {length.batches:.4g}): {full}, a run has {length.steps:,}")
+        for text in texts:
             levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
-    texts = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
+    sentences = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
     if beyond := find_beyond(row for row, _ in assessed):
         part = "no part in the verdict on MTD unless beyond_run is keep"
         if beyond_run == "keep":
             part = "part in the verdict, as beyond_run is keep"
-        texts.append(f"Beyond the run, and taking {part}: {name_levels(beyond)}.")
-    return tuple(texts)
+        sentences.append(f"Beyond the run, and taking {part}: {name_levels(beyond)}.")
+    return tuple(sentences)
 
 
 def _describe_weights(row: Row, length: RunLength) -> str:
-    if not length.is_slow:
-        return ""
     start, end = _number(row, "ema_decay"), _number(row, "ema_decay_end")
     rises = "" if math.isnan(end) else f" to {end:.4g}"
     return (
         f"(η {start:.4g}{rises}): {_percent(length.remaining)} of the momentum encoder's initial "
         f"weights remain after {length.steps:,} steps"
     )
-
-
-def _describe_queue(length: RunLength) -> str:
-    if not length.is_filling:
-        return ""
-    until = f"is filling until step {math.ceil(length.batches):,} of {length.steps:,}"
-    if length.batches > length.steps:
-        until = f"is never full in {length.steps:,} steps"
-    return f"(K/N {length.batches:.4g}): the queue {until}"
 
 
 def _percent(share: float) -> str:

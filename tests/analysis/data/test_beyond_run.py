@@ -21,7 +21,7 @@ def test_each_history_that_is_long_beside_the_run_is_stated() -> None:
     assert describe_lengths([WITHIN]) == ()
     *parts, last = describe_lengths([SLOW, WITHIN, LONG])
     assert parts == [
-        "MTD 132 (K/N 128): the queue is filling until step 128 of 160.",
+        "MTD 132 (K/N 128): the queue is full after 128 steps, a run has 160.",
         "MTD 208 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 steps.",
     ]
     assert last == (
@@ -35,7 +35,7 @@ def test_each_history_that_is_long_beside_the_run_is_stated() -> None:
     [only] = describe_lengths([SLOW | {"steps": 640}])
     assert only.startswith("MTD 208 (η 0.995): 4 % of")
     [never, _] = describe_lengths([LONG | {"steps": 100}])
-    assert never == "MTD 132 (K/N 128): the queue is never full in 100 steps."
+    assert never == "MTD 132 (K/N 128): the queue is full after 128 steps, a run has 100."
 
 
 def test_a_schedule_is_named_by_its_ends() -> None:
