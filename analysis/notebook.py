@@ -102,14 +102,14 @@ def read_run_table(
         return Study.of(build_study(read_cells(source), source, reading, name))
 
 
-def open_table(path: Path, reading: Reading) -> "Study | LevelMeans":
+def open_table(path: Path, reading: Reading, name: str = "") -> "Study | LevelMeans":
     """The runs of a file, or level means if it has columns mtd, mean, low, high and no score.
 
-    Errors as for `read_run_table`.
+    `name` is that of a study. Errors as for `read_run_table`.
     """
     from mtdlab.analysis.inference.level_means import is_level_means, read_level_means
 
     with naming(path):
         if is_level_means(cells := read_cells(path)):
             return read_level_means(cells, path, reading.scale)
-        return Study.of(build_study(cells, path, reading))
+        return Study.of(build_study(cells, path, reading, name))

@@ -46,11 +46,6 @@ class RunLength:
     remaining: float
 
     @property
-    def filling(self) -> float:
-        """The share of the steps during which the queue does not hold K keys of the run."""
-        return min(self.batches / self.steps, 1.0)
-
-    @property
     def is_slow(self) -> bool:
         """Whether 1/(1 - eta) exceeds a quarter of the steps, or too much of the start remains."""
         return self.trace > NOTABLE * self.steps or self.remaining > MOST_REMAINING
@@ -74,21 +69,6 @@ RULE = (
     f"is filling for more than {100 * MOST_FILLING:g} % of it"
 )
 """The rule by which a run's level is beyond the run, in words."""
-
-
-@dataclass(frozen=True)
-class BeyondLevel:
-    """A level of MTD that is beyond the run.
-
-    Attributes:
-        mtd: the level, in steps.
-        remaining, filling: the largest value of its configurations (`RunLength`); NaN where it is
-            not known.
-    """
-
-    mtd: float
-    remaining: float
-    filling: float
 
 
 def assess_row(row: Row) -> RunLength | None:
@@ -133,31 +113,17 @@ def _assess(rows: Iterable[Row]) -> list[tuple[Row, RunLength]]:
     return sorted(known, key=lambda pair: float(pair[0]["mtd"]))
 
 
-def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[BeyondLevel, ...]:
+def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[float, ...]:
     """The levels that a verdict leaves out as beyond the run, in rising order; with "keep" none."""
     if beyond_run == "keep":
         return ()
-    levels: dict[float, list[RunLength]] = {}
-    for row, length in _assess(rows):
-        if length.is_beyond:
-            levels.setdefault(round(float(row["mtd"]), MTD_DECIMALS), []).append(length)
-    return tuple(
-        BeyondLevel(
-            mtd,
-            _largest(length.remaining for length in lengths),
-            _largest(length.filling for length in lengths),
-        )
-        for mtd, lengths in sorted(levels.items())
-    )
-
-
-def _largest(values: Iterable[float]) -> float:
-    return max((value for value in values if not math.isnan(value)), default=math.nan)
+    beyond = (row["mtd"] for row, length in _assess(rows) if length.is_beyond)
+    return tuple(sorted({round(float(mtd), MTD_DECIMALS) for mtd in beyond}))
 
 
 def leave_out(
     runs: "pd.DataFrame", beyond_run: BeyondRun
-) -> "tuple[pd.DataFrame, tuple[BeyondLevel, ...]]":
+) -> "tuple[pd.DataFrame, tuple[float, ...]]":
     """The runs at levels that take part in a verdict on MTD, and the levels that take none.
 
     Args:
@@ -166,25 +132,12 @@ def leave_out(
     """
     beyond = find_beyond(list_rows(runs), beyond_run)
     levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
-    return runs[~levels.isin([level.mtd for level in beyond])], beyond
+    return runs[~levels.isin(beyond)], beyond
 
 
-def describe_left_out(beyond: Sequence[BeyondLevel]) -> str:
-    """A sentence on how many levels a verdict leaves out and why; empty without any."""
-    if not beyond:
-        return ""
-    one, upto = len(beyond) == 1, "" if len(beyond) == 1 else "up to "
-    remaining = _largest(level.remaining for level in beyond)
-    filling = _largest(level.filling for level in beyond)
-    reasons = []
-    if remaining > MOST_REMAINING:
-        reasons.append(f"{upto}{_percent(remaining)} of the initial weights remain at its end")
-    if filling > MOST_FILLING:
-        reasons.append(f"the queue is filling during {upto}{_percent(filling)} of it")
-    names = name_levels(level.mtd for level in beyond)
-    if names.startswith("MTD"):
-        names = f"{len(beyond)} level{'' if one else 's'} ({names})"
-    return f"{names} {'is' if one else 'are'} left out, being beyond the run: {', '.join(reasons)}."
+def describe_left_out(beyond: Sequence[float]) -> str:
+    """A sentence on which levels a verdict leaves out and why; empty without any."""
+    return f"Left out, being beyond the run: {name_levels(beyond)} ({RULE})." if beyond else ""
 
 
 def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tuple[str, ...]:
@@ -195,40 +148,28 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
     """
     assessed, levels = _assess(rows), dict[str, list[float]]()
     for row, length in assessed:
-        for text in filter(None, (_describe_weights(row, length), _describe_queue(length))):
+        texts = [_describe_weights(row, length)] if length.is_slow else []
+        if length.is_filling:
+            full = f"the queue is full after {math.ceil(length.batches):,} steps"
+            texts.append(f"(K/N {length.batches:.4g}): {full}, a run has {length.steps:,}")
+        for text in texts:
             levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
-    texts = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
-    beyond = find_beyond(row for row, _ in assessed)
-    return (*texts, _describe_beyond(beyond, beyond_run)) if beyond else tuple(texts)
+    sentences = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
+    if beyond := find_beyond(row for row, _ in assessed):
+        part = "no part in the verdict on MTD unless beyond_run is keep"
+        if beyond_run == "keep":
+            part = "part in the verdict, as beyond_run is keep"
+        sentences.append(f"Beyond the run, and taking {part}: {name_levels(beyond)}.")
+    return tuple(sentences)
 
 
 def _describe_weights(row: Row, length: RunLength) -> str:
-    if not length.is_slow:
-        return ""
     start, end = _number(row, "ema_decay"), _number(row, "ema_decay_end")
     rises = "" if math.isnan(end) else f" to {end:.4g}"
     return (
         f"(η {start:.4g}{rises}): {_percent(length.remaining)} of the momentum encoder's initial "
         f"weights remain after {length.steps:,} steps"
     )
-
-
-def _describe_queue(length: RunLength) -> str:
-    if not length.is_filling:
-        return ""
-    until = f"is filling until step {math.ceil(length.batches):,} of {length.steps:,}"
-    if length.batches > length.steps:
-        until = f"is never full in {length.steps:,} steps"
-    return f"(K/N {length.batches:.4g}): the queue {until}"
-
-
-def _describe_beyond(beyond: Sequence[BeyondLevel], beyond_run: BeyondRun) -> str:
-    one = len(beyond) == 1
-    start = f"{name_levels(level.mtd for level in beyond)} {'is' if one else 'are'} beyond the run"
-    takes = "it takes" if one else "they take"
-    if beyond_run == "keep":
-        return f"{start}: {takes} part in the verdict, as beyond_run is keep."
-    return f"{start}: {takes} no part in the verdict on MTD unless beyond_run is keep."
 
 
 def _percent(share: float) -> str:

@@ -117,14 +117,9 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
     """Each cell as text, mappings and lists as JSON where they can be."""
-    columns = [
-        pd.Series([_write_cell(value) for value in column], dtype="object")
-        for _, column in frame.items()
-    ]
+    text = frame.astype("object").map(_write_cell).astype("object").reset_index(drop=True)
     names = pd.Index([str(name) for name in frame.columns], dtype="object")
-    if not columns:
-        return pd.DataFrame(columns=names, dtype="object")
-    return pd.concat(columns, axis="columns").set_axis(names, axis="columns")
+    return text.set_axis(names, axis="columns")
 
 
 def _write_cell(value: Any) -> str:

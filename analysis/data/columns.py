@@ -222,17 +222,16 @@ def _name_columns(header: Sequence[str], names: Names, stated: Mapping[str, str]
 
 def _find_score(header: Sequence[str], names: Names) -> str:
     """The only metric of a tracker's table."""
-    metrics = [name for name in header if name.startswith(names.metrics)]
-    metrics = [name for name in metrics if not names.bare(name).startswith("_")]
-    if len(metrics) == 1:
-        return metrics[0]
-    if metrics:
-        raise TableError(
-            f"{len(metrics)} metrics, {_list(metrics)}; choose the score with --score COLUMN"
-        )
-    _refuse_cell_of_settings(header)
-    raise TableError(
-        f"no column score among {_list(header)}; name the metric's column with --score COLUMN"
+    metrics = [
+        name
+        for name in header
+        if name.startswith(names.metrics) and not names.bare(name).startswith("_")
+    ]
+    return _only(
+        metrics,
+        header,
+        several=f"{len(metrics)} metrics, {_list(metrics)}; choose the score with --score COLUMN",
+        none=f"no column score among {_list(header)}; name the metric's column with --score COLUMN",
     )
 
 
@@ -244,26 +243,26 @@ def _find_seed(header: Sequence[str], names: Names) -> str:
         if not name.startswith(names.metrics)
         and re.split(r"[./:]", names.bare(name))[-1].lower() in _SEEDS
     ]
-    if len(seeds) == 1:
-        return seeds[0]
-    if seeds:
-        raise TableError(
-            f"columns {_quote(seeds)} may be the seed; choose one with --column seed=COLUMN"
-        )
-    _refuse_cell_of_settings(header)
-    raise TableError(
-        f"no column seed among {_list(header)}; every run needs its seed, since the seed is "
+    return _only(
+        seeds,
+        header,
+        several=f"columns {_quote(seeds)} may be the seed; choose one with --column seed=COLUMN",
+        none=f"no column seed among {_list(header)}; every run needs its seed, since the seed is "
         "the unit of replication; name the column with --column seed=COLUMN, or add one, with one "
-        "value if all runs had the same seed"
+        "value if all runs had the same seed",
     )
 
 
-def _refuse_cell_of_settings(header: Sequence[str]) -> None:
-    if "config" in header:
+def _only(found: Sequence[str], header: Sequence[str], *, several: str, none: str) -> str:
+    """The one column that was found; TableError with these messages for several or none."""
+    if len(found) == 1:
+        return found[0]
+    if not found and "config" in header:
         raise TableError(
             "column 'config' has all settings of a run in one cell; write one column per "
             "setting, as pandas.json_normalize does"
         )
+    raise TableError(several if found else none)
 
 
 def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed: str) -> list[str]:

@@ -1,11 +1,14 @@
 """What a trial ran with, as fields, the sentences printed of them, and fields read from JSON."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar
 
+from pydantic import Field, TypeAdapter, ValidationError
+
+Whole = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 BUILT_IN = "builtin"
 """The name of the data set, and of its encoder, that come with mtdlab."""
 
@@ -21,11 +24,11 @@ class Corpus:
     """
 
     name: str
-    amount: int
+    amount: Whole
     unit: str
     sha256: str
     unknown_token: str = ""
-    unknown: tuple[float, ...] = ()
+    unknown: tuple[Finite, ...] = ()
 
     @property
     def size(self) -> str:
@@ -46,7 +49,7 @@ class Encoder:
     """The encoder that was trained: its parameters, how a sentence is read from it, its kind."""
 
     name: str
-    weights: int
+    weights: Whole
     representation: str = ""
     kind: str = ""
 
@@ -71,8 +74,8 @@ class Evaluation:
     """
 
     name: str
-    dev_pairs: int
-    test_pairs: int
+    dev_pairs: Whole
+    test_pairs: Whole
     tasks: str = ""
     averaged: str = ""
     shortfalls: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +126,7 @@ class Environment:
     program: Program | None = None
     device: str = ""
     precision: str = ""
-    threads: int | None = None
+    threads: Whole | None = None
     architecture: str = ""
     instructions: str = ""
     processor: str = ""
@@ -167,46 +170,18 @@ def join_sentences(environments: Iterable[Environment]) -> dict[str, str]:
 
 
 T = TypeVar("T")
-_LARGEST = 2**63
+_adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(TypeAdapter)
 
 
 def read_fields(kind: type[T], value: object) -> T:
     """A dataclass of texts, numbers, tuples, mappings by name, and dataclasses of these.
 
-    Names that are no field are ignored. Raises ValueError for a value of another type, a number
-    that is not finite or above 2^63, and a missing field that has no default.
+    `value` is what JSON holds; names that are no field are ignored. Raises ValueError for a value
+    of another type or outside its range, and for a missing field that has no default.
     """
-    result: T = _read(kind, value)
-    return result
-
-
-@lru_cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _read(hint: Any, value: Any) -> Any:
-    parts, outer = get_args(hint), get_origin(hint)
-    if outer is UnionType:
-        return None if value is None else _read(parts[0], value)
-    if outer is tuple and isinstance(value, list):
-        return tuple(_read(parts[0], each) for each in value)
-    if outer is Mapping and isinstance(value, dict):
-        return {name: _read(parts[1], each) for name, each in value.items()}
-    if is_dataclass(hint) and isinstance(value, dict):
-        return _read_dataclass(hint, value)
-    is_number = type(value) in ((int,) if hint is int else (int, float))
-    if (hint is str and isinstance(value, str)) or (
-        hint in (int, float) and is_number and abs(value) < _LARGEST
-    ):
-        return value
-    raise ValueError(f"{value!r:.60} is no {getattr(hint, '__name__', hint)}")
-
-
-def _read_dataclass(kind: Any, value: Mapping[str, Any]) -> Any:
-    hints = _hints(kind)
-    given = {name: _read(hints[name], each) for name, each in value.items() if name in hints}
     try:
-        return kind(**given)
-    except TypeError as error:
-        raise ValueError(str(error)) from None
+        result: T = _adapter(kind).validate_python(value)
+    except ValidationError as error:
+        place = ".".join(map(str, error.errors()[0]["loc"]))
+        raise ValueError(f"{value!r:.60} is no {kind.__name__}: {place or 'all of it'}") from None
+    return result

@@ -114,9 +114,7 @@ class _Ranks:
 
 
 def _spearman_influences(first: _Ranks, second: _Ranks) -> Floats:
-    """The influence of each item on Spearman's correlation, (P,).
-
-    An item counts by its own ranks and by those of the others that it changes.
+    """The influence of each item on Spearman's correlation, (P,), by all ranks that it changes.
 
     The correlation is the covariance of two columns of ranks over the root of the product of their
     variances; NaN without any.

@@ -13,14 +13,9 @@ TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read, where its names and values do not tell.
+    """How a table is read, where its names and values do not tell: see `read_run_table`.
 
-    Attributes:
-        score: the column of the metric, with or without the tracker's prefix; empty: found by name.
-        columns: mtdlab's name of a column -> the table's.
-        settings: the only columns that are settings; empty: found by name and by their values.
-        scale: whether scores are fractions or x 100; None: by their range.
-        beyond_run: whether the verdict compares levels of MTD beyond the run.
+    Empty or None: found by names and values.
     """
 
     score: str = ""

@@ -143,12 +143,10 @@ def _check_seeds(frame: pd.DataFrame, table: RunTable) -> None:
         listed = ", ".join(str(row + 1) for row in rows[:_MOST_ROWS])
         if len(rows) > _MOST_ROWS:
             listed += f" and {len(rows) - _MOST_ROWS:,} more"
-        which, these = ("row", "that row") if len(rows) == 1 else ("rows", "those rows")
         value = table.cells[name].iloc[rows[0]]
         raise TableError(
-            f"{which} {listed}, column {name}: {value!r}; a completed run must have "
-            f"a seed. Fill it in, or delete {these}: the others ({len(frame) - len(rows):,}) can "
-            "be read"
+            f"row {listed}, column {name}: {value!r}; a completed run must have a seed. Fill it "
+            f"in, or delete such rows: the others ({len(frame) - len(rows):,}) can be read"
         )
 
 
@@ -169,16 +167,13 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 _SETTINGS = {
-    "ema_decay": RecordedSetting(
-        "ema_decay", "η", description="decay of the average of the weights"
-    ),
-    "queue_size": RecordedSetting(
-        "queue_size", "K", "keys", "keys of earlier batches in the queue"
-    ),
-    "batch_size": RecordedSetting("batch_size", "N", "sentences", "sentences in a batch"),
-    "initial_queue_size": RecordedSetting(
-        "initial_queue_size", "K_s", "keys", "random keys that the queue starts with"
-    ),
+    name: RecordedSetting(name, symbol, unit, description)
+    for name, symbol, unit, description in (
+        ("ema_decay", "η", "", "decay of the average of the weights"),
+        ("queue_size", "K", "keys", "keys of earlier batches in the queue"),
+        ("batch_size", "N", "sentences", "sentences in a batch"),
+        ("initial_queue_size", "K_s", "keys", "random keys that the queue starts with"),
+    )
 }
 
 
@@ -211,7 +206,6 @@ def build_study(
 
 
 def _invocation(path: Path, reading: Reading) -> Invocation:
-    """The command that reads the table."""
     options = {
         "table": (str(path),),
         "score": (reading.score,) if reading.score else (),

@@ -26,15 +26,14 @@ def with_defaults(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     fillable = pd.Series(True, index=trials.index)
     if "method" in known and "method" in trials:
         fillable = trials["method"].isna() | (trials["method"] == known["method"])
-    incomplete = {name: value for name, value in known.items() if _can_lack(trials, name)}
     return trials.assign(
-        **{name: _fill(trials, name, value, fillable) for name, value in incomplete.items()}
+        **{
+            name: _fill(trials, name, value, fillable)
+            for name, value in known.items()
+            # whole numbers and truth values are never missing, nor numbers written as text
+            if name not in trials or trials[name].dtype.kind not in "biu"
+        }
     )
-
-
-def _can_lack(trials: pd.DataFrame, name: str) -> bool:
-    """Whether a value of a setting can be missing, or be a number written as text."""
-    return name not in trials or trials[name].dtype.kind not in "biu"
 
 
 def _fill(trials: pd.DataFrame, name: str, value: SettingValue, fillable: pd.Series) -> pd.Series:

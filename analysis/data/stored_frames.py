@@ -27,13 +27,15 @@ from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.items import ItemScores
 
 MAIN, ITEMS = "study.parquet", "items.parquet"
-BASELINE, TUNING = "baseline.parquet", "tuning.parquet"
+BESIDE = {"baseline": Baseline, "tuning": Tuning}
+"""What a study ran beside its search, with trials of its own."""
 FRAMES = ("curves", "spectra", "scores", "probes", "looks", "environment")
 _KEY = b"mtdlab"
 _FORMAT = 2
-_TEXTS = ("name", "metric", "planned", "sampler", "study_file", "table", "methods")
-_OF_TUNING = ("names", "per", "planned", "chosen")
-_FIELDS = (*_TEXTS, "description", "select_by", "model", "beyond_run")
+_FIELDS = (
+    *("name", "metric", "planned", "sampler", "study_file", "table"),
+    *("methods", "description", "select_by", "model", "beyond_run"),
+)
 
 
 class StoredFramesError(ValueError):
@@ -52,12 +54,10 @@ def to_parquet(study: StudyFrames, *, generated: str) -> dict[str, bytes]:
     }
     if study.items is not None:
         files[ITEMS] = _write_items(study.items)
-    if (beside := study.baseline) is not None:
-        about = {"values": beside.values, "planned": beside.planned}
-        files[BASELINE] = _write(beside.trials, about)
-    if (tuning := study.tuning) is not None:
-        about = {name: getattr(tuning, name) for name in _OF_TUNING}
-        files[TUNING] = _write(tuning.trials, about)
+    for name in BESIDE:
+        if (beside := getattr(study, name)) is not None:
+            about = {key: value for key, value in vars(beside).items() if key != "trials"}
+            files[f"{name}.parquet"] = _write(beside.trials, about)
     about = {
         "format": _FORMAT,
         "generated": generated,
@@ -122,15 +122,12 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
         beside = main.parent / name
         if name == ITEMS:
             frames["load_items"] = partial(_read_items, beside, main, digest)
-        elif name == BASELINE:
-            frame, own = _read(beside, main, digest)
-            frames["baseline"] = Baseline(own["values"], own["planned"], frame)
-        elif name == TUNING:
-            frame, own = _read(beside, main, digest)
-            names, per, planned, chosen = (own[field] for field in _OF_TUNING)
-            frames["tuning"] = Tuning(tuple(names), tuple(per), planned, chosen, frame)
-        else:
-            frames[beside.stem], _ = _read(beside, main, digest)
+            continue
+        frames[beside.stem], own = _read(beside, main, digest)
+        if kind := BESIDE.get(beside.stem):
+            del own["mixed"]
+            lists = {key: tuple(each) for key, each in own.items() if isinstance(each, list)}
+            frames[beside.stem] = kind(**own | lists, trials=frames[beside.stem])
     study = StudyFrames(
         trials=trials,
         invocation=read_fields(Invocation, about["invocation"]),

@@ -18,6 +18,11 @@ _OWN = {
     "evaluator": "{} × 100 (evaluator, test)",
 }
 """The units of scores on other tasks, by the kind that their name begins with."""
+_RHO, _ACCURACY = "Spearman ρ × 100", "accuracy × 100"
+_AVERAGES = {
+    "sts_average": f"{_RHO} (mean of {len(STS)} STS tasks)",
+    "transfer_average": f"{_ACCURACY} (mean of {len(TRANSFER)} transfer tasks)",
+}
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
 
 
@@ -33,23 +38,18 @@ def label_score(metric: str, evaluation: str = "") -> str:
         metric: its name, such as sts_test or STS12; another name is written as it is.
         evaluation: the name of the data set of the graded pairs; empty where it is not known.
     """
-    averages = {"sts_average": (STS, "STS"), "transfer_average": (TRANSFER, "transfer")}
-    if metric in averages:
-        tasks, kind = averages[metric]
-        return f"{_unit(tasks[0])} (mean of {len(tasks)} {kind} tasks)"
-    split = {"sts_dev": "dev", "sts_test": "test"}.get(metric)
-    if split:
+    if metric in _AVERAGES:
+        return _AVERAGES[metric]
+    if split := {"sts_dev": "dev", "sts_test": "test"}.get(metric):
         pairs = f"{split} pairs"
         if evaluation == BUILT_IN:
             pairs = f"built-in {pairs}"
         elif _STS_B.search(evaluation):
             pairs = f"STS-B {split}"
-        return f"{_unit('STSB')} ({pairs})"
+        return f"{_RHO} ({pairs})"
+    kind, _, name = metric.partition(":")
     if is_own(metric):
-        kind, _, name = metric.partition(":")
         return _OWN[kind].format(name)
-    return f"{_unit(metric)} ({metric})" if metric in (*TASKS, "builtin") else f"{metric} (points)"
-
-
-def _unit(task: str) -> str:
-    return "accuracy × 100" if task in TRANSFER else "Spearman ρ × 100"
+    if metric in TRANSFER:
+        return f"{_ACCURACY} ({metric})"
+    return f"{_RHO} ({metric})" if metric in (*STS, "builtin") else f"{metric} (points)"

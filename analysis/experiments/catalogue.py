@@ -10,7 +10,7 @@ from typing import Literal
 
 import pandas as pd
 
-from mtdlab.analysis.data.published import METHOD, load_published
+from mtdlab.analysis.data.published import load_published
 from mtdlab.analysis.data.settings import format_setting
 
 _SHARES = {"none": 0.0, "1/4 of the queue": 0.25, "1/2 of the queue": 0.5, "whole queue": 1.0}
@@ -27,14 +27,13 @@ _AUGMENTATIONS: Mapping[str, str] = {
 }
 
 
-def read_averages(name: str) -> pd.DataFrame:
-    """A published file with a column per setting and `average`, which is renamed `published`."""
-    return load_published(name).rename(columns={"average": "published"})
+def read_averages(table: pd.DataFrame) -> pd.DataFrame:
+    """A published table with a column per setting and `average`, which is renamed `published`."""
+    return table.rename(columns={"average": "published"})
 
 
-def read_augmentations(name: str) -> pd.DataFrame:
+def read_augmentations(table: pd.DataFrame) -> pd.DataFrame:
     """Table 5 as columns augmented and published, with the names that studies use."""
-    table = load_published(name)
     parameters = table["parameter"].fillna("").astype("str")
     names = table["augmentation"].map(_AUGMENTATIONS)
     joined = names.where(parameters == "", names + ":" + parameters)
@@ -45,8 +44,8 @@ def published_augmentation(augmented: str) -> str:
     """The published row that an augmentation is compared with; itself if there is no such row.
 
     The paper does not state its share of typos and names only the languages of its
-    back-translation,
-    not the models. Any share, and any models for these languages, are compared with its rows.
+    back-translation, not the models. Any share, and any models for these languages, are compared
+    with its rows.
     """
     name, _, parameters = augmented.partition(":")
     if name == "typos" and "+" not in parameters:
@@ -58,18 +57,16 @@ def published_augmentation(augmented: str) -> str:
     return augmented
 
 
-def read_slices(name: str) -> pd.DataFrame:
+def read_slices(table: pd.DataFrame) -> pd.DataFrame:
     """Table 8 as queue_slice, published and a column per task; positions as in studies."""
-    table = read_averages(name)
+    table = read_averages(table)
     positions = table.pop("positions_used").str.replace(" and ", ",")
     return table.assign(queue_slice=positions)
 
 
-def read_initial_queue(name: str) -> pd.DataFrame:
+def read_initial_queue(table: pd.DataFrame) -> pd.DataFrame:
     """Table 7 as share, queue_size and published, a row per cell."""
-    cells = load_published(name).melt(
-        "initial_queue", var_name="queue_size", value_name="published"
-    )
+    cells = table.melt("initial_queue", var_name="queue_size", value_name="published")
     cells["share"] = cells.pop("initial_queue").map(_SHARES)
     cells["queue_size"] = cells["queue_size"].astype("int64")
     return cells[["share", "queue_size", "published"]]
@@ -109,11 +106,10 @@ class Experiment:
     Attributes:
         name: the name of its CSV file and its figure.
         source: where it was published, as text.
-        method: of the published runs; if a study has runs of this method, only these are used.
         by: the one or two columns whose values define the rows of its table.
         chosen_by: the experiment is shown if at least one of these settings varies; if empty, one
             of `by`.
-        file, read: the published file, and the function that reads it into `by` and `published`.
+        file, read: the published file, and the function that makes `by` and `published` of it.
         figure: kind of figure: "line" over numbers, "rows" of text, "grid" of two settings, "seeds"
             side by side beside a grid.
         made_of: settings that `by` is derived from or that vary together with it.
@@ -121,7 +117,6 @@ class Experiment:
         like: maps a value to the value of the published row that it is compared with.
         value_names: texts for values of the first of `by` that are not shown as numbers.
         labels: of columns of `by` that are not settings.
-        axis_labels: labels in figures, where they differ.
         measured: a column of the curves whose mean over steps is shown too, or empty.
         conditions: settings that the published runs had in common, with their values.
         encoder_width: dimension of the published runs' encoder if `by` is a width, else 0.
@@ -133,18 +128,16 @@ class Experiment:
     by: tuple[str, ...]
     file: str
     figure: Literal["line", "rows", "grid", "seeds"]
-    read: Callable[[str], pd.DataFrame] = read_averages
+    read: Callable[[pd.DataFrame], pd.DataFrame] = read_averages
     made_of: tuple[str, ...] = ()
     chosen_by: tuple[str, ...] = ()
     derive: Callable[[pd.DataFrame], pd.DataFrame] | None = None
     like: Callable[[str], str] | None = None
     value_names: Mapping[float, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    axis_labels: Mapping[str, str] = field(default_factory=dict)
     measured: str = ""
     conditions: Mapping[str, float] = field(default_factory=dict)
     encoder_width: int = 0
-    method: str = METHOD
 
     @property
     def anchor(self) -> str:
@@ -166,7 +159,7 @@ class Experiment:
 
     def published(self) -> pd.DataFrame:
         """The published rows: the columns `by`, `published`, and a column per task if any."""
-        return self.read(self.file)
+        return self.read(load_published(self.file))
 
     def label(self, *values: Value) -> str:
         """The name of a row in text and at an axis, from its values of `by`, one or two."""
@@ -241,8 +234,7 @@ EXPERIMENTS = (
         read=read_initial_queue,
         made_of=("initial_queue_size", "queue_size"),
         derive=with_share,
-        labels={"share": "initial share"},
-        axis_labels={"share": "initial share of random keys"},
+        labels={"share": "initial share of random keys"},
         value_names={0.0: "none", 0.25: "1/4", 0.5: "1/2", 1.0: "whole"},
     ),
     Experiment(

@@ -14,6 +14,7 @@ import pandas as pd
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
+from mtdlab.analysis.data.published import METHOD
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import with_defaults
 from mtdlab.analysis.data.tasks import STS
@@ -37,13 +38,9 @@ def select_runs(trials: pd.DataFrame, experiment: Experiment, settings: Settings
     done = completed_runs(trials)
     # most studies vary nothing of most experiments, and defaults of all settings take time
     needed = {name: settings[name] for name in ("method", *experiment.recorded) if name in settings}
-    runs = _select(with_defaults(done, needed), experiment)
-    return _select(with_defaults(done, settings), experiment) if len(runs) else runs
-
-
-def _select(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
-    if "method" in runs and (runs["method"] == experiment.method).any():
-        runs = runs[runs["method"] == experiment.method]
+    runs = with_defaults(done, needed)
+    if "method" in runs and (runs["method"] == METHOD).any():
+        runs = runs[runs["method"] == METHOD]
     if not set(experiment.recorded) <= set(runs):
         return runs.iloc[:0]
     if experiment.derive is not None:
@@ -51,7 +48,7 @@ def _select(runs: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
     # runs of a method that lacks one of these settings are left out
     runs = runs.dropna(subset=list(experiment.by))
     varied = any(runs[name].nunique() > 1 for name in experiment.chosen_by or experiment.by)
-    return runs if varied else runs.iloc[:0]
+    return with_defaults(runs, settings) if varied else runs.iloc[:0]
 
 
 def list_others(runs: pd.DataFrame, experiment: Experiment, settings: Collection[str]) -> list[str]:
@@ -82,7 +79,7 @@ def find_differing(
     runs: pd.DataFrame, experiment: Experiment
 ) -> dict[str, tuple[float | str, ...]]:
     """Settings in which a run differs from the published runs, with all values of the runs."""
-    wanted = {"method": experiment.method, **experiment.conditions}
+    wanted = {"method": METHOD, **experiment.conditions}
     return {
         name: tuple(sorted(runs[name].unique()))
         for name, value in wanted.items()
@@ -132,15 +129,6 @@ _RESULT = ["n", "seeds", "mean", "low", "high"]
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A paired difference in points: row `above` of a table less row `below`."""
-
-    above: int
-    below: int
-    size: Estimate
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The comparison of a study with one experiment.
 
@@ -158,7 +146,7 @@ class Comparison:
             block; empty unless balanced.
         items: evaluation items whose sampling the differences and the slope cover; 0: they hold for
             these items.
-        spread: the best of these rows less the worst.
+        spread: the best of these rows less the worst, in points.
         paper_gap: the best row less the row that is best in the paper, of those with a published
             value; None if the runs differ from the published ones. Both are None without two seeds.
         slope: of these scores on the published ones (`estimate_slope`); None as for paper_gap, and
@@ -175,8 +163,8 @@ class Comparison:
     differs: Mapping[str, tuple[float | str, ...]]
     paired: pd.DataFrame
     items: int
-    spread: Gap | None
-    paper_gap: Gap | None
+    spread: Estimate | None
+    paper_gap: Estimate | None
     slope: Estimate | None
 
     @property
@@ -190,13 +178,15 @@ def find_top(values: pd.Series) -> int:
     return int(values.index.to_numpy()[values.to_numpy().argmax()])
 
 
-def _gap(scores: pd.DataFrame, items: Floats | None, above: int, below: int) -> Gap | None:
+def _subtract(
+    scores: pd.DataFrame, items: Floats | None, above: int, below: int
+) -> Estimate | None:
+    """Row `above` of a table less row `below`, paired, in points."""
     if above == below or len(scores) < 2:
         return None
-    high, low = (scores.columns == row for row in (above, below))
-    values = scores.to_numpy(dtype=np.float64)
-    differences = compare_columns(values, int(low.argmax()), 1 - LEVEL, items)
-    return Gap(above, below, Estimate(*differences[high.argmax()].tolist()))
+    high, low = scores.columns.get_indexer(pd.Index([above, below])).tolist()
+    differences = compare_columns(scores.to_numpy(dtype=np.float64), low, 1 - LEVEL, items)
+    return Estimate(*differences[high].tolist())
 
 
 def estimate_slope(scores: Floats, published: Floats, items: Floats | None = None) -> Estimate:
@@ -260,10 +250,10 @@ def compare(
     means, published = paired.mean(), table["published"][paired.columns].dropna()
     spread = paper_gap = slope = None
     if len(means) > 1:
-        spread = _gap(paired, covariance, find_top(means), find_top(-means))
+        spread = _subtract(paired, covariance, find_top(means), find_top(-means))
     if len(published) > 1 and not differs:
         here = find_top(means[published.index])
-        paper_gap = _gap(paired, covariance, here, find_top(published))
+        paper_gap = _subtract(paired, covariance, here, find_top(published))
         slope = _slope(paired, covariance, published)
     if experiment.measured and curves is not None and len(curves):
         name = experiment.measured

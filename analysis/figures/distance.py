@@ -1,7 +1,7 @@
 """Figures with the maximum traceable distance (MTD) on the horizontal axis.
 
-`name` is the label of the vertical axis, `labels` what the means state, a row per mean, as
-`add_spots` takes it. Other tables of means have text and trial too where they state something.
+`name` is the label of the vertical axis. Tables of means have text and trial too where they state
+something, as `add_spots` takes them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mtdlab.analysis.data.points import describe_means
-from mtdlab.analysis.figures.spots import add_run_spots, add_spots, can_state
+from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
 from mtdlab.analysis.figures.style import (
     ACCENT,
     BAND,
@@ -23,7 +23,6 @@ from mtdlab.analysis.figures.style import (
     RUN,
     LevelLooks,
     add_legend,
-    is_heavy,
     keep_span,
     label_mtd_axis,
     label_score,
@@ -104,14 +103,8 @@ def draw_curve(
     label: str = "mean",
     colour: str = ACCENT,
     marker: str = "o",
-    labels: pd.DataFrame | None = None,
 ) -> None:
-    """A line through the means (mtd, mean, low, high), and a band over the intervals if any.
-
-    By default the curve's own text and trial are the `labels`, if it has them.
-    """
-    if labels is None and "text" in curve:
-        labels = curve
+    """A line through the means (mtd, mean, low, high), and a band over the intervals if any."""
     size = 5 if len(curve) <= _MOST_MARKERS else 0
     look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "zorder": 4}
     ax.plot(curve["mtd"], curve["mean"], label=label, **look)
@@ -119,8 +112,7 @@ def draw_curve(
     if len(known):
         band: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0, "zorder": 0}
         ax.fill_between(known["mtd"], known["low"], known["high"], label=BAND, **band)
-    if labels is not None:
-        add_spots(ax, curve["mtd"], curve["mean"], labels)
+    add_spots(ax, curve["mtd"], curve["mean"], curve)
 
 
 def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> None:
@@ -137,11 +129,8 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin / 3, high + margin / 3)
-    bars = [bar for group in ax.containers for bar in getattr(group, "lines", ((), (), ()))[2]]
-    for artist in [*bars, *(band for band in ax.collections if band.get_label() == BAND)]:
-        artist.remove()
-    for group in ax.containers:
-        group.set_label(str(group.get_label()).removesuffix(f", {BAND}"))
+    for band in [each for each in ax.collections if each.get_label() == BAND]:
+        band.remove()
     ax.plot([], [], " ", label=f"{BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
 
 
@@ -159,8 +148,9 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    labels = describe_means(curve, runs, value=value) if can_state(len(curve)) else None
-    draw_curve(curve, ax, label="mean over seeds", labels=labels)
+    if not is_heavy(len(curve)):
+        curve = curve.join(describe_means(curve, runs, value=value))
+    draw_curve(curve, ax, label="mean over seeds")
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
         cross: dict[str, Any] = {"marker": "x", "s": 90, "color": INK, "linewidths": 2, "zorder": 6}
@@ -182,11 +172,9 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     for place, (label, runs) in enumerate(methods.items()):
         score = float(runs["score"].mean())
         mean = pd.DataFrame({"method": [label], "mean": score, "low": np.nan, "high": np.nan})
-        mean = mean.assign(seeds=runs["seed"].nunique() if "seed" in runs else len(runs))
-        labels = None
-        if "number" in runs:
-            labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
-            labels = labels.assign(text=f"{label}. " + labels["text"])
+        mean["seeds"] = runs["seed"].nunique()
+        labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
+        labels["text"] = f"{label}. " + labels["text"]
         name, line = f"{printable(label)} (no MTD)".strip(), LINES[place % len(LINES)]
         # after the curve's own colour
         draw_level(score, ax, name, look_of(place + 1), line=line, labels=labels)
@@ -201,8 +189,6 @@ def draw_level(
     *,
     line: Any = "--",
     labels: pd.DataFrame | None = None,
-    width: float = 1.4,
-    zorder: float = 3,
 ) -> None:
     """A horizontal line at a score that belongs to no place of the horizontal axis.
 
@@ -210,7 +196,7 @@ def draw_level(
     more than colour; none if empty. The end of the line states the one row of `labels`.
     """
     colour, marker = look
-    ax.axhline(score, color=colour, linestyle=line, linewidth=width, label=label, zorder=zorder)
+    ax.axhline(score, color=colour, linestyle=line, linewidth=1.4, label=label, zorder=3)
     edge = ax.get_yaxis_transform()
     if marker:
         ax.plot(1, score, marker, color=colour, transform=edge, clip_on=False)
@@ -277,7 +263,6 @@ def draw_paired_curve(
     *,
     smooth: pd.DataFrame,
     optimal: Sequence[float],
-    labels: pd.DataFrame | None = None,
     levels: pd.Series | None = None,
     limits: tuple[float, float] | None = None,
     explained: bool = True,
@@ -292,14 +277,12 @@ def draw_paired_curve(
     ax.axhline(0, color=RUN, linewidth=1)
     if len(smooth):
         draw_curve(smooth, ax, label="smooth curve", marker="")
-    reach = curve[["low", "high"]].sub(curve["mean"], axis=0).abs().to_numpy().T
-    look: dict[str, Any] = {"fmt": "o", "color": ACCENT, "markersize": 5, "zorder": 4}
-    ax.errorbar(curve["mtd"], curve["mean"], yerr=reach, label=f"level, {BAND}", **look)
+    ax.vlines(curve["mtd"], curve["low"], curve["high"], color=ACCENT, label=BAND)
+    ax.plot(curve["mtd"], curve["mean"], "o", color=ACCENT, markersize=5, label="level", zorder=4)
     best = curve[curve["mtd"].isin(optimal)]
     ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
-    if labels is not None:
-        add_spots(ax, curve["mtd"], curve["mean"], labels)
+    add_spots(ax, curve["mtd"], curve["mean"], curve)
     label_mtd_axis(ax, curve["mtd"] if levels is None else levels)
     if levels is not None:
         ax.set_xlim(levels.min() / _BEYOND, levels.max() * _BEYOND)
@@ -316,37 +299,22 @@ def draw_paired_curve(
 def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """A line over MTD for each EMA decay, of at most six, with its name at the right.
 
-    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration; text and
-    trial too where the means state them.
+    `cells` have ema_decay, mtd, mean, within_low, within_high, a row per configuration.
     """
     ends = []
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
         colour, marker = look_of(place)
         line = rows.sort_values("mtd")
-        reach = line[["within_low", "within_high"]].sub(line["mean"], axis=0).abs().to_numpy().T
-        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "capsize": 2}
-        ax.errorbar(line["mtd"], line["mean"], yerr=reach, elinewidth=1, **look)
+        ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
+        ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)
         ends.append((float(line["mean"].iloc[-1]), f"η {decay:g}", colour))
-    if "text" in cells:
-        add_spots(ax, cells["mtd"], cells["mean"], cells)
+    add_spots(ax, cells["mtd"], cells["mean"], cells)
     label_mtd_axis(ax, cells["mtd"])
     label_score(ax, name)
     name_ends(ax, ends)
 
 
-def draw_batch_curves(curves: pd.DataFrame, ax: Axes, *, sizes: Sequence[int], name: str) -> None:
-    """A line and a band for each batch size: batch_size, mtd, mean, low, high.
-
-    `sizes` are all of the figure, so that each has one colour in all its panels.
-    """
-    for batch, curve in curves.groupby("batch_size"):
-        colour, marker = look_of(sizes.index(batch))
-        draw_curve(curve, ax, label=f"batch size {batch}", colour=colour, marker=marker)
-    _label_axes(ax, curves["mtd"], name)
-
-
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    """Label the axes of MTD and of scores, and add the legend."""
     label_mtd_axis(ax, levels)
     label_score(ax, name)
     add_legend(ax)
@@ -372,14 +340,20 @@ def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def draw_conditions(
-    curves: Mapping[str, pd.DataFrame], ax: Axes, *, name: str, distance: str = ""
+    curves: Mapping[str, pd.DataFrame],
+    ax: Axes,
+    *,
+    name: str,
+    distance: str = "",
+    order: Sequence[str] = (),
 ) -> None:
     """A line and a band for each condition, by its label: mtd, mean, low, high.
 
-    `distance` is the name of the horizontal axis, if MTD is not in steps.
+    `distance` is the name of the horizontal axis, if MTD is not in steps; `order` are the labels of
+    all panels of a figure, in which a condition has one colour.
     """
-    for place, (label, curve) in enumerate(curves.items()):
-        colour, marker = look_of(place)
+    for label, curve in curves.items():
+        colour, marker = look_of([*(order or curves)].index(label))
         draw_curve(curve, ax, label=label, colour=colour, marker=marker)
     every = pd.concat(list(curves.values()))
     keep_points_in_view(every, every["mean"], ax)
@@ -395,20 +369,36 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
-        colour, marker = look_of(place)
         label = printable(names.get(str(method), str(method)))
-        curve = rows[np.isfinite(rows["mtd"])]
-        if len(curve):
-            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-            ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
-        for _, row in rows[rows["mtd"].isna()].iterrows():
-            line, labels = LINES[lines % len(LINES)], row.to_frame().T if "text" in row else None
-            score, text, look = float(row["mean"]), f"{label} (no MTD)", (colour, marker)
-            draw_level(score, ax, text, look, line=line, labels=labels, width=1.6, zorder=2)
-            if np.isfinite(row["low"]):
-                ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
-            lines += 1
+        _draw_means(rows, ax, label=label, look=look_of(place), line=LINES[lines % len(LINES)])
+        lines += bool(rows["mtd"].isna().any())
     _label_axes(ax, table["mtd"].dropna(), name)
+
+
+def _draw_means(
+    means: pd.DataFrame,
+    ax: Axes,
+    *,
+    label: str,
+    look: tuple[str, str],
+    line: Any,
+    untraced: str = "",
+) -> None:
+    """A curve through the means with an MTD, and a horizontal line for each without.
+
+    `untraced` is the method of the means without an MTD, where the label does not name it.
+    """
+    colour, marker = look
+    curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
+    if len(curve):
+        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+        ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
+        label = f"{label}: {untraced}"
+    for place, row in enumerate(levels.to_dict("records")):
+        labels, name = levels.iloc[[place]], f"{label} (no MTD)"
+        draw_level(row["mean"], ax, name, look, line=line, labels=labels)
+        if np.isfinite(row["low"]):
+            ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
 
 
 def draw_studies(
@@ -433,15 +423,9 @@ def draw_studies(
         parts[owner] += 1
         colour, _ = look_of(place)
         _, marker = look_of(place + part)
-        label = printable(str(text))
-        curve, points = study[study["mtd"] > 0], study[study["mtd"] == 0]
-        if len(curve):
-            draw_curve(curve, ax, label=label, colour=colour, marker=marker)
-            label = f"{label}: {untraced.get(str(text), '')}"
-        for _, row in points.iterrows():
-            line, labels = LINES[part % len(LINES)], row.to_frame().T if "text" in row else None
-            look, mean = (colour, marker), float(row["mean"])
-            draw_level(mean, ax, f"{label} (no MTD)", look, line=line, labels=labels)
+        look, line = (colour, marker), LINES[part % len(LINES)]
+        method = untraced.get(str(text), "")
+        _draw_means(study, ax, label=printable(str(text)), look=look, line=line, untraced=method)
     distances = curves.loc[curves["mtd"] > 0, "mtd"]
     if len(distances):
         label_mtd_axis(ax, distances)

@@ -1,8 +1,8 @@
 """Figures of one experiment: values along a line, rows of text, a grid, seeds side by side.
 
 A table has a row per value, as `Comparison.table`; `names` are those of its rows, in order. `label`
-is the label of the axis of values, `name` that of the axis of scores; `labels` are what means
-state, a row each, as `add_spots` takes it.
+is the label of the axis of values, `name` that of the axis of scores. A table has text and trial
+too where its means state something, as `add_spots` takes it.
 """
 
 import textwrap
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
 
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
@@ -25,6 +24,7 @@ from mtdlab.analysis.figures.style import (
     RUN,
     add_legend,
     axes_width,
+    choose_apart,
     keep_span,
     label_score,
     look_of,
@@ -43,7 +43,6 @@ _ASIDE = 0.1
 # all the others alike.
 _SPAN = 5.0
 _GROUP = 0.8
-_GAP = 0.35
 _LEGIBLE = 26
 
 
@@ -83,32 +82,21 @@ def draw_published_line(
 
 def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) -> None:
     """Label ticks at the places; a label that would touch the one before is left out."""
-    shown: list[int] = []
-    gap = max(_GAP, len(names) / _MOST_NAMES)
-    for at, place in enumerate(places):
-        if not shown or place - places.iloc[shown[-1]] >= gap:
-            shown.append(at)
-    texts = [printable(names[at]) for at in shown]
-    ax.set_xticks([places.iloc[at] for at in shown], texts, parse_math=False)
     ax.set_xlim(-0.5, len(names) - 0.5)
+    texts, at = [printable(name) for name in names], places.tolist()
+    kept = choose_apart(ax, at, texts)
+    ax.set_xticks([at[i] for i in kept], [texts[i] for i in kept], parse_math=False)
     ax.set_xlabel(label)
 
 
 def draw_rows(
-    table: pd.DataFrame,
-    ax: Axes,
-    *,
-    names: Sequence[str],
-    label: str,
-    name: str,
-    labels: pd.DataFrame | None = None,
+    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
     """The mean and interval of each row of text; `table` has mean, low, high."""
     rows = np.arange(len(table))
     ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
     ax.plot(table["mean"], rows, "o", color=ACCENT, label="mean over seeds")
-    if labels is not None:
-        add_spots(ax, table["mean"], rows, labels)
+    add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)
     add_legend(ax)
 
@@ -141,13 +129,12 @@ def draw_grid(
     value: str,
     labels: Sequence[str],
     names: Sequence[str],
-    spots: pd.DataFrame | None = None,
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
     Values are written into the cells where they are wide enough. `table` has the two columns `by`
     and `value`, one row per cell; missing cells stay white. `labels` are those of the two settings,
-    `names` those of the first one's values in rising order, and `spots` what the cells state.
+    `names` those of the first one's values in rising order.
     """
     import seaborn  # half a second, which only grids need
 
@@ -172,10 +159,9 @@ def draw_grid(
     ax.set_xlabel(labels[1])
     ax.set_ylabel(labels[0])
     ax.grid(visible=False)
-    if spots is not None:
-        across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
-        down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
-        add_spots(ax, across, down, spots)
+    across = grid.columns.get_indexer(pd.Index(table[by[1]])) + 0.5
+    down = grid.index.get_indexer(pd.Index(table[by[0]])) + 0.5
+    add_spots(ax, across, down, table)
 
 
 def draw_seeds(
@@ -193,7 +179,7 @@ def draw_seeds(
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
         colour, marker = look_of(turn)
         look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, **look)
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=names[turn], **look)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
@@ -201,8 +187,4 @@ def draw_seeds(
     ax.set_xlabel(labels[1])
     ax.set_ylabel("deviation from the\nmean of the seed")
     keep_span(ax)
-    handles = [
-        Line2D([], [], color=colour, marker=marker, label=name)
-        for name, (colour, marker) in zip(names, map(look_of, range(len(names))), strict=True)
-    ]
-    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean", handles=handles)
+    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")

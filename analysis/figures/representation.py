@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.data.runs import format_mtd, name_levels
 from mtdlab.analysis.figures.distance import scatter_by_mtd
 from mtdlab.analysis.figures.style import (
     ACCENT,
@@ -83,9 +83,10 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     """
     index = spectrum_points(before.shape[1])
     before, after = (rows.where(rows > _ROUNDING).iloc[:, index] for rows in (before, after))
+    levels = after.index.get_level_values("mtd")
     for place, row in enumerate(after.to_numpy(dtype=np.float64)):
         # one name for lines that nearly coincide: `draw_spectrum_ratios` tells them apart
-        label = None if place else f"after training, {_name_levels(after)}"
+        label = None if place else f"after training, {name_levels(levels)}"
         ax.plot(index + 1, row, color=ACCENT, linewidth=1, alpha=0.8, label=label)
     for place, row in enumerate(before.to_numpy(dtype=np.float64)):
         label = None if place else "before training"
@@ -98,12 +99,6 @@ def _finish_spectra(ax: Axes) -> None:
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
     add_legend(ax)
-
-
-def _name_levels(spectra: pd.DataFrame) -> str:
-    levels = spectra.index.get_level_values("mtd").to_numpy(dtype=np.float64)
-    ends = [format_mtd(mtd) for mtd in (levels.min(), levels.max())]
-    return f"MTD {ends[0]}" if len(levels) == 1 else f"MTD {ends[0]} to {ends[1]}"
 
 
 def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:

@@ -1,15 +1,16 @@
-"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points."""
+"""Figures of the settings: importances, parallel coordinates, and the parts of an MTD on points.
+
+Tables have text and trial too where they state something, as `add_spots` takes them.
+"""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import format_component
@@ -58,11 +59,10 @@ def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
     add_top_axis(ax, cells["mtd"].tolist(), texts, name)
 
 
-def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) -> list[Artist]:
+def draw_configurations(cells: pd.DataFrame, ax: Axes) -> None:
     """The mean of each configuration: colour by the first component, marker by the second.
 
-    `cells` have mtd, the components and mean, a row per configuration, of which two vary; `labels`
-    are what the means state, as `add_spots` takes it. Returns the entries of a legend.
+    `cells` have mtd, the components and mean, a row per configuration, of which two vary.
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
@@ -71,18 +71,13 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes, *, labels: pd.DataFrame) 
     for row in cells.to_dict("records"):
         marker, colour = markers[row[second]], colours[row[first]]
         ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
-    add_spots(ax, cells["mtd"], cells["mean"], labels)
+    add_spots(ax, cells["mtd"], cells["mean"], cells)
 
-    def entry(part: str, value: float, **look: Any) -> Line2D:
-        return Line2D([], [], label=f"{PARTS[part]} {format_component(value)}", **look)
-
-    return [
-        *(entry(first, value, color=colour, linewidth=5) for value, colour in colours.items()),
-        *(
-            entry(second, value, color=INK, marker=marker, linestyle="")
-            for value, marker in markers.items()
-        ),
-    ]
+    for value, colour in colours.items():
+        name = f"{PARTS[first]} {format_component(value)}"
+        ax.plot([], [], color=colour, linewidth=5, label=name)
+    for value, marker in markers.items():
+        ax.plot([], [], marker, color=INK, label=f"{PARTS[second]} {format_component(value)}")
 
 
 def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) -> None:
@@ -107,15 +102,14 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     add_legend(ax)
 
 
-def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str, labels: pd.DataFrame) -> None:
+def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The mean score of each row against the seconds of a trial, numbered from 1.
 
-    `table` has seconds, mean, low, high; `labels` are what the points state, as `add_spots` takes
-    it.
+    `table` has seconds, mean, low, high.
     """
     ax.vlines(table["seconds"], table["low"], table["high"], color=ACCENT, linewidth=1.2)
     ax.plot(table["seconds"], table["mean"], "o", color=ACCENT)
-    add_spots(ax, table["seconds"], table["mean"], labels)
+    add_spots(ax, table["seconds"], table["mean"], table)
     for place, row in enumerate(table.to_dict("records"), start=1):
         ax.annotate(
             str(place),
@@ -156,14 +150,11 @@ _BAND = 0.17
 _LETTERS = 14
 
 
-def draw_parallel(
-    table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str, labels: pd.DataFrame
-) -> None:
+def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], name: str) -> None:
     """A line for each configuration, coloured by its mean score, which stands at the right.
 
     The values of a setting stand in a gap of the lines, which they would cover otherwise. `table`
-    has a column per setting and mean; `names` are the texts above the columns, in their order;
-    `labels` are what the lines state, as `add_spots` takes it.
+    has a column per setting and mean; `names` are the texts above the columns, in their order.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
     middle, half = (scores.min() + scores.max()) / 2, max(float(np.ptp(scores)), LEAST_SPAN) / 2
@@ -181,7 +172,7 @@ def draw_parallel(
     for at, (_, ticks) in enumerate(placed):
         for text, height in ticks.items():
             ax.text(at, height, text, fontsize=LEGEND_SIZE, **centred)
-    add_spots(ax, np.full(len(table), float(len(placed))), right, labels)
+    add_spots(ax, np.full(len(table), float(len(placed))), right, table)
     _finish(ax, norm, list(names.values()), name)
 
 
@@ -209,10 +200,8 @@ def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
 
 
 def _name(value: object) -> str:
-    number = isinstance(value, (int, float, np.number))
-    text = format_component(float(value)) if number else str(value)  # type: ignore[arg-type]
-    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return plain if len(plain) <= _LETTERS else plain[: _LETTERS - 1] + "…"
+    text = printable(format_value("", value))
+    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
 def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:

@@ -36,32 +36,31 @@ def add_spots(
     ax: Axes,
     x: ArrayLike,
     y: ArrayLike,
-    labels: pd.DataFrame,
+    table: pd.DataFrame,
     *,
     transform: Transform | None = None,
 ) -> None:
-    """Make places (n,) state their value; over 400 are left without, so that a page stays small.
+    """Make places (n,) state their value, unless they are too many (`is_heavy`).
 
-    `labels` have a row per place: text, and trial, a number, or href, an address; seed where it is
-    of one. The places are by default in the units of the axes.
+    `table` has a row per place. Nothing is stated where it lacks text, and trial, a number, or
+    href, an address; seed where it is of one. The places are by default in the units of the axes.
     """
-    if can_state(len(labels)):
+    if "text" in table and not is_heavy(len(table)):
         places = np.column_stack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
-        ax.add_artist(Spots(places, transform or ax.transData, labels))
+        ax.add_artist(Spots(places, transform or ax.transData, table))
 
 
 def add_run_spots(
     ax: Axes, runs: pd.DataFrame, x: ArrayLike, y: ArrayLike, *, value: str = "score"
 ) -> None:
-    """Make the points of runs state `describe_runs`, where there are at most 400."""
-    if can_state(len(runs)):
-        labels = describe_runs(runs, value=value)
-        add_spots(ax, x, y, labels.assign(seed=runs["seed"]) if "seed" in runs else labels)
+    """Make the points of runs state `describe_runs`, unless they are too many."""
+    if not is_heavy(len(runs)):
+        add_spots(ax, x, y, runs.join(describe_runs(runs, value=value)))
 
 
-def can_state(points: int) -> bool:
-    """Whether so many points state their values."""
-    return 0 < points <= _MOST
+def is_heavy(points: int) -> bool:
+    """Whether so many points are drawn as pixels and state no values: a page stays small."""
+    return points > _MOST
 
 
 def spots_markup(figure: Figure) -> str:

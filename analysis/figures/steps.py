@@ -52,21 +52,13 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         if value == "mean":
             band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0, "label": BAND}
             ax.fill_between(curve["step"], curve["low"], curve["high"], **band)
+    ax.set_xlabel("training step")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     if value == "mean":
         keep_points_in_view(table, table["mean"], ax)
-    ax.set_xlabel("training step")
-    _tick_steps(ax, table["step"], most=10)
-    if value == "mean":
         label_score(ax, label)
     else:
         ax.set_ylabel(label)
-
-
-def _tick_steps(ax: Axes, steps: pd.Series, *, most: int) -> None:
-    """Ticks at evaluated steps: all, or of many so many at even steps."""
-    evaluated = sorted(steps.unique())
-    every = -(-len(evaluated) // most) if evaluated else 1
-    ax.set_xticks(evaluated[::-every][::-1])
 
 
 def draw_training(
@@ -89,7 +81,6 @@ def draw_training(
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
     if value == "score":
-        _tick_steps(ax, known["step"], most=6)
         label_score(ax, label)
     else:
         ax.set_ylabel(label)

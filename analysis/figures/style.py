@@ -12,14 +12,12 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
@@ -42,8 +40,6 @@ FONT_SIZE = 9.5
 LEGEND_SIZE = 9.0
 # The height of an axis below the axes, its numbers and its name, in points.
 _AXIS_HEIGHT = 32
-# Beyond this many points a scatter is drawn as pixels, so that a page stays small.
-_MOST_VECTOR_POINTS = 400
 _MOST_LETTERS = 40
 # The width of a letter and of a handle with its margins, in points.
 _LETTER, _HANDLE = 0.56 * LEGEND_SIZE, 38
@@ -100,21 +96,20 @@ def look_of(place: int) -> tuple[str, str]:
     return BATCHES[place % len(BATCHES)], MARKERS[(place + turn) % len(MARKERS)]
 
 
-def add_legend(
-    ax: Axes,
-    *,
-    title: str = "",
-    handles: Sequence[Artist] | None = None,
-    more: Sequence[Artist] | None = None,
-) -> None:
-    """The legend below the axes, where it covers no data; by default of all labelled artists.
+def add_legend(ax: Axes, *, title: str = "") -> None:
+    """The legend of all labelled artists below the axes, where it covers no data.
 
-    `more` are entries after these. Bands share one entry, and there are as many columns as the
-    axes are wide.
+    Bands share one entry, and there are as many columns as the axes are wide.
     """
-    shown = [*(_labelled(ax) if handles is None else handles), *(more or [])]
-    if not shown:
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
         return
+    named = dict(zip(labels, handles, strict=True))
+    bands = [label for label in labels if label.startswith(BAND)]
+    if len(bands) > 1:
+        named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
+    # intervals last: they belong to what stands before
+    shown = sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
     down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, figure_of(ax).dpi_scale_trans)
     ax.legend(
         handles=shown,
@@ -125,16 +120,6 @@ def add_legend(
         bbox_to_anchor=(0.5, 0),
         bbox_transform=ax.transAxes + down,
     )
-
-
-def _labelled(ax: Axes) -> list[Artist]:
-    handles, labels = ax.get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    bands = [label for label in labels if label.startswith(BAND)]
-    if len(bands) > 1:
-        named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
-    # intervals last: they belong to what stands before
-    return sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
 
 
 def _count_columns(labels: Sequence[str], ax: Axes) -> int:
@@ -163,11 +148,6 @@ def figure_of(ax: Axes) -> Figure:
     return figure
 
 
-def is_heavy(points: int) -> bool:
-    """Whether so many points are better drawn as pixels."""
-    return points > _MOST_VECTOR_POINTS
-
-
 def printable(name: str) -> str:
     """The name in characters that every font has, and not longer than a label can be."""
     return "".join(letter if " " <= letter <= "~" else "?" for letter in name)[:_MOST_LETTERS]
@@ -185,7 +165,6 @@ _STEPS = (
     (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9),
 )
 _FEWEST_TICKS = 3
-_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
@@ -210,17 +189,10 @@ def mtd_ticks(low: float, high: float) -> list[float]:
     return sorted({round(low, 3), round(high, 3)})
 
 
-def superscript(power: float) -> str:
-    """A power of ten as text, such as 10⁻² for -2."""
-    return f"10{f'{power:.0f}'.translate(_SUPERSCRIPTS)}"
-
-
 def make_log_y(ax: Axes) -> None:
-    """A logarithmic vertical axis with powers of ten as plain text."""
+    """A logarithmic vertical axis with plain numbers at powers of ten."""
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: superscript(math.log10(value)) if value > 0 else "")
-    )
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_locator(NullLocator())
 
 
@@ -244,26 +216,24 @@ def add_top_axis(ax: Axes, places: Sequence[float], texts: Sequence[str], name: 
     Call it once the horizontal axis has its scale and limits.
     """
     top = ax.secondary_xaxis("top")
-    reaches = _reaches(ax, places, texts)
-    kept: list[int] = []
-    for at, (left, _) in enumerate(reaches):
-        if not kept or left > reaches[kept[-1]][1] + _GAP:
-            kept.append(at)
+    kept = choose_apart(ax, places, texts)
     top.xaxis.set_minor_locator(NullLocator())
     top.set_xticks([places[at] for at in kept], [texts[at] for at in kept])
     top.tick_params(length=2, pad=1)
     top.set_xlabel(name)
 
 
-def _reaches(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[tuple[float, float]]:
-    """The left and right end of each text, in points from the left of the axes."""
-    points = np.column_stack(
-        [np.asarray(places, dtype=float), np.full(len(places), ax.get_ylim()[0])]
-    )
-    fractions = ax.transLimits.transform(ax.transScale.transform(points))[:, 0]
-    middles = fractions * axes_width(ax)
-    halves = [len(text) * _TICK_LETTER / 2 for text in texts]
-    return [(middle - half, middle + half) for middle, half in zip(middles, halves, strict=True)]
+def choose_apart(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[int]:
+    """Which texts at places of the horizontal axis, in rising order, do not touch those before."""
+    points = np.column_stack([np.asarray(places), np.full(len(places), ax.get_ylim()[0])])
+    middles = ax.transLimits.transform(ax.transScale.transform(points))[:, 0] * axes_width(ax)
+    kept, end = list[int](), -np.inf
+    for at, (middle, text) in enumerate(zip(middles, texts, strict=True)):
+        half = len(text) * _TICK_LETTER / 2
+        if middle - half > end:
+            kept.append(at)
+            end = middle + half + _GAP
+    return kept
 
 
 COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.75, 256)), name="viridis part")
@@ -296,19 +266,12 @@ class LevelLooks:
         return COLOURS(self._norm(mtd)), MARKERS[0]
 
     def explain(self, ax: Axes) -> None:
-        """Name the levels in a legend, or show their scale beside the axes.
-
-        Legend entries of other artists stand first.
-        """
+        """Name the levels in a legend, or show their scale beside the axes."""
         if self.few:
-            looks = [(f"MTD {format_mtd(level)}", *self.look_of(level)) for level in self._levels]
-            add_legend(
-                ax,
-                more=[
-                    Line2D([], [], color=colour, marker=marker, linestyle="", label=text)
-                    for text, colour, marker in looks
-                ],
-            )
+            for level in self._levels:
+                colour, marker = self.look_of(level)
+                ax.plot([], [], marker, color=colour, label=f"MTD {format_mtd(level)}")
+            add_legend(ax)
             return
         bar = figure_of(ax).colorbar(ScalarMappable(norm=self._norm, cmap=COLOURS), ax=ax, pad=0.02)
         bar.ax.yaxis.set_minor_locator(NullLocator())

@@ -14,7 +14,7 @@ import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
+from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from mtdlab.analysis.data.items import ItemScores, influences
 from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
@@ -171,7 +171,7 @@ class LevelScores:
     covariance: Floats | None = None
     items: int = 0
     runs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    left_out: tuple[BeyondLevel, ...] = ()
+    left_out: tuple[float, ...] = ()
     ordered: bool = True
 
     @property

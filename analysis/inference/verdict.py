@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.beyond_run import BeyondLevel, describe_left_out
+from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.analysis.data.items import ItemScores
@@ -89,7 +89,7 @@ class Verdict:
     seeds: int = 0
     levels: int = 0
     levels_run: int = 0
-    left_out: tuple[BeyondLevel, ...] = ()
+    left_out: tuple[float, ...] = ()
     first: float = math.nan
     last: float = math.nan
     leads: tuple[Lead, ...] = ()
@@ -113,7 +113,7 @@ class Verdict:
     @property
     def is_cut(self) -> bool:
         """Whether levels above the highest that is compared were run, beyond the run."""
-        return any(level.mtd > self.last for level in self.left_out)
+        return any(level > self.last for level in self.left_out)
 
     @property
     def good_ends(self) -> tuple[float, ...]:

@@ -24,7 +24,7 @@ import pandas as pd
 import scipy
 from numpy.typing import ArrayLike
 
-from mtdlab.analysis.data.beyond_run import BeyondLevel, leave_out
+from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
@@ -265,7 +265,7 @@ class Sufficiency:
     pair: Pair | None = None
     trials: int = 0
     seeds: int = 0
-    left_out: tuple[BeyondLevel, ...] = ()
+    left_out: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

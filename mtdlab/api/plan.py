@@ -329,7 +329,7 @@ def _power(
     if compared := spec.count_compared():
         return _power_of_best(spec, url, compared, effect, sd, nominal)
     rows = list(spec.configurations().values())
-    beyond = [level.mtd for level in find_beyond(rows, spec.beyond_run)]
+    beyond = find_beyond(rows, spec.beyond_run)
     mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
     levels = sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
     if len(levels) < 2:

@@ -1,7 +1,7 @@
 """`mtdlab.load_study`: a study as frames; `mtdlab.report`: the page of one study or of several."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -12,7 +12,7 @@ from mtdlab.errors import MtdlabError
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from mtdlab.analysis.data.frames import Settings, StudyFrames
+    from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.notebook import Study
     from mtdlab.analysis.report import MultiStudyReport, Report
 
@@ -126,26 +126,25 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     """The frames of a named study, with all curves only where its page needs them."""
     from mtdlab.analysis.experiments.compare import needs_curves
     from mtdlab.analysis.statistics.training import choose_curves
-    from mtdlab.config.study import is_study_name
     from mtdlab.store import load_frames
 
-    def needed(trials: "DataFrame", settings: "Settings") -> "bool | Collection[int]":
-        return needs_curves(trials, settings) or choose_curves(trials)
-
-    frames = load_frames(study, storage, curves=needed)
-    if not is_study_name(frames.name):
-        raise MtdlabError(f"study {frames.name!r}: not a name that a folder can have")
+    frames = load_frames(
+        study,
+        storage,
+        curves=lambda trials, settings: needs_curves(trials, settings) or choose_curves(trials),
+    )
+    check_name(frames.name, what="study")
     return frames
 
 
-def check_name(name: str | None, plus: str = "") -> None:
-    """Raise MtdlabError for a page's name that a folder cannot have; `plus` allows a plus sign."""
+def check_name(name: str | None, *, what: str = "--name", several: bool = False) -> None:
+    """Raise MtdlabError for a name that no folder can have; over several studies it may have +."""
     from mtdlab.config.study import is_study_name
 
-    if name is not None and not is_study_name(name.replace(plus or "-", "-")):
-        allowed = f"letters, digits, dots{f', dashes and {plus}' if plus else ' and dashes'}"
+    if name is not None and not is_study_name(name.replace("+", "-") if several else name):
         raise MtdlabError(
-            f"--name {name!r}: not a name that a folder can have; use {allowed}, at most 100"
+            f"{what} {name!r}: not a name that a folder can have; use letters, digits, dots and "
+            f"dashes{', and + between studies' if several else ''}, at most 100"
         )
 
 
@@ -155,7 +154,7 @@ def page_name(names: list[str], name: str | None) -> str:
         joined = "+".join(names)
         short = len(joined) <= _LONGEST_NAME
         return joined if short else f"{names[0]}+{len(names) - 1}-others"
-    check_name(name, plus="+")
+    check_name(name, several=True)
     if name in names:
         raise MtdlabError(f"--name {name}: that is the folder of the study's own page")
     return name

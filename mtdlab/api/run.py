@@ -104,7 +104,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
     from mtdlab.training.loop import train
     from mtdlab.training.selection import warn_of_missing_sets
     from mtdlab.trial.environment import environment_of
-    from mtdlab.trial.signals import Interrupted, stop_on_signals
+    from mtdlab.trial.signals import stop_on_signals
 
     if out is not None:
         # before the training, not after it
@@ -121,7 +121,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
 
         def on_step(step: int, evaluation: "Evaluation | None") -> None:
             if stop.requested():
-                raise Interrupted
+                raise KeyboardInterrupt
             bar.update(task, completed=step, description=settings.phase_after(step))
             if evaluation is not None:
                 bar.console.print(
@@ -129,10 +129,7 @@ def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, 
                     highlight=False,
                 )
 
-        try:
-            outcome = train(settings, inputs, on_step)
-        except Interrupted:
-            raise KeyboardInterrupt from None
+        outcome = train(settings, inputs, on_step)
     if out is not None:
         with locked(out.absolute()):
             facts = environment_of(settings, inputs).sentences()

@@ -1,6 +1,5 @@
 """The command compare, for two trials of a study or two studies."""
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,38 +74,19 @@ def compare(
 
 def _print(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> None:
     print_text(f"{names[0]} and {names[1]}: {study.metric}, in points")
-    if contrast.settings:
-        print_text("\nsettings that differ")
-        print_table(
-            [
-                {"setting": name, **dict(zip(names, map(format_value, values), strict=True))}
-                for name, values in contrast.settings.items()
-            ]
-        )
-    else:
-        print_text("\nno setting differs")
+    differing = [
+        {"setting": name, **dict(zip(names, map(format_value, values), strict=True))}
+        for name, values in contrast.settings.items()
+    ]
+    print_text("\nsettings that differ" if differing else "\nno setting differs")
+    if differing:
+        print_table(differing)
     if len(contrast.table):
         counted = "configuration" if "low" in contrast.table else "seed"
         print_text(f"\nscores by {counted}")
-        print_table(_rows(contrast, names))
+        columns = {"first": names[0], "second": names[1], "low": "95 % CI", "high": ""}
+        print_table(contrast.table.rename(columns=columns).to_dict("records"))
     print_text(f"\n{wrap_text(_sentence(contrast, names))}")
-
-
-def _rows(contrast: "Contrast", names: tuple[str, str]) -> list[dict[str, Any]]:
-    columns = {"first": names[0], "second": names[1], "low": "95 % CI", "high": ""}
-    return [
-        {
-            columns.get(str(name), str(name)): _format_score(value)
-            if name in ("first", "second", "difference", "low", "high")
-            else format_value(value)
-            for name, value in row.items()
-        }
-        for row in contrast.table.to_dict("records")
-    ]
-
-
-def _format_score(value: float) -> str | None:
-    return f"{value:.2f}" if math.isfinite(value) else None
 
 
 def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:

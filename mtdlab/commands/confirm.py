@@ -1,11 +1,10 @@
 """The command confirm."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS, MODELS_FOLDER
+from mtdlab.analysis.data.defaults import CONFIRMATION_SEEDS
 from mtdlab.api.given import Given
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
@@ -25,7 +24,7 @@ def confirm(
     storage: opt.Storage = None,
     jobs: opt.Jobs = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,

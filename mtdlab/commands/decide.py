@@ -11,7 +11,7 @@ import typer
 from mtdlab.analysis.data.reading import TABLE_SUFFIXES, Reading
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
-from mtdlab.commands.report import Table, parse_columns
+from mtdlab.commands.report import parse_columns, read_table
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -82,19 +82,18 @@ def decide(
     from mtdlab.analysis.inference.decide import decide as find_decision
     from mtdlab.store import load_frames
 
+    path = Path(source)
+    is_file = path.suffix in TABLE_SUFFIXES
     reading = Reading(score, parse_columns(column or []), scale=scale)
-    if Path(source).suffix in TABLE_SUFFIXES:
-        runs = Table(Path(source), reading).read(None)
-        if not isinstance(runs, list):
-            raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
-        [study] = runs
-    elif reading != Reading():
+    if not is_file and reading != Reading():
         raise MtdlabError(
             f"--score, --column and --scale describe a file; {source!r} is the name of a study, "
             "since it ends neither in .csv nor in .parquet or .json"
         )
-    else:
-        study = load_frames(source, storage, curves=False)
+    runs = read_table(path, reading) if is_file else [load_frames(source, storage, curves=False)]
+    if not isinstance(runs, list):
+        raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
+    [study] = runs
     try:
         decision = find_decision(
             study, candidate, baseline=baseline, margin=margin, session=session

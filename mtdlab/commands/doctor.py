@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import print_json
+from mtdlab.commands.printing import count_noun, print_json
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ def doctor(
         ),
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     as_json: opt.AsJson = False,
 ) -> None:
     """Check the database, a study's trials and its folders, and describe this machine.
@@ -53,8 +51,7 @@ def doctor(
 def _lines(examination: "Examination") -> Iterator[str]:
     for name, problems in {"database": examination.database, **examination.studies}.items():
         what = examination.storage if name == "database" else f"study {name}"
-        count = f"{len(problems) or 'no'} problem{'s' if len(problems) > 1 else ''}"
-        yield f"{what}: {count}"
+        yield f"{what}: {count_noun(len(problems), 'problem')}"
         for problem in problems:
             yield f"  {problem.found}"
             yield f"    expected: {problem.invariant}"

@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 import yaml
 
+from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import count_noun, print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
@@ -192,7 +193,8 @@ def init(
     given = any((encoder, corpus, evaluation, vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
-    chosen = _check_study_name(_DEFAULT_NAME if name is None else name)
+    chosen = _DEFAULT_NAME if name is None else name
+    check_name(chosen, what="study")
     missing: list[str] = []
     path = out or Path(f"{chosen}.yaml")
     if out or name or not asks:
@@ -234,17 +236,6 @@ def _check_free(path: Path) -> None:
         raise MtdlabError(f"{path} exists and is not overwritten; name another file with --out")
     if not path.absolute().parent.is_dir():
         raise MtdlabError(f"{path} cannot be written: no such file or folder: {path.parent}")
-
-
-def _check_study_name(name: str) -> str:
-    from mtdlab.config.study import is_study_name
-
-    if not is_study_name(name):
-        raise MtdlabError(
-            f"{name!r}: not a name that a study can have; use letters, digits, dots and dashes, "
-            "at most 100"
-        )
-    return name
 
 
 def _absolute(value: str, file: Path) -> str:
@@ -309,9 +300,6 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
 
-    def vary(listed: str) -> NewStudy:
-        return _checked(new, vary=parse_varied(listed.split()))
-
     def repeat(seeds: str) -> NewStudy:
         if not seeds.isdecimal() or not int(seeds):
             raise MtdlabError(
@@ -319,7 +307,11 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
             )
         return _checked(new, seeds=int(seeds))
 
-    new = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, vary)
+    new = _prompt(
+        "Vary (separated by spaces)",
+        _DEFAULT_VARIED,
+        lambda listed: _checked(new, vary=parse_varied(listed.split())),
+    )
     new = _prompt("Seeds per configuration", str(new.seeds), repeat)
     return path, write_study(new)
 
@@ -341,7 +333,8 @@ def _free_name(name: str, out: Path | None) -> str:
     """A name that the study and its file can have."""
     if name in packaged_studies():
         raise MtdlabError(f"{name} is the name of a packaged study; choose another")
-    _check_free(out or Path(f"{_check_study_name(name)}.yaml"))
+    check_name(name, what="study")
+    _check_free(out or Path(f"{name}.yaml"))
     return name
 
 
@@ -371,7 +364,6 @@ def _checked(new: NewStudy, **changed: Any) -> NewStudy:
 
 
 def _list(as_json: bool) -> None:
-    """The packaged studies with their questions."""
     rows: list[dict[str, Any]] = []
     for name, path in packaged_studies().items():
         text = path.read_text(encoding="utf-8")

@@ -1,12 +1,11 @@
 """The commands methods and schema, which list methods and settings."""
 
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import print_json, print_table
+from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.terminal import print_text
 
 
@@ -24,7 +23,7 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
     for name, method in by_name.items():
         print_text(f"{name}: {method.title} ({method.source})")
         rows = [
-            {"setting": setting.name, "default": _format(setting.default)}
+            {"setting": setting.name, "default": format_value(setting.default)}
             for setting in method_settings(name)
         ]
         if rows:
@@ -34,9 +33,8 @@ def methods(import_: opt.Imports = None, as_json: opt.AsJson = False) -> None:
             print_text("presets: those of the backbone")
         for preset, values in presets.items():
             if values and preset != INTENDED:
-                listed = ", ".join(f"{key} {_format(value)}" for key, value in values.items())
-                text = f"preset {preset}: {listed}"
-                print_text(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False))
+                listed = ", ".join(f"{key} {format_value(value)}" for key, value in values.items())
+                print_text(wrap_text(listed, f"preset {preset}: "))
         print_text()
     print_text("Settings of all methods, and what each setting means: docs/reference/settings.md.")
 
@@ -74,7 +72,3 @@ def _method_fields(method: Any) -> dict[str, Any]:
             for setting in settings_of(method.Settings).values()
         },
     }
-
-
-def _format(value: Any) -> str:
-    return "none" if value in (None, "") else str(value)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.reading import Scale
 from mtdlab.data_paths import packaged_studies
@@ -73,6 +74,7 @@ Profile = Annotated[
     ),
 ]
 Models = Annotated[Path, typer.Option(help="Folder in which the best trial's model is kept.")]
+MODELS = Path(MODELS_FOLDER)
 Artifacts = Annotated[
     str | None,
     typer.Option(

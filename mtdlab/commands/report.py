@@ -5,7 +5,8 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,8 +118,7 @@ def report(
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     chosen = tuple(setting or [])
     reading = Reading(score, parse_columns(column or []), chosen, scale, beyond_run)
-    described = Table(table, reading)
-    source = Source(studies, storage, described, from_ or [], published)
+    source = Source(studies, storage, table, reading, from_ or [], published)
     source.check()
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
@@ -133,7 +133,7 @@ def report(
 
     try:
         if watch:
-            _watch(studies, storage, write)
+            write_on_changes(studies, storage, write)
         else:
             write()
     except BrokenPipeError:
@@ -158,26 +158,20 @@ def parse_columns(texts: Sequence[str]) -> dict[str, str]:
     return parsed
 
 
-@dataclass(frozen=True)
-class Table:
-    """A file of runs made elsewhere, or of level means, and how it is read."""
+def read_table(
+    path: Path, reading: Reading, name: str | None = None
+) -> "list[StudyFrames] | LevelMeans":
+    """The runs of a file as a study called `name`, or level means."""
+    from mtdlab.analysis.data.cells import TableError
+    from mtdlab.analysis.data.frames import StudyFrames
+    from mtdlab.analysis.notebook import open_table
 
-    path: Path | None
-    reading: Reading = field(default_factory=Reading)
-
-    def read(self, name: str | None) -> "list[StudyFrames] | LevelMeans":
-        """Runs made elsewhere as a study called `name`, or level means."""
-        from mtdlab.analysis.data.cells import TableError
-        from mtdlab.analysis.data.frames import StudyFrames
-        from mtdlab.analysis.notebook import open_table
-
-        assert self.path is not None, "a table was named"
-        try:
-            runs = open_table(self.path, self.reading)
-        except TableError as error:
-            raise MtdlabError(str(error)) from None
-        check_name(name)
-        return [replace(runs, name=name or runs.name)] if isinstance(runs, StudyFrames) else runs
+    check_name(name)
+    try:
+        runs = open_table(path, reading, name or "")
+    except TableError as error:
+        raise MtdlabError(str(error)) from None
+    return [runs] if isinstance(runs, StudyFrames) else runs
 
 
 @dataclass(frozen=True)
@@ -186,21 +180,22 @@ class Source:
 
     studies: list[str]
     storage: str | None
-    table: Table
+    table: Path | None
+    reading: Reading
     stored: list[Path]
     published: str | None
 
     def check(self) -> None:
         """Raise MtdlabError unless exactly one of them is named, and a table alone described."""
         options = ("STUDY", "--table", "--from", "--published")
-        values = (self.studies, self.table.path, self.stored, self.published)
+        values = (self.studies, self.table, self.stored, self.published)
         given = [option for option, value in zip(options, values, strict=True) if value]
         if len(given) != 1:
             raise MtdlabError(
                 "report needs exactly one of the name of a STUDY, --table, --from and --published; "
                 f"given: {' and '.join(given) or 'none of them'}"
             )
-        if self.table.path is None and self.table != Table(None):
+        if self.table is None and self.reading != Reading():
             raise MtdlabError(
                 "--score, --column, --setting, --scale and --beyond-run describe a table; use them "
                 "with --table"
@@ -208,57 +203,43 @@ class Source:
 
     def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
         """The data, runs of a table as a study called `name`; and when stored ones were made."""
+        from mtdlab.analysis.data.stored_frames import from_parquet
+        from mtdlab.analysis.inference.level_means import load_published_means
+
         if self.studies:
             return [load_named(study, self.storage) for study in self.studies], None
-        if self.table.path is not None:
-            return self.table.read(name), None
-        return _read_stored(self.stored, self.published)
+        if self.table is not None:
+            return read_table(self.table, self.reading, name), None
+        try:
+            if self.published is not None:
+                return load_published_means(self.published), None
+            stored = [from_parquet(path) for path in self.stored]
+        except ValueError as error:
+            option = "--from " if self.published is None else "--published: "
+            raise MtdlabError(f"{option}{error}") from None
+        for study, _ in stored:
+            check_name(study.name)
+        return [study for study, _ in stored], max(when for _, when in stored)
 
 
 def _write(source: Source, out: Path, name: str | None, *, transfer: bool, as_json: bool) -> Path:
     """Write the page of what a command names, and print its summary; the page."""
+    from mtdlab.analysis.report import write_level_means
+
     data, generated = source.read(name)
     if isinstance(data, list):
-        page_name = None if source.table.path else name
+        page_name = None if source.table else name
         page, fields, lines = _write_studies(data, out, page_name, generated, transfer)
     else:
         check_name(name)
-        page, fields, lines = _write_means(data, out / (name or source.published or data.name))
+        folder = out / (name or source.published or data.name)
+        written = write_level_means(data, folder, generated=now(), version=__version__)
+        page, fields, lines = written.page, _page_fields(written), [*written.summary]
     if as_json:
         print_json(fields)
     else:
         print_text("\n".join([*lines, f"The page: {page}"]), flush=True)
     return page
-
-
-Page = tuple[Path, dict[str, Any], list[str]]
-"""A page and its printed summary: the fields of --json, and the lines without it."""
-
-
-def _read_stored(
-    paths: list[Path], published: str | None
-) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
-    """Published means, or the data beside earlier pages and when the last of them was made."""
-    from mtdlab.analysis.data.stored_frames import from_parquet
-    from mtdlab.analysis.inference.level_means import load_published_means
-
-    try:
-        if published is not None:
-            return load_published_means(published), None
-        stored = [from_parquet(path) for path in paths]
-    except ValueError as error:
-        option = "--from " if published is None else "--published: "
-        raise MtdlabError(f"{option}{error}") from None
-    for study, _ in stored:
-        check_name(study.name)
-    return [study for study, _ in stored], max(when for _, when in stored)
-
-
-def _write_means(means: "LevelMeans", folder: Path) -> Page:
-    from mtdlab.analysis.report import write_level_means
-
-    written = write_level_means(means, folder, generated=now(), version=__version__)
-    return written.page, _page_fields(written), [*written.summary]
 
 
 def _write_studies(
@@ -267,8 +248,11 @@ def _write_studies(
     name: str | None,
     generated: str | None,
     transfer: bool,
-) -> Page:
-    """Write the page of a study; for several, or with a name for the page, one over all of them."""
+) -> tuple[Path, dict[str, Any], list[str]]:
+    """Write the page of a study; for several, or with a name for the page, one over all of them.
+
+    The page, and its summary: the fields of --json, and the lines without it.
+    """
     from mtdlab.analysis.report.agreement import describe_agreement
 
     if len(studies) == 1 and name is None:
@@ -321,7 +305,7 @@ def _agreement_fields(agreement: "Agreement") -> dict[str, Any]:
 def _page_fields(written: "Report") -> dict[str, Any]:
     return {
         **_files(written),
-        **answer_fields(written.verdict),
+        **verdict_fields(written.verdict),
         "mtd_sufficient": written.mtd_sufficient,
         "seeds_for_power": written.needed and written.needed.seeds,
         "items_for_power": written.needed and written.needed.items,
@@ -366,124 +350,91 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     """
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
-    names = {"metric": study.metric, "select_by": study.select_by or study.metric}
-    choices = compute_choices(study)
-    if not choices or choices[0].chosen_by != names["select_by"]:
-        return names | {"best": None}
-    best = choices[0]
-    return names | {
-        "best": {
+    select_by, choices = study.select_by or study.metric, compute_choices(study)
+    best = choices[0] if choices and choices[0].chosen_by == select_by else None
+    return {
+        "metric": study.metric,
+        "select_by": select_by,
+        "best": best
+        and {
             "trial": best.number,
             "mtd": mtd_value(best.mtd),
             "select_by_score": best.value,
             "optimism": best.optimism,
             "score": best.score,
             "score_optimism": best.score_optimism,
-        }
+        },
     }
 
 
-def answer_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
+def verdict_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
     """The verdict of a page as it is printed with --json; null where a value is not known.
 
     On the best method or configuration it is separated, equivalent or inconclusive; ranked and
-    may_be_best are numbers of trials. On MTD it is `verdict_fields`.
+    may_be_best are numbers of trials. On MTD it is flat, rising, falling, peaked or inconclusive;
+    distances are in steps. confidence is that of intervals, over all looks where there are several.
     """
     # it imports SciPy, without which other commands start
     from mtdlab.analysis.inference.best import BestVerdict
 
-    if not isinstance(answer, BestVerdict):
-        return verdict_fields(answer)
-    return {
-        "verdict": answer.kind,
+    fields = {
         "sentence": answer.sentence,
         "p_value": answer.p_value,
         "p_over_looks": answer.over_looks and answer.over_looks.p_value,
         "confidence": answer.confidence,
-        "ranked": answer.ranked,
-        "may_be_best": answer.may_be_best,
     }
-
-
-def verdict_fields(verdict: "Verdict") -> dict[str, Any]:
-    """The verdict on MTD as it is printed with --json; null where a value is not known.
-
-    verdict is flat, rising, falling, peaked or inconclusive; distances are in steps; confidence is
-    that of intervals, over all looks where there are several.
-    """
-    interval, over = verdict.peak_interval, verdict.over_looks
+    if isinstance(answer, BestVerdict):
+        best = {"ranked": answer.ranked, "may_be_best": answer.may_be_best}
+        return {"verdict": answer.kind, **fields, **best}
+    leads, interval = [*map(_lead_fields, answer.leads)], answer.peak_interval
     return {
-        "verdict": verdict.verdict,
-        "sentence": verdict.sentence,
-        "peak_excluded": verdict.peak_excluded,
-        "peak_mtd": mtd_value(verdict.peak_mtd),
+        "verdict": answer.verdict,
+        **fields,
+        "p_trend": answer.p_trend,
+        "peak_excluded": answer.peak_excluded,
+        "peak_mtd": mtd_value(answer.peak_mtd),
         "peak_interval": None if interval is None else [*map(mtd_value, interval)],
-        "optimal_range": [*map(mtd_value, verdict.optimal_range)],
-        "runner_up": _lead_fields(verdict.leads[:1]),
-        "lowest": _lead_fields(verdict.leads[-1:]),
-        "p_value": verdict.p_value,
-        "p_trend": verdict.p_trend,
-        "p_over_looks": over and over.p_value,
-        "confidence": verdict.confidence,
-        "items": verdict.items,
-        "left_out": [level.mtd for level in verdict.left_out],
+        "optimal_range": [*map(mtd_value, answer.optimal_range)],
+        "runner_up": leads[0] if leads else None,
+        "lowest": leads[-1] if leads else None,
+        "items": answer.items,
+        "left_out": list(answer.left_out),
     }
 
 
-def _lead_fields(leads: "Sequence[Lead]") -> dict[str, float | None] | None:
-    """The best level less another one, in points; None where nothing is compared."""
-    for lead in leads:
-        size = lead.size
-        return {
-            "mtd": mtd_value(lead.mtd),
-            "difference": size.mean,
-            "low": size.low,
-            "high": size.high,
-        }
-    return None
+def _lead_fields(lead: "Lead") -> dict[str, float | None]:
+    """The best level less another one, in points."""
+    size = lead.size
+    return {
+        "mtd": mtd_value(lead.mtd),
+        "difference": size.mean,
+        "low": size.low,
+        "high": size.high,
+    }
 
 
-def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
-    """Write the page until the studies have ended or Ctrl-C is pressed."""
+def write_on_changes(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
+    """Write a page now, and whenever a trial of these studies has begun or ended.
+
+    It returns when all planned trials have ended, and on Ctrl-C. It waits ten times as long as
+    writing takes, so that the trials keep the processor.
+    """
+    from mtdlab.analysis.report.study_facts import planned_trials, trial_states
     from mtdlab.store import load_frames
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
-    try:
-        write_on_changes(
-            lambda: [load_frames(name, storage, curves=False) for name in names], write
-        )
-    except KeyboardInterrupt:
-        print_text("Stopped watching.", file=sys.stderr)
-
-
-def write_on_changes(
-    load: "Callable[[], Sequence[StudyFrames]]",
-    write: Callable[[], None],
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Write now, and whenever a trial has begun or ended, until all planned trials have ended.
-
-    It waits ten times as long as writing takes, so that the trials keep the processor.
-
-    Args:
-        load: reads the studies.
-        write: writes their page from what it reads itself.
-    """
-    from mtdlab.analysis.report.study_facts import planned_trials, trial_states
-
-    written: list[object] = []
+    written: list[tuple[int, list[str]]] = []
     pause = PAUSE
-    while True:
-        # read before writing: a change in between is written in the next round
-        studies = load()
-        # what changes when a trial begins or ends
-        every = [(planned_trials(study), trial_states(study)["state"]) for study in studies]
-        states: list[object] = [(planned, tuple(column)) for planned, column in every]
-        if states != written:
-            started = time.monotonic()
-            write()
-            written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
-        if all(column.isin(_ENDED).sum() >= planned for planned, column in every):
-            return
-        sleep(pause)
+    with suppress(KeyboardInterrupt):
+        while True:
+            # read before writing: a change in between is written in the next round
+            studies = [load_frames(name, storage, curves=False) for name in names]
+            states = [(planned_trials(each), [*trial_states(each)["state"]]) for each in studies]
+            if states != written:
+                started = time.monotonic()
+                write()
+                written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
+            if all(sum(state in _ENDED for state in own) >= planned for planned, own in states):
+                return
+            time.sleep(pause)
+    print_text("Stopped watching.", file=sys.stderr)

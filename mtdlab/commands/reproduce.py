@@ -63,7 +63,7 @@ def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Rep
     from mtdlab.evaluation.sts import Evaluation
     from mtdlab.manage.reproduce import run_again
     from mtdlab.terminal import progress_bar
-    from mtdlab.trial.signals import Interrupted, stop_on_signals
+    from mtdlab.trial.signals import stop_on_signals
 
     with stop_on_signals() as stop, progress_bar(transient=True) as bar:
         task = bar.add_task("steps", total=repeatable.settings.steps)
@@ -71,12 +71,9 @@ def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Rep
         def advance(step: int, _evaluation: Evaluation | None) -> None:
             bar.update(task, completed=step)
             if stop.requested():
-                raise Interrupted
+                raise KeyboardInterrupt
 
-        try:
-            return run_again(repeatable, advance, out)
-        except Interrupted:
-            raise KeyboardInterrupt from None
+        return run_again(repeatable, advance, out)
 
 
 def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
@@ -102,12 +99,8 @@ def _sentences(reproduction: "Reproduction") -> list[str]:
         steps = 0 if trial.loss is None else len(trial.loss)
         lines = [f"Bit-identical: all scores, and the loss of all {steps} steps."]
     else:
-        since = (
-            f"; the loss differs from step {reproduction.first_step} on"
-            if reproduction.first_step
-            else ""
-        )
-        lines = [f"Not bit-identical{since}."]
+        since = reproduction.first_step
+        lines = [f"Not bit-identical{f'; the loss differs from step {since} on' if since else ''}."]
     lines += [
         f"warning: different {name}: recorded {before or 'none'}; now {now or 'none'}"
         for name, (before, now) in reproduction.environment.items()

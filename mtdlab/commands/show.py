@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import ANY_SWEEP
 from mtdlab.api.plan import mtd_value
@@ -88,7 +87,6 @@ def _row(study: "StudyOverview") -> dict[str, Any]:
 
 _MOST_NUMBERS = 5
 _MOST_VALUES = 12
-_LARGEST_WHOLE = 1e9
 
 
 def show(
@@ -97,7 +95,7 @@ def show(
         int | None, typer.Argument(min=0, metavar="TRIAL", help="Number of a trial.")
     ] = None,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     as_json: opt.AsJson = False,
 ) -> None:
     """Show a study (state, finding, best trial), or a trial (configuration, scores, error).
@@ -139,7 +137,7 @@ def show(
 def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[str, Any]:
     from mtdlab.analysis.report.context import StudyContext
     from mtdlab.analysis.report.summary import find_baseline, state_verdict
-    from mtdlab.commands.report import answer_fields, baseline_fields
+    from mtdlab.commands.report import baseline_fields, verdict_fields
 
     context = StudyContext(frames)
     failed = frames.trials[frames.trials["state"] == "FAIL"]
@@ -148,7 +146,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "description": study.description,
         "varied": {name: list(values) for name, values in _varied_values(frames).items()},
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
-        "verdict": answer_fields(state_verdict(context)),
+        "verdict": verdict_fields(state_verdict(context)),
         "baseline": baseline_fields(find_baseline(frames)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
         "model": str(model) if kept_trial(model) is not None else None,
@@ -216,16 +214,10 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
 
     trials, varied = frames.trials, {}
     for name in varied_settings(trials, frames.settings):
-        known = trials[name][~is_missing(trials[name])].unique().tolist()
-        # a column of whole numbers holds fractions where a method lacks the setting
-        values = [
-            int(value)
-            if isinstance(value, float) and value.is_integer() and abs(value) < _LARGEST_WHOLE
-            else value
-            for value in known
-        ]
-        # a changed database may hold both
-        varied[name] = sorted(values, key=lambda value: (isinstance(value, str), value))
+        # whole numbers are fractions where a method lacks the setting
+        known = trials[name][~is_missing(trials[name])].convert_dtypes().unique().tolist()
+        # a changed database may hold numbers and texts
+        varied[name] = sorted(known, key=lambda value: (isinstance(value, str), value))
     return varied
 
 
@@ -292,5 +284,4 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
 
 
 def _other_settings(trial: "RecordedTrial") -> dict[str, Any]:
-    """The settings beside those that are searched."""
     return {name: value for name, value in trial.settings.items() if name not in trial.parameters}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 def slurm(
     file: opt.StudyFile,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     profile: opt.Profile = None,
     set_: opt.Overrides = None,
     import_: opt.Imports = None,

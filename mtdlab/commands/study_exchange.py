@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
 
@@ -13,7 +12,7 @@ from mtdlab.terminal import print_text
 def delete(
     study: opt.StudyName,
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete a study from the database, and its checkpoints.
@@ -38,7 +37,7 @@ def rename(
     old: opt.StudyName,
     new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
     storage: opt.Storage = None,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
 ) -> None:
     """Rename a study, with the folders of its model and its checkpoints.
 

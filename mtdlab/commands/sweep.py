@@ -1,11 +1,9 @@
 """The commands sweep, worker and stop, for processes that share a study on any machines."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.api.given import Given
 from mtdlab.commands import options as opt
 from mtdlab.terminal import print_text
@@ -24,7 +22,7 @@ def sweep(
         ),
     ] = None,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     artifacts: opt.Artifacts = None,
     profile: opt.Profile = None,
     set_: opt.Overrides = None,
@@ -95,7 +93,7 @@ def worker(
         int, typer.Option(min=1, help="Worker processes. With one, trials run in this process.")
     ] = 1,
     jobs_per_gpu: opt.JobsPerGpu = 1,
-    models: opt.Models = Path(MODELS_FOLDER),
+    models: opt.Models = opt.MODELS,
     import_: opt.Imports = None,
     evaluator: opt.Evaluator = None,
     objective: opt.Objective = None,

@@ -1,6 +1,5 @@
 """The summary that a sweep prints at its end: best trial, model, failures, next command."""
 
-import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +8,7 @@ from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.api.plan import mtd_value
-from mtdlab.commands.printing import name_trials, print_json
+from mtdlab.commands.printing import name_trials, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
 from mtdlab.config import StudySpec
 from mtdlab.store.urls import mask, storage_url
@@ -21,7 +20,6 @@ from mtdlab.trial.model_folders import kept_trial
 if TYPE_CHECKING:
     from mtdlab.analysis.report.topics.baseline import Beside
 
-WIDTH = 100
 SHOWN_TRIALS = 10
 """The most failed trials whose numbers are printed for one reason; `--json` has all."""
 
@@ -36,7 +34,7 @@ def print_result(
         print_json(summary_fields(result, models, invocation) | own)
         return result.exit_code
     if beside is not None:
-        print_text("\n".join(textwrap.wrap(beside.sentence, WIDTH)))
+        print_text(wrap_text(beside.sentence))
     print_text("\n".join(summary_lines(result, models, invocation)))
     if result.look:
         print_text(describe_look(result.look, len(spec.looks)))
@@ -120,8 +118,7 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
     for row in result.failures:
         reasons.setdefault(row.reason, []).append(row.number)
     for reason, numbers in reasons.items():
-        text = f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"
-        lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+        lines.append(wrap_text(f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"))
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
     return lines + [f"next: {following}" for following in _next(result, invocation)]

@@ -75,7 +75,7 @@ def test_a_level_beyond_the_run_is_not_written_without_saying_so(command: Comman
     found = json.loads(command("init other --vary ema_decay=0.5,0.995 --json").stdout)
     assert found["warnings"][0].startswith("MTD 208 (η 0.995): 45 % of")
     text = command("init third --vary ema_decay=0.5,0.995").stdout
-    assert "warning MTD 208 is beyond the run" in text
+    assert "warning Beyond the run, and taking no part" in text
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -91,7 +91,7 @@ def test_the_usual_values_of_a_setting_make_a_study(
     ("line", "sentence"),
     [
         ("init mtd --seeds 2", "mtd is a packaged study, copied as it is"),
-        ("init bad/name", "'bad/name': not a name that a study can have"),
+        ("init bad/name", "study 'bad/name': not a name that a folder can have"),
         ("init b --vary nope", "--vary nope: write NAME=VALUE,VALUE, as in dropout=0.1,0.2"),
         ("init b --vary dropout=", "--vary dropout=: write NAME=VALUE,VALUE"),
         ("init b --vary foo=1,2", "search.foo: unknown key"),
@@ -142,7 +142,7 @@ def test_a_wrong_answer_is_named_and_asked_for_again(
     for sentence in (
         "Error: my-study.yaml exists and is not overwritten",
         "Error: mtd is the name of a packaged study",
-        "Error: 'a/b': not a name that a study can have",
+        "Error: study 'a/b': not a name that a folder can",
         "Error: encoder no-encoder: neither a folder here nor in the local hub cache",
         f"Error: encoder {tmp_path}: the folder holds no config.json",
         "Error: corpus /nope.txt: ",

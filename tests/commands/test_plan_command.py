@@ -80,11 +80,11 @@ def test_levels_beyond_the_run_are_said_and_do_not_count_in_the_power(tmp_path: 
     found = plan(path, storage=url, measure=False)
     assert found.configurations["mtd"].tolist() == [12, 18, 132, 138, 208, 328]
     assert found.warnings[-3:] == (
-        "MTD 132, 138, 328 (K/N 128): the queue is filling until step 128 of 160.",
+        "MTD 132, 138, 328 (K/N 128): the queue is full after 128 steps, a run has 160.",
         "MTD 208, 328 (η 0.995): 45 % of the momentum encoder's initial weights remain after 160 "
         "steps.",
-        "MTD 132, 138, 208, 328 are beyond the run: they take no part in the verdict on MTD "
-        "unless beyond_run is keep.",
+        "Beyond the run, and taking no part in the verdict on MTD unless beyond_run is keep: "
+        "MTD 132, 138, 208, 328.",
     )
     assert levels_of(found) == 2
     path.write_text(BEYOND + "beyond_run: keep\n")

@@ -1,6 +1,7 @@
 """`mtdlab report` of a table and of published means: exit codes, sentences, JSON."""
 
 import json
+import time
 import webbrowser
 from pathlib import Path
 
@@ -94,16 +95,19 @@ def test_the_data_beside_a_page_makes_the_page_again(
         assert (first / path).read_bytes() == (again / path).read_bytes(), path
 
 
-def test_watching_writes_when_trials_change_and_ends_with_the_study() -> None:
+def test_watching_writes_when_trials_change_and_ends_with_the_study(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"], "reason": ["", ""]})
     ended = trials.assign(state="COMPLETE")
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
-    write_on_changes(
-        lambda: [StudyFrames("toy", "sts_test", 2, next(readings))],
-        lambda: writings.append(len(writings)),
-        sleep=pauses.append,
+    monkeypatch.setattr(
+        "mtdlab.store.load_frames",
+        lambda name, *_, **__: StudyFrames(name, "sts_test", 2, next(readings)),
     )
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    write_on_changes(["toy"], None, lambda: writings.append(len(writings)))
     assert writings == [0, 1]
     assert pauses == [PAUSE, PAUSE]
 

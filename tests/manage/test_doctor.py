@@ -345,7 +345,7 @@ def test_the_command_prints_problems_and_the_machine(
     monkeypatch.chdir(healthy)
     code, text = run(monkeypatch, capsys, "a", "--storage", "a.db")
     assert code == 0
-    assert "sqlite:///a.db: no problem\nstudy a: no problem\nPython 3." in text
+    assert "sqlite:///a.db: 0 problems\nstudy a: 0 problems\nPython 3." in text
     assert "free disk: models " in text
     save_model(healthy / "models" / "a", "a", 0)
     code, text = run(monkeypatch, capsys, "--storage", "a.db")

@@ -58,7 +58,7 @@ def test_a_study_is_run_and_recorded(folder: Path, run: Command) -> None:
 def test_every_command_reads_such_a_study(run: Command) -> None:
     run(SWEEP)
     assert "own  complete" in run("studies").stdout
-    assert "study own: no problem" in run("doctor").stdout
+    assert "study own: 0 problems" in run("doctor").stdout
     assert "rate 1, 2.5" in run("show own").stdout
     shown = run("show own 1").stdout
     assert "own:train" in shown

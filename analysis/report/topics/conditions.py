@@ -144,11 +144,10 @@ def _panel(
     labels = describe_means(paired, condition.runs)
     labels["text"] = f"{condition.name[:1].upper()}{condition.name[1:]}. " + labels["text"]
     return lambda ax: figures.draw_paired_curve(
-        paired,
+        paired.join(labels),
         ax,
         smooth=paired[:0],
         optimal=optimal,
-        labels=labels,
         levels=levels,
         limits=limits,
         explained=explained,
@@ -235,6 +234,12 @@ def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: s
         ),
         alt=alt,
     )
+
+
+def _batch_panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
+    named = {f"batch size {size}": curve for size, curve in curves.groupby("batch_size")}
+    order = [f"batch size {size}" for size in sizes]
+    return lambda ax: figures.draw_conditions(named, ax, name=label, order=order)
 
 
 BATCHES = Topic("batches", "By batch size", _build_batches, csv=["mtd_by_batch"])

@@ -48,14 +48,14 @@ def draw_ranked(
     context: StudyContext, table: pd.DataFrame, names: Sequence[str], *, title: str, alt: str
 ) -> Drawing:
     """Means with their intervals, the highest first; `names` are those of the rows of `table`."""
-    drawn, rows, labels = _choose(context, table, names)
+    drawn, rows = _choose(context, table, names)
     score = context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if len(drawn) < len(table):
         caption += f" The {len(drawn)} best of {len(table):,}."
 
     def panel(ax: Axes) -> None:
-        figures.draw_rows(drawn, ax, names=rows, label="", name=score, labels=labels)
+        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
 
     height = 1.1 + 0.4 * len(drawn)
     return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
@@ -63,26 +63,26 @@ def draw_ranked(
 
 def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str]) -> Drawing | None:
     """The mean score against the seconds of a trial; None without durations of two rows."""
-    drawn, rows, labels = _choose(context, table, names)
+    drawn, rows = _choose(context, table, names)
     if drawn["seconds"].notna().sum() < 2:
         return None
     score = context.score_label
     return Drawing(
         "Score against duration",
-        [("", lambda ax: figures.draw_costs(drawn, ax, name=score, labels=labels))],
+        [("", lambda ax: figures.draw_costs(drawn, ax, name=score))],
         height=3.6,
         caption="A point per row, numbered from the highest mean: "
         + "; ".join(f"{place} {row}" for place, row in enumerate(rows, start=1))
         + f". Bars are {PERCENT} CIs of the mean score over seeds{describe_covered(table)}. "
         "Durations are comparable where trials ran on one machine without other load.",
-        alt=labels["text"].iloc[0],
+        alt=drawn["text"].iloc[0],
     )
 
 
 def _choose(
     context: StudyContext, table: pd.DataFrame, names: Sequence[str]
-) -> tuple[pd.DataFrame, list[str], pd.DataFrame]:
-    """The best rows, their short names, and what their points state with the trial they lead to."""
+) -> tuple[pd.DataFrame, list[str]]:
+    """The best rows with what their points state and the trial they lead to; their short names."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
     drawn, short = table.iloc[order], name_table(context, table, most=_MOST_IN_FIGURE)
     texts = []
@@ -93,8 +93,7 @@ def _choose(
             f"{names[at]}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}"
             f"{interval and f' ({interval})'}{cost}"
         )
-    labels = pd.DataFrame({"text": texts, "trial": drawn["number"].to_numpy()})
-    return drawn, [short[at] for at in order], labels
+    return drawn.assign(text=texts, trial=drawn["number"]), [short[at] for at in order]
 
 
 @dataclass(frozen=True)
@@ -259,7 +258,7 @@ def _draw_parallel(table: pd.DataFrame, names: Mapping[str, str], score: str) ->
         )
     return Drawing(
         "Configurations as parallel coordinates",
-        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score, labels=drawn))],
+        [("", lambda ax: figures.draw_parallel(drawn, ax, names=names, name=score))],
         height=3.8,
         caption=caption,
         alt=table.iloc[int(table["mean"].argmax())]["text"],

@@ -110,10 +110,8 @@ def describe_spread(comparison: Comparison) -> str:
     gap = comparison.spread
     if gap is None:
         return f"{text}; not tested, which takes two seeds at both."
-    size = (
-        f"{gap.size.mean:.2f} points ({describe_interval(gap.size, LEVEL)}, adjusted for all pairs)"
-    )
-    significant = "statistically significant" if gap.size.low > 0 else "not significant"
+    size = f"{gap.mean:.2f} points ({describe_interval(gap, LEVEL)}, adjusted for all pairs)"
+    significant = "statistically significant" if gap.low > 0 else "not significant"
     covered = describe_items(comparison.items)
     return f"{text}; {significant}: paired difference {size}. Intervals cover seeds{covered}."
 
@@ -142,10 +140,10 @@ def describe_paper(comparison: Comparison) -> str:
     if top == there:
         text = f"{shared}: {names[there]} has the highest mean in both."
     else:
-        doubt = f" ({describe_interval(gap.size, LEVEL)})" if gap is not None else ""
+        doubt = f" ({describe_interval(gap, LEVEL)})" if gap is not None else ""
         difference = f"the difference between the two is not significant here{doubt}."
-        if gap is not None and gap.size.low > 0:
-            difference = f"here {names[top]} is higher by {gap.size.mean:.2f} points{doubt}."
+        if gap is not None and gap.low > 0:
+            difference = f"here {names[top]} is higher by {gap.mean:.2f} points{doubt}."
         text = (
             f"{shared}: {names[there]} is the best of them in the paper, {names[top]} in this "
             f"study; {difference}"
@@ -229,19 +227,13 @@ _CAPTIONS = {
 }
 
 
-def _labels(comparison: Comparison) -> list[str]:
-    """The labels of the settings at the axes of figures."""
-    named = {**comparison.labels, **comparison.experiment.axis_labels}
-    return [named.get(name, name) for name in comparison.experiment.by]
-
-
 def _grid(comparison: Comparison, table: pd.DataFrame, value: str) -> Draw:
-    by, labels, names = comparison.experiment.by, _labels(comparison), _names(comparison, table)
+    by, labels, names = comparison.experiment.by, _names_of(comparison), _names(comparison, table)
     return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, names=names)
 
 
 def _seeds(comparison: Comparison) -> Draw:
-    by, labels = comparison.experiment.by, _labels(comparison)
+    by, labels = comparison.experiment.by, _names_of(comparison)
     seeds = compute_deviations(comparison.runs, by)
     names = _names(comparison, seeds)
     return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, names=names)
@@ -275,12 +267,11 @@ def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
 def _curve(comparison: Comparison, score: str) -> Draw:
     """The figure of at most 24 rows, evenly chosen, over numbers or below each other."""
     table, by = choose_evenly(comparison.table, _MOST_ROWS), list(comparison.experiment.by)
-    names, label = name_rows(comparison, table), _labels(comparison)[0]
+    names, label = name_rows(comparison, table), _names_of(comparison)[0]
     if comparison.experiment.figure == "rows":
         labels = describe_means(table, comparison.runs, by=by)
-        return lambda ax: figures.draw_rows(
-            table, ax, names=names, label=label, name=score, labels=labels
-        )
+        stated = table.join(labels)
+        return lambda ax: figures.draw_rows(stated, ax, names=names, label=label, name=score)
     placed = _placed(comparison, table)
     runs = comparison.runs.merge(placed[[*by, "place"]], on=by)
     return lambda ax: figures.draw_line(placed, ax, names=names, runs=runs, label=label, name=score)
@@ -294,7 +285,7 @@ def _published(comparison: Comparison) -> Draw:
     rows = experiment.figure == "rows"
     if not rows:
         table = _placed(comparison, table.sort_values(experiment.by[0]))
-    names, label = name_rows(comparison, table), _labels(comparison)[0]
+    names, label = name_rows(comparison, table), _names_of(comparison)[0]
 
     def panel(ax: Axes) -> None:
         draw = figures.draw_published_rows if rows else figures.draw_published_line

@@ -66,7 +66,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
         median=curve["mtd"].map(context.traced["score"].groupby(levels).median()),
         collapsed_share=curve["mtd"].map(context.collapsed["share"]),
         paired_mtd=merge_levels(curve["mtd"]),
-        beyond_run=curve["mtd"].isin(_left_out(context)),
+        beyond_run=curve["mtd"].isin(context.verdict.left_out),
     )
     leads = [
         (lead.mtd, -lead.size.mean, -lead.size.high, -lead.size.low)
@@ -81,10 +81,6 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     return table[[*first, *table.columns.drop(first)]]
 
 
-def _left_out(context: StudyContext) -> list[float]:
-    return [level.mtd for level in context.verdict.left_out]
-
-
 def _show(context: StudyContext, table: pd.DataFrame) -> Table:
     """The table, with the components of MTD that vary where each level is one configuration."""
     cells = context.cells
@@ -96,7 +92,7 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
             if cells[name].nunique() > 1:
                 shown.insert(1, symbol, cells[name].to_numpy())
     run, beyond = table["beyond_run"].map({True: "beyond", False: "within"}), ""
-    if _left_out(context):
+    if context.verdict.left_out:
         shown.insert(1, "run", run)
         beyond = f" Beyond the run, and not compared: {RULE}."
     covered = describe_covered(context.curve)
@@ -149,7 +145,7 @@ def draw(context: StudyContext) -> Drawing | None:
     parts = [f"A point per trial, a thin line per seed, and the mean {band}."]
     if marked := _marks(context):
         parts.append("Large points are configurations.")
-    if _left_out(context):
+    if context.verdict.left_out:
         parts.append("Crosses mark levels beyond the run, which the verdict leaves out.")
     if context.against_baseline is not None:
         parts.append(f"The horizontal band is the baseline: its mean and {PERCENT} interval.")
@@ -194,12 +190,11 @@ def _study(context: StudyContext) -> Draw:
             runs=runs,
             value="score",
             name=context.score_label,
-            beyond=_left_out(context),
+            beyond=context.verdict.left_out,
         )
-        entries = None
         if _marks(context):
             labels = describe_means(cells, runs, by=CONFIGURATION)
-            entries = figures.draw_configurations(cells, ax, labels=labels)
+            figures.draw_configurations(cells.join(labels), ax)
         else:
             figures.draw_component_axis(cells, ax)
         figures.draw_untraced(context.untraced_by_method, ax)
@@ -207,7 +202,7 @@ def _study(context: StudyContext) -> Draw:
             figures.draw_baseline(name_baseline(context.study), beside.mean.estimate, ax)
         if math.isfinite(untrained):
             figures.draw_untrained(untrained, ax)
-        figures.add_legend(ax, more=entries)
+        figures.add_legend(ax)
 
     return panel
 
@@ -219,11 +214,10 @@ def _paired(context: StudyContext) -> Draw:
     labels["text"] = "Deviation from the mean over levels. " + labels["text"]
 
     return lambda ax: figures.draw_paired_curve(
-        context.paired,
+        context.paired.join(labels),
         ax,
         smooth=context.smooth if _curves(context) else context.smooth[:0],
         optimal=context.verdict.optimal_range,
-        labels=labels,
     )
 
 

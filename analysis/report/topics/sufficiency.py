@@ -206,7 +206,6 @@ def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
             value="mean",
             labels=("EMA decay η", "queue size in batches, K/N"),
             names=[f"{decay:g}" for decay in decays],
-            spots=cells if "text" in cells else None,
         )
 
     return Drawing(

@@ -72,7 +72,7 @@ def test_fields_are_read_as_they_were_written() -> None:
     ],
 )
 def test_what_is_no_environment_is_refused(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r" is no |missing 1 required"):
+    with pytest.raises(ValueError, match=" is no Environment: "):
         read_fields(Environment, asdict(FULL) | changed)
 
 

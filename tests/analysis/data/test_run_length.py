@@ -50,11 +50,6 @@ def test_how_long_the_queue_fills(
     assert (found.is_filling, found.is_beyond) == (is_filling, is_beyond)
 
 
-def test_the_share_of_a_queue_that_is_never_full_is_all_of_the_run() -> None:
-    assert assess(0.5, 8192, 64, 160).filling == pytest.approx(0.8)
-    assert assess(0.5, 8192, 64, 100).filling == 1
-
-
 @pytest.mark.parametrize("steps", [1, 7, 100])
 def test_of_a_schedule_the_decays_are_multiplied(
     steps: int, monkeypatch: pytest.MonkeyPatch

@@ -62,7 +62,7 @@ def test_a_table_that_states_its_steps_tells_of_levels_beyond_the_run(tmp_path: 
     path = tmp_path / "runs.csv"
     make_trials(decays=(0.5, 0.9, 0.995), times=(8,)).assign(steps=160).to_csv(path, index=False)
     left_out, kept = read_run_table(path), read_run_table(path, beyond_run="keep")
-    assert [level.mtd for level in left_out.verdict().left_out] == [208]
+    assert list(left_out.verdict().left_out) == [208]
     assert kept.verdict().left_out == ()
     assert "--beyond-run" not in left_out.command
     assert kept.command.endswith("runs.csv --beyond-run keep")
@@ -359,7 +359,7 @@ REFUSED = [
     (["score,seed,mtd", "31,,12"], r"row 1, column seed: ''; a completed run must have a seed"),
     (
         ["score,seed,mtd", "31,,12", "31,1,12", "32,,14"],
-        r"rows 1, 3, column seed.* delete those rows: the others \(1\) can be",
+        r"row 1, 3, column seed.* delete such rows: the others \(1\) can be",
     ),
     (["score,seed,mtd", "31,0,0.5"], r"row 1, column mtd: '0.5'; an MTD must be at least 1"),
     ([HEADER, "31,0,1,512,64"], r"row 1, column ema_decay: '1'; it must be at least 0 and below 1"),

@@ -124,7 +124,8 @@ def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
 
 def test_limits_are_not_extended_for_lines_inside_them(ax: Axes) -> None:
     ax.set_ylim(10, 20)
-    figures.draw_untraced({"SimCSE": pd.DataFrame({"score": [15.0]})}, ax)
+    runs = pd.DataFrame({"score": [15.0], "seed": 0, "number": 0})
+    figures.draw_untraced({"SimCSE": runs}, ax)
     assert ax.get_ylim() == (10, 20)
 
 
@@ -141,8 +142,7 @@ def test_the_paired_curve_has_a_line_at_zero(ax: Axes) -> None:
         each for each in ax.collections if each.get_label() == "indistinguishable from the best"
     ]
     np.testing.assert_array_equal(rings[0].get_offsets(), curve[["mtd", "mean"]].iloc[3:5])
-    bars = [each for each in ax.containers if each.get_label() == "level, 95 % CI"]
-    np.testing.assert_array_equal(bars[0].lines[0].get_xydata(), curve[["mtd", "mean"]])
+    np.testing.assert_array_equal(labelled_line(ax, "level"), curve[["mtd", "mean"]])
 
 
 def test_bars_that_are_far_wider_than_the_means_are_stated_and_not_drawn(ax: Axes) -> None:
@@ -150,12 +150,12 @@ def test_bars_that_are_far_wider_than_the_means_are_stated_and_not_drawn(ax: Axe
     wide = means.assign(low=means["mean"] - 40, high=means["mean"] + 40)
     figures.draw_paired_curve(wide, ax, smooth=wide[:0], optimal=[10.0])
     entries = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert entries == ["indistinguishable from the best", "level", "95 % CI -41 to 41, not drawn"]
+    assert entries == ["level", "indistinguishable from the best", "95 % CI -41 to 41, not drawn"]
     assert len(ax.collections) == 1  # the ring
     shared = figures.new_figure(1, 1, width=4, height=3)[1][0]
     figures.draw_paired_curve(wide, shared, smooth=wide[:0], optimal=[], limits=(-50, 50))
     assert shared.get_ylim() == (-50, 50)
-    assert "level, 95 % CI" in [text.get_text() for text in shared.get_legend().get_texts()]
+    assert "95 % CI" in [text.get_text() for text in shared.get_legend().get_texts()]
 
 
 def test_divisions_of_mtd_are_a_line_each_with_bars(ax: Axes) -> None:
@@ -168,10 +168,10 @@ def test_divisions_of_mtd_are_a_line_each_with_bars(ax: Axes) -> None:
     )
     bars = cells.assign(within_low=cells["mean"] - 1, within_high=cells["mean"] + 2)
     figures.draw_divisions(bars, ax, name="score (points)")
-    first, second = (found.lines for found in ax.containers)
-    np.testing.assert_array_equal(first[0].get_xydata(), [[6, 31], [18, 28]])
-    np.testing.assert_array_equal(second[0].get_xydata(), [[14, 33], [26, 30]])
-    segments = second[2][0].get_segments()
+    first, second = ax.get_lines()
+    np.testing.assert_array_equal(first.get_xydata(), [[6, 31], [18, 28]])
+    np.testing.assert_array_equal(second.get_xydata(), [[14, 33], [26, 30]])
+    segments = ax.collections[1].get_segments()
     np.testing.assert_array_equal(segments, [[[14, 32], [14, 35]], [[26, 29], [26, 32]]])
     assert [text.get_text() for text in ax.texts] == ["η 0.5", "η 0.9"]
 
@@ -181,10 +181,11 @@ def test_each_batch_size_has_its_line_and_one_colour_in_all_panels() -> None:
     colours = []
     for shown in (curves, curves[curves["batch_size"] == 128]):
         ax = figures.new_figure(1, 1, width=4, height=3)[1][0]
-        figures.draw_batch_curves(shown, ax, sizes=[32, 64, 128], name="score")
-        for size, curve in shown.groupby("batch_size"):
-            line = labelled_line(ax, f"batch size {size}")
-            np.testing.assert_array_equal(line, curve[["mtd", "mean"]])
+        named = {f"batch size {size}": curve for size, curve in shown.groupby("batch_size")}
+        order = ["batch size 32", "batch size 64", "batch size 128"]
+        figures.draw_conditions(named, ax, name="score", order=order)
+        for label, curve in named.items():
+            np.testing.assert_array_equal(labelled_line(ax, label), curve[["mtd", "mean"]])
         colours.append({line.get_label(): line.get_color() for line in ax.get_lines()})
     assert colours[0]["batch size 128"] == colours[1]["batch size 128"]
     assert colours[0]["batch size 128"] != colours[0]["batch size 64"]
@@ -254,7 +255,7 @@ def test_spectra_after_training_are_drawn_with_the_one_before(ax: Axes) -> None:
     figures.draw_spectra(spectra.loc[["before"]], spectra.loc[["after"]], ax)
     assert len(ax.get_lines()) == 3 + 1
     named = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert named == ["after training, MTD 1 to 3", "before training"]
+    assert named == ["after training, MTD 1, 2, 3", "before training"]
     line = labelled_line(ax, "before training")
     np.testing.assert_array_equal(line, [[1, 1], [2, 0.5], [3, np.nan]])
 

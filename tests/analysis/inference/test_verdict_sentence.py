@@ -4,7 +4,6 @@ import math
 import re
 from dataclasses import replace
 
-from mtdlab.analysis.data.beyond_run import BeyondLevel
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import (
     Lead,
@@ -100,9 +99,7 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
         "The score rises with MTD, up to 208, the highest tested"
     )
-    cut = replace(
-        rising, peak_mtd=208, optimal_range=(208,), left_out=(BeyondLevel(308, 0.3, math.nan),)
-    )
+    cut = replace(rising, peak_mtd=208, optimal_range=(208,), left_out=(308,))
     assert answer_shape(cut) == "The score rises with MTD, up to 208, the highest within the run"
     assert "MTDs above 208 were not compared." in write_sentence(cut)
 

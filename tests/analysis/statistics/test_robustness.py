@@ -62,7 +62,7 @@ def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> No
     # 0.98^100 = 0.13, 0.98^640 = 2e-6: MTD 58 is compared in the long runs alone
     trials = conditioned(((1e-3, 100, 18.0), (1e-3, 640, 18.0)))
     short, long = conditions_of(trials)
-    assert [level.mtd for level in short.verdict.left_out] == [58]
+    assert list(short.verdict.left_out) == [58]
     assert (short.verdict.levels, long.verdict.levels, long.verdict.left_out) == (4, 5, ())
     assert set(short.curve["mtd"]) == set(long.curve["mtd"])
     kept, _ = conditions_of(trials, beyond_run="keep")

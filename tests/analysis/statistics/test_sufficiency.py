@@ -93,7 +93,7 @@ def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
     trials = scored(lambda a, b: -np.log(a + b) + 5 * (a > 400)).assign(steps=160)
     found = sufficiency_of(trials)
     assert (found.answer, len(found.cells), len(found.left_out)) == ("not rejected", 12, 4)
-    assert "4 levels (MTD 501, 504, 516, 564) are left out" in topic.describe(found)[0]
+    assert "Left out, being beyond the run: MTD 501, 504, 516, 564" in topic.describe(found)[0]
     kept = sufficiency_of(trials, beyond_run="keep")
     assert (len(kept.cells), kept.left_out) == (16, ())
     only = trials[trials["ema_decay"].isin([0.75, 0.998])]
