@@ -143,7 +143,7 @@ TIME = NUMBER.narrowed("a time in seconds, from 1970 to 2099", lambda value: 0 <
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 TEXT = IS_TEXT.narrowed("text", lambda value: len(value) <= LONGEST)
 NAME = IS_TEXT.narrowed("a name of a study", _is_study_name)
-# what is read of them was read field by field (`tables.Fields`)
+# what is read of them was read field by field (`tables._read_fields`)
 ENVIRONMENT = Rule("an environment", lambda value: isinstance(value, Environment))
 INVOCATION = Rule("a command", lambda value: isinstance(value, Invocation))
 SHA256 = IS_TEXT.narrowed(
