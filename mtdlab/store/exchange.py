@@ -9,7 +9,6 @@ from mtdlab.store.database import (
     create_tables,
     read_at_one_moment,
     reading,
-    writing,
 )
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, has_tables, repair_copy
@@ -56,7 +55,7 @@ def write_records(url: str, records: Records, name: str) -> None:
 
 def delete_records(url: str, name: str) -> None:
     """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
-    with writing(url) as session:
+    with adding(url) as session:
         delete_copy(session, name)
         session.execute(delete(StudyRow).where(StudyRow.name == name))
         session.execute(delete(PlanRow).where(PlanRow.study == name))

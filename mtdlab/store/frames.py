@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy import ColumnElement, Select, literal, select
 from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN
@@ -32,6 +32,7 @@ from mtdlab.analysis.data.items import ItemScores, digest_of_tasks, no_items
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH
+from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.records import as_record, check_row, find_study, items_problem
@@ -108,7 +109,14 @@ class RecordedTrials:
     def environment(self) -> pd.DataFrame:
         """`ENVIRONMENT_COLUMNS` and versions, a row per trial that recorded its environment."""
         records = [
-            {"number": number} | _row_of(environment)
+            {
+                "number": number,
+                "device": environment.device,
+                "precision": environment.precision,
+                "threads": "" if environment.threads is None else str(environment.threads),
+                "processor": environment.machine,
+                **environment.all_versions,
+            }
             for number, environment in zip(self.columns["number"], self.environments, strict=True)
             if environment is not None
         ]
@@ -120,20 +128,10 @@ class RecordedTrials:
     def different_environments(self) -> tuple[Environment, ...]:
         """The environments of the trials, each once."""
         different: list[Environment] = []
-        for environment in self.environments:
-            if environment is not None and environment not in different:
+        for environment in filter(None, self.environments):
+            if environment not in different:
                 different.append(environment)
         return tuple(different)
-
-
-def _row_of(environment: Environment) -> dict[str, str]:
-    return {
-        "device": environment.device,
-        "precision": environment.precision,
-        "threads": "" if environment.threads is None else str(environment.threads),
-        "processor": environment.machine,
-        **environment.all_versions,
-    }
 
 
 ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
@@ -169,7 +167,6 @@ def load_frames(
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
-        planned = select(func.count()).select_from(TrialRow).where(searched)
         complete = [
             number
             for each in (trials, *([] if baseline is None else [baseline.trials]))
@@ -181,7 +178,7 @@ def load_frames(
             name=row.name,
             metric=row.metric,
             select_by=row.select_by,
-            planned=session.scalar(planned) or 0,
+            planned=count_trials(session, searched),
             trials=trials,
             curves=_curves(session, of_study.where(wanted)),
             spectra=_spectra(session, of_study),
@@ -231,7 +228,7 @@ def _tuning(session: Session, study: StudyRow) -> Tuning | None:
     return Tuning(
         names=tuple(nuisance_values(nuisance)),
         per=tuple(nuisance[PER]),
-        planned=session.scalar(select(func.count()).select_from(TrialRow).where(mine)) or 0,
+        planned=count_trials(session, mine),
         chosen=study.chosen or {},
         trials=trials,
     )

@@ -86,3 +86,11 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         scores = {score.task: score.score for score in rows if score.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
         return RecordedTrial(row, scores, None if loss is None else loss.values)
+
+
+def settings_of(trial: RecordedTrial, study: StudyRow) -> dict[str, Any]:
+    """Return a trial's settings, at the precision that it ran with."""
+    settings = dict(trial.settings)
+    if settings.get("precision") == "auto" and study.precision:
+        settings["precision"] = study.precision
+    return settings

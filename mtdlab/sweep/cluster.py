@@ -29,8 +29,7 @@ from mtdlab.trial.study import Job
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PROCESSES = "processes"
-BACKENDS = (PROCESSES, "dask")
+BACKENDS = ("processes", "dask")
 CONNECT_SECONDS = 10
 """Time to wait for a scheduler to answer."""
 RECONNECT_SECONDS = 120.0
@@ -198,9 +197,8 @@ def connect(scheduler: str) -> "Client":
         ) from None
     # a scheduler that is lost is reported once, by this module
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    options: dict[str, Any] = {"timeout": CONNECT_SECONDS, "set_as_default": False}
     try:
-        return Client(scheduler, **options)
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise MtdlabError(
             f"the dask scheduler {scheduler} does not answer ({one_line(error)}); "
@@ -215,7 +213,7 @@ def find_scheduler(backend: str, given: str | None, jobs: int | None) -> str | N
     """
     if backend not in BACKENDS:
         raise MtdlabError(f"--backend {backend}: {nearest(backend, BACKENDS)}")
-    if backend == PROCESSES:
+    if backend == "processes":
         if given:
             raise MtdlabError(f"--scheduler {given}: needs --backend dask")
         return None

@@ -11,6 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -46,10 +47,6 @@ class Death:
     code: int | None = None
 
 
-def _ignore(_text: str) -> None:
-    pass
-
-
 class Engine(ABC):
     """The workers of a sweep.
 
@@ -59,7 +56,7 @@ class Engine(ABC):
     """
 
     most: int | None = 1
-    notify: Callable[[str], None] = staticmethod(_ignore)
+    notify: Callable[[str], None] = staticmethod(lambda _text: None)
 
     dying = "the worker processes end while they start"
     """The beginning of the error of a sweep whose workers die one after another."""
@@ -106,29 +103,19 @@ class ThisProcess(Engine):
 
     def lead(self, supervise: Callable[[], None]) -> None:
         """Call the supervisor in a thread, and work in this one until it has ended."""
-        errors = list[BaseException]()
-
-        def call() -> None:
-            try:
-                supervise()
-            except BaseException as error:
-                errors.append(error)
-            self._calls.put(None)
-
-        # with the context of this thread: what follows the phases
-        thread = threading.Thread(target=copy_context().run, args=(call,), name="supervisor")
-        thread.start()
-        while (work := self._calls.get()) is not None:
-            try:
-                self._work(work)
-            except BaseException as error:
-                # raised again by the supervisor, which ends by it
-                self._error = error
-            self._is_busy = False
-            self._ended.set()
-        thread.join()
-        if errors:
-            raise errors[0]
+        with ThreadPoolExecutor(1, "supervisor") as thread:
+            # with the context of this thread: what follows the phases
+            supervised = thread.submit(copy_context().run, supervise)
+            supervised.add_done_callback(lambda _: self._calls.put(None))
+            while (work := self._calls.get()) is not None:
+                try:
+                    self._work(work)
+                except BaseException as error:
+                    # raised again by the supervisor, which ends by it
+                    self._error = error
+                self._is_busy = False
+                self._ended.set()
+        supervised.result()
 
     def _work(self, work: Work) -> None:
         # torch takes seconds to import, and a complete study does not need it
@@ -238,7 +225,12 @@ class Processes(Engine):
         try:
             for process, code in self._servers[-1].ended():
                 self._running.pop(process, None)
-                found.append(Death(_describe(code), process, code))
+                how = (
+                    f"signal {-code}: {signal.strsignal(-code)}"
+                    if code < 0
+                    else f"exit code {code}"
+                )
+                found.append(Death(how, process, code))
         except (EOFError, OSError):
             self._replace_server()
         for process in [each for each, owner in self._orphans.items() if is_dead(owner, 0.0)]:
@@ -261,9 +253,3 @@ class Processes(Engine):
             time.sleep(END_SECONDS)
         for server in self._servers:
             server.close()
-
-
-def _describe(code: int) -> str:
-    if code < 0:
-        return f"signal {-code}: {signal.strsignal(-code)}"
-    return f"exit code {code}"

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
-STANDARD_ERROR = 2
-"""The number of that file."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
 
@@ -175,17 +173,15 @@ class Tally:
 @contextmanager
 def _own_stream() -> Iterator[TextIO]:
     """Standard error as it is now: code of the user may close or redirect it during a trial."""
-    try:
-        is_replaced = sys.stderr.fileno() != STANDARD_ERROR
-    except (OSError, ValueError):
-        is_replaced = True
-    if is_replaced:
+    number = -1
+    with suppress(OSError, ValueError):
+        number = sys.stderr.fileno()
+    if number != 2:
         # as in a notebook
         yield sys.stderr
         return
-    number = os.dup(STANDARD_ERROR)
     encoding, errors = sys.stderr.encoding, sys.stderr.errors
-    with os.fdopen(number, "w", buffering=1, encoding=encoding, errors=errors) as stream:
+    with os.fdopen(os.dup(number), "w", 1, encoding=encoding, errors=errors) as stream:
         yield stream
 
 

@@ -22,7 +22,7 @@ from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_stu
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
-from mtdlab.trial.artifacts import Artifacts, choose_artifacts, record_artifacts
+from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.checks import length_warnings
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import check, modules_of, objectives_of
@@ -126,7 +126,7 @@ def sweep(
             Artifacts(place).check()
         store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
-            record_artifacts(spec.name, store, place)
+            refuse_other_artifacts(spec.name, store.record_once("artifacts", place), place)
         if execution.retry_failed:
             store.retry_failed()
         if inputs:

@@ -148,7 +148,11 @@ class Supervisor:
         failed = progress.counts.get("FAIL", 0)
         if self._max_failed is not None and not self._stop.requested():
             self.too_many_failed |= failed >= self._max_failed
-        if any(map(self._is_left, progress.running)):
+        left = [row for row in progress.running if row.is_abandoned]
+        if self._engine.names_processes:
+            # of its own workers the engine tells each death
+            left = [row for row in left if row.sweep != self._work.sweep]
+        if left:
             retry_lost(self._store.release_abandoned)
         return progress
 
@@ -160,11 +164,6 @@ class Supervisor:
         # undoes the transaction of a killed process, which the reader could not
         retry_lost(self._store.counts)
         return retry_lost(self._reader.read)
-
-    def _is_left(self, row: TrialRow) -> bool:
-        """Whether a dead process has left a trial, and the engine does not tell its death."""
-        is_told = self._engine.names_processes and row.sweep == self._work.sweep
-        return row.is_abandoned and not is_told
 
     def _bury(self, death: Death) -> bool:
         """Release the trial of a worker that has died, or fail it; whether it had one."""
@@ -201,11 +200,10 @@ class Supervisor:
         if progress.ended:
             self._failed_starts = 0
         self.ran += len(progress.ended)
-        for trial in progress.ended:
-            self._noted[trial.row] = trial.note
-            if self._display is not None:
-                self._display.finished(trial)
+        self._noted |= {trial.row: trial.note for trial in progress.ended}
         if self._display is not None:
+            for trial in progress.ended:
+                self._display.finished(trial)
             self._display.update(progress)
         for row in progress.running:
             if row.sweep == self._work.sweep and not row.step and row.phase not in PLAIN_PHASES:

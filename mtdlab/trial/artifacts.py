@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, one_line
-from mtdlab.store import Store
 from mtdlab.store.recorded import read_recorded
 from mtdlab.trial.study import Job
 
@@ -173,8 +172,3 @@ def refuse_other_artifacts(study: str, recorded: str, given: str) -> None:
             f"study {study} keeps checkpoints and models in {recorded}, not in {given}; "
             "leave --artifacts out to resume it"
         )
-
-
-def record_artifacts(study: str, store: Store, chosen: str) -> None:
-    """Record the shared place of a study. Raises MtdlabError where another is recorded now."""
-    refuse_other_artifacts(study, store.record_once("artifacts", chosen), chosen)

@@ -68,21 +68,13 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
     }
 
 
-def checkpoints_place(study: str) -> str:
-    """The name of the folder of a study's checkpoints."""
-    return f"{study}/checkpoints"
-
-
 class SharedCheckpoints:
     """Those of one trial, below `name`. All methods raise ArtifactsError."""
 
-    def __init__(self, artifacts: Artifacts, name: str) -> None:
-        self.artifacts, self.name = artifacts, name
-
-    @classmethod
-    def of(cls, artifacts: Artifacts, folder: Path) -> "SharedCheckpoints":
-        """Those of a trial with a local folder, which has the name of the trial's place."""
-        return cls(artifacts, f"{checkpoints_place(folder.parent.name)}/{folder.name}")
+    def __init__(self, artifacts: Artifacts, folder: Path) -> None:
+        """`folder` is the local one, which has the name of the trial's place."""
+        self.artifacts = artifacts
+        self.name = f"{folder.parent.name}/checkpoints/{folder.name}"
 
     def upload(self, checkpoint: Path) -> None:
         """Copy a checkpoint's folder, then remove all but the two newest."""
@@ -153,7 +145,6 @@ class TrialCheckpoints:
             state.load_state_dict(found.checkpoint.state)
             self._facts = dict(facts) | {THREADS: found.checkpoint.facts[THREADS]}
             torch.set_num_threads(int(self._facts[THREADS]))
-            self.notes.append(self._describe_resume(found.checkpoint))
         self._cost = state_bytes(state.state_dict()) / ASSUMED_RATE
         self._saved_at = time.monotonic()
         try:
@@ -180,10 +171,10 @@ class TrialCheckpoints:
             saved = True
             if self.shared is not None:
                 self.shared.upload(path)
-        except ArtifactsError as error:
-            self._note_once(NOT_SHARED, error)
-        except OSError as error:
-            self._note_once(NOT_SAVED, error)
+        except (ArtifactsError, OSError) as error:
+            beginning = NOT_SHARED if saved else NOT_SAVED
+            if not any(note.startswith(beginning) for note in self.notes):
+                self.notes.append(f"{beginning}{describe(error)}")
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
         return saved
@@ -196,10 +187,6 @@ class TrialCheckpoints:
         except ArtifactsError as error:
             return [f"shared checkpoints not removed: {error}"]
         return []
-
-    def _note_once(self, beginning: str, error: Exception) -> None:
-        if not any(note.startswith(beginning) for note in self.notes):
-            self.notes.append(f"{beginning}{describe(error)}")
 
     def _newest(self) -> Found:
         """The newest intact checkpoint, here or in the shared place.
@@ -220,17 +207,13 @@ class TrialCheckpoints:
         return found
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
-        others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]
-        if others:
-            self.notes.append(
-                f"checkpoint of step {checkpoint.step} was not used: it was saved with different "
-                f"{' and '.join(others)}"
-            )
-        return not others
-
-    def _describe_resume(self, checkpoint: Checkpoint) -> str:
-        changed = [name for name in MAY_DIFFER if checkpoint.facts.get(name) != self._facts[name]]
-        note = f"resumed after step {checkpoint.step}"
-        if changed:
-            note += f" with other {' and '.join(changed)}: its numbers may differ in the last bits"
-        return note
+        """Whether the trial continues from a checkpoint; notes it, and what differs."""
+        step, facts = checkpoint.step, checkpoint.facts
+        differ = [name for name in (*SAME, *MAY_DIFFER) if facts.get(name) != self._facts[name]]
+        if others := [name for name in differ if name in SAME]:
+            what = f"was not used: it was saved with different {' and '.join(others)}"
+            self.notes.append(f"checkpoint of step {step} {what}")
+            return False
+        more = f" with other {' and '.join(differ)}: its numbers may differ in the last bits"
+        self.notes.append(f"resumed after step {step}{more if differ else ''}")
+        return True

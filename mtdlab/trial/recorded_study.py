@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -140,7 +140,7 @@ def read_defined(
     definition = {**recorded.definition, "study": study}
     defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
     spec = as_begun(defined, url)
-    refuse_other_modules(study, recorded, spec)
+    refuse_other_modules(study, recorded, spec.imports)
     return spec, recorded.invocation
 
 
@@ -160,11 +160,11 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
     return begun if begun.nuisance is None else replace(begun, chosen=recorded.chosen)
 
 
-def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:
+def refuse_other_modules(study: str, recorded: StudyRow, imports: Mapping[str, str]) -> None:
     """Raise MtdlabError where other modules were imported than those of a recorded study."""
-    if recorded.imports != spec.imports:
+    if recorded.imports != imports:
         listed = ", ".join(recorded.imports) or "none"
         raise MtdlabError(
             f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import"
+            "them with --import, and an evaluator with --evaluator"
         )

@@ -43,8 +43,8 @@ def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> N
     from torch.utils.tensorboard import SummaryWriter
     from torch.utils.tensorboard.summary import hparams
 
-    scores = {name: score for name, score in outcome.all_scores().items() if math.isfinite(score)}
-    final = {f"final/{name}": float(score) for name, score in scores.items()}
+    scores = outcome.all_scores().items()
+    final = {f"final/{name}": float(score) for name, score in scores if math.isfinite(score)}
     with SummaryWriter(str(folder)) as writer:
         for name, column in outcome.curve.items():
             tag = score_of_selection(settings.select_on) if name == SCORE else name

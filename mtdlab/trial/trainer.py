@@ -30,14 +30,26 @@ class Trainer(Objective):
 
     def check(self, job: Job) -> dict[str, Any]:
         """Check encoder, texts, evaluation data, device, and the folder of models."""
-        packages = packages_of(*job.spec.methods)
-        return check_training(job, MethodSpec.of(job.spec)) | {
-            VERSIONS: machine(packages).all_versions
-        }
+        versions = machine(packages_of(*job.spec.methods)).all_versions
+        return check_training(job, MethodSpec.of(job.spec)) | {VERSIONS: versions}
 
     def prepare(self, study: OpenStudy) -> str:
-        """Fix what `precision: auto` means in all trials of the study."""
-        return fix_precision(study)
+        """Record what `precision: auto` means, unless an earlier sweep has.
+
+        The sentence is there where `auto` would choose another one on this machine.
+        """
+        spec = MethodSpec.of(study.spec)
+        if "auto" not in spec.possible_values("precision"):
+            return ""
+        device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
+        here = str(device.dtype).removeprefix("torch.")
+        recorded = study.store.record_once("precision", here)
+        if recorded == here:
+            return ""
+        return (
+            f"study {spec.name}: precision {recorded}, as in its earlier trials; "
+            f"auto would choose {here} on this machine"
+        )
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Train; resumes from the trial's last checkpoint. The best trial's model is published."""
@@ -45,7 +57,7 @@ class Trainer(Objective):
         take_gpu()
         study, claim = run.study, run.claim
         place = study.row.artifacts
-        shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
+        shared = None if place is None else SharedCheckpoints(Artifacts(place), run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
@@ -102,24 +114,3 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         "file": spec.text,
     }
     return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
-
-
-def fix_precision(study: OpenStudy) -> str:
-    """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
-
-    Returns:
-        A sentence where the recorded one is not what `auto` would choose on this machine, else an
-        empty string.
-    """
-    spec = MethodSpec.of(study.spec)
-    if "auto" not in spec.possible_values("precision"):
-        return ""
-    device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
-    here = str(device.dtype).removeprefix("torch.")
-    recorded = study.store.record_once("precision", here)
-    if recorded == here:
-        return ""
-    return (
-        f"study {spec.name}: precision {recorded}, as in its earlier trials; "
-        f"auto would choose {here} on this machine"
-    )
