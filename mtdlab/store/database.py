@@ -27,25 +27,18 @@ from sqlalchemy import (
     NullPool,
     create_engine,
     event,
+    exc,
     func,
     insert,
     inspect,
     select,
     text,
 )
-from sqlalchemy.exc import (
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    OperationalError,
-    ProgrammingError,
-)
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
-from mtdlab.store.optuna_copy import TABLES as OPTUNA_TABLES
-from mtdlab.store.optuna_copy import find_copy, has_tables
+from mtdlab.store import optuna_copy
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
@@ -256,7 +249,7 @@ def create_tables(url: str, study: str = "") -> None:
     """
     with closing(open_to_write(url)) as database:
         with database.reading() as session:
-            if study and has_tables(session.connection()) and find_copy(session, study) is not None:
+            if study and optuna_copy.find_copy(session, study) is not None:
                 return
         with _translate_errors(url):
             _create_optuna_tables(database)
@@ -283,8 +276,8 @@ def _create_optuna_tables(database: Database) -> None:
             with database.adding() if is_server else nullcontext():
                 RDBStorage(template, engine_kwargs=engine_arguments(url)).engine.dispose()
             return
-        except (IntegrityError, OperationalError, ProgrammingError) as error:
-            created = isinstance(error, IntegrityError) or "already exists" in str(error)
+        except (exc.IntegrityError, exc.OperationalError, exc.ProgrammingError) as error:
+            created = isinstance(error, exc.IntegrityError) or "already exists" in str(error)
             if not created or attempt == _CREATIONS:
                 raise
             time.sleep(0.1)
@@ -349,9 +342,9 @@ def _translate_errors(url: str) -> Iterator[None]:
     """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
-    except (ModuleNotFoundError, NoSuchModuleError) as error:
+    except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
         raise StorageError(f"{mask(url)}: {error}{_driver_hint(error)}") from None
-    except (DBAPIError, sqlite3.Error) as error:
+    except (exc.DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""
@@ -362,7 +355,7 @@ def _translate_errors(url: str) -> Iterator[None]:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         if "readonly" in reason and path is not None and not path.exists():
             hint = "; the file was moved or removed while it was in use"
-        is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
         raise kind(f"{mask(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
@@ -431,6 +424,6 @@ def _problem(connection: Connection) -> str:
     if StudyRow.__tablename__ in present and connection.scalar(
         select(func.count()).select_from(StudyRow)
     ):
-        needed |= {table.name for table in OPTUNA_TABLES}
+        needed |= {table.name for table in optuna_copy.TABLES}
     missing = sorted(needed - present)
     return f"table {missing[0]} is missing" if missing else ""

@@ -11,7 +11,7 @@ from mtdlab.store.database import (
     reading,
 )
 from mtdlab.store.names import conflict_in
-from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, has_tables, repair_copy
+from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
 from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
@@ -73,8 +73,8 @@ def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None
             update(StudyRow).where(StudyRow.name == old).values(name=new, invocation=invocation)
         )
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
-        if has_tables(session.connection()):
-            copied = STUDIES.c.study_id == find_copy(session, old)
+        if (copy := find_copy(session, old)) is not None:
+            copied = STUDIES.c.study_id == copy
             session.execute(update(STUDIES).where(copied).values(study_name=new))
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.database import reading
-from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
+from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
 from mtdlab.store.records import as_record, find_study, is_ended_unbegun
@@ -65,7 +65,7 @@ def _read_study(session: Session, study: str, url: str) -> ExaminedStudy:
 
 
 def _optuna_trials(session: Session, row: StudyRow) -> dict[int, tuple[str, float | None]] | None:
-    if not has_tables(session.connection()) or (copy := find_copy(session, row.name)) is None:
+    if (copy := find_copy(session, row.name)) is None:
         return None
     joined = TRIALS.outerjoin(VALUES, TRIALS.c.trial_id == VALUES.c.trial_id)
     columns = select(TRIALS.c.number, TRIALS.c.state, VALUES.c.value).select_from(joined)

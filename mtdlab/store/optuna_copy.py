@@ -90,8 +90,10 @@ def has_tables(connection: Connection) -> bool:
     return all(known.has_table(each.name) for each in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
 
 
-def find_copy(session: Session | Connection, name: str) -> int | None:
-    """Read Optuna's id of the copy of a study; None where Optuna's tables have none."""
+def find_copy(session: Session, name: str) -> int | None:
+    """Read Optuna's id of the copy of a study; None without one, and without Optuna's tables."""
+    if not has_tables(session.connection()):
+        return None
     named = STUDIES.c.study_name == name
     return session.scalar(select(STUDIES.c.study_id).where(named, _is_copy()))
 
@@ -140,7 +142,7 @@ def _attribute_rows(of: dict[str, int], values: Mapping[str, Any]) -> list[dict[
 
 def delete_copy(session: Session, name: str) -> None:
     """Delete the copy of a study, if there is one."""
-    if not has_tables(session.connection()) or (found := find_copy(session, name)) is None:
+    if (found := find_copy(session, name)) is None:
         return
     trials = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == found)
     _delete_trials(session, list(session.scalars(trials)))
@@ -164,8 +166,7 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     nothing is written: it is written again when the study is opened next.
     """
     rows = [row for row in rows if row.role == SEARCH]
-    study_id = find_copy(session, study.name) if has_tables(session.connection()) else None
-    if study_id is None or not rows:
+    if not rows or (study_id := find_copy(session, study.name)) is None:
         return
     ids = _write_states(session, study_id, rows)
     evaluations = _evaluations(session, rows)
@@ -189,13 +190,12 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
             session.execute(insert(target), values)
 
 
-def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
+def find_differing(session: Session, study: StudyRow, copy: int) -> list[TrialRow]:
     """Read the trials that have ended and are missing, or otherwise, in Optuna's tables."""
     ranking = find_ranking(session, study.id)
     state, value = cast(TRIALS.c.state, String), VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
-    copies = TRIALS.c.study_id == find_copy(session, study.name)
-    same = copies & (TRIALS.c.number == TrialRow.number)
+    same = (TRIALS.c.study_id == copy) & (TRIALS.c.number == TrialRow.number)
     missing = TRIALS.c.trial_id.is_(None)
     found = (
         select(TrialRow)
@@ -208,7 +208,7 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
     return list(session.scalars(found.order_by(TrialRow.number)))
 
 
-def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
+def find_foreign(session: Session, study: StudyRow, copy: int) -> Sequence[int]:
     """Read Optuna's ids of the trials in its tables that are not those of the study.
 
     A trial that failed and was run again is none of them: it has failed there too.
@@ -216,9 +216,8 @@ def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
     numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
     numbered &= TrialRow.role == SEARCH
     planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))
-    mine = TRIALS.c.study_id == find_copy(session, study.name)
-    found = select(TRIALS.c.trial_id).where(mine, cast(TRIALS.c.state, String) != "FAIL", ~planned)
-    return session.scalars(found).all()
+    found = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, ~planned)
+    return session.scalars(found.where(cast(TRIALS.c.state, String) != "FAIL")).all()
 
 
 def repair_copy(session: Session, study: StudyRow) -> int:
@@ -228,21 +227,19 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     of the study's are deleted. A missing copy is written anew.
     """
     is_new = find_copy(session, study.name) is None
-    doubled = _find_doubled(session, write_copy(session, study))
+    copy = write_copy(session, study)
+    # Optuna numbers by count: a later trial may have the number of an earlier one
+    first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == copy)
+    later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
+    doubled = session.scalars(
+        select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, later)
+    ).all()
     _delete_trials(session, doubled)
-    differing, foreign = find_differing(session, study), find_foreign(session, study)
+    differing, foreign = find_differing(session, study, copy), find_foreign(session, study, copy)
     for start in range(0, len(differing), _AT_ONCE):
         write_trials(session, study, differing[start : start + _AT_ONCE])
     session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(foreign)).values(state="FAIL"))
     return 0 if is_new else len(doubled) + len(differing) + len(foreign)
-
-
-def _find_doubled(session: Session, study_id: int) -> list[int]:
-    """Read the trials with a number that an earlier one has: Optuna numbers by count."""
-    first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == study_id)
-    later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
-    doubled = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == study_id, later)
-    return list(session.scalars(doubled))
 
 
 def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> dict[int, int]:

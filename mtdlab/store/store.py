@@ -19,7 +19,7 @@ from mtdlab.store.owner import Owner
 from mtdlab.store.progress import count_states
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
-from mtdlab.store.urls import mask, without_passwords
+from mtdlab.store.urls import mask, without_password
 
 if TYPE_CHECKING:
     from mtdlab.config import PlannedTrial
@@ -69,7 +69,7 @@ class Store(Claims):
         What `row` leaves out stays as it is recorded. Its command is recorded without the passwords
         of its storage URLs.
         """
-        row.id, row.invocation = self.study_id, without_passwords(row.invocation)
+        row.id, row.invocation = self.study_id, row.invocation.changed(without_password)
         with self.database.adding() as session:
             merged = session.merge(row)
             merged.version = (merged.version or 0) + 1

@@ -128,11 +128,9 @@ class ThisProcess(Engine):
 
     @property
     def count(self) -> int:
-        """Whether this process works."""
         return int(self._is_busy)
 
     def start(self, wanted: int, work: Work) -> None:
-        """Let the main thread work, if it does not."""
         if wanted and not self._is_busy:
             self._is_busy = True
             self._calls.put(work)
@@ -144,14 +142,12 @@ class ThisProcess(Engine):
         return []
 
     def stop(self) -> None:
-        """Request that the main thread ends its work."""
         self._is_over = True
 
     def close(self) -> None:
         """Nothing is held."""
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the work has ended."""
         if self._ended.wait(seconds):
             self._ended.clear()
 
@@ -164,11 +160,9 @@ class _Stop(StopRequest):
         self._sweep, self._is_over = sweep, is_over
 
     def request(self, number: int = 2) -> None:
-        """Request the stop of the sweep."""
         self._sweep.request(number)
 
     def requested(self) -> bool:
-        """Whether the sweep stops, or is over."""
         return self._is_over() or self._sweep.requested()
 
 
@@ -189,7 +183,6 @@ class Processes(Engine):
 
     @property
     def count(self) -> int:
-        """How many processes have not ended."""
         return len(self._running) + len(self._orphans)
 
     def start(self, wanted: int, work: Work) -> None:
@@ -225,11 +218,9 @@ class Processes(Engine):
         try:
             for process, code in self._servers[-1].ended():
                 self._running.pop(process, None)
-                how = (
-                    f"signal {-code}: {signal.strsignal(-code)}"
-                    if code < 0
-                    else f"exit code {code}"
-                )
+                how = f"exit code {code}"
+                if code < 0:
+                    how = f"signal {-code}: {signal.strsignal(-code)}"
                 found.append(Death(how, process, code))
         except (EOFError, OSError):
             self._replace_server()
@@ -240,13 +231,11 @@ class Processes(Engine):
         return found
 
     def stop(self) -> None:
-        """Send every process a signal; it ends after the step of its trial."""
         for process in (*self._running, *self._orphans):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 
     def close(self) -> None:
-        """End the processes and their servers."""
         self.stop()
         while self.count:
             self.deaths()

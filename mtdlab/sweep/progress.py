@@ -39,9 +39,7 @@ def describe(
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
     Those of a baseline, which stand after its role, are the settings that its file gives it.
-
-    Args:
-        known: the settings of the study's methods; one without a symbol keeps its name.
+    `known` are the settings of the study's methods; one without a symbol keeps its name.
     """
     symbols = {name: setting.symbol or name for name, setting in known.items()}
     words = [] if role == SEARCH else [role]

@@ -112,19 +112,18 @@ class Supervisor:
 
     def _is_kept(self, running: Sequence[TrialRow]) -> bool:
         """Whether trials of other processes, a choice, or a look may still be left to this one."""
-        if self._study.spec.awaits_choice:
-            if not running:
-                # imported here, since it imports pandas
-                from mtdlab.sweep.choice import choose_nuisance
-
-                choose_nuisance(self._study)
-            return True
-        if not self._is_decided:
+        awaits_choice = self._study.spec.awaits_choice
+        if awaits_choice or not self._is_decided:
+            # both count every planned trial
+            if running:
+                return True
             # imported here, since it imports pandas and SciPy
-            from mtdlab.sweep.looks import take_look
+            from mtdlab.sweep.looks import choose_nuisance, take_look
 
-            # a look counts every planned trial
-            if running or take_look(self._study):
+            if awaits_choice:
+                choose_nuisance(self._study)
+                return True
+            if take_look(self._study):
                 return True
             self._is_decided = True
         return any(self._waits or may_be_dead(row.owner or {}, row.silent) for row in running)

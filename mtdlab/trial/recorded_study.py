@@ -43,20 +43,16 @@ def refuse_other_settings(
     spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, invocation: Invocation
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
-    before = recorded.objective
-    if before != (now := identity.get("objective", "")):
-        raise OtherFile(
-            f"{describe_objectives(spec.name, before, now)}\n"
-            f"  to run this file as another study: {as_another_study(spec, invocation)}"
-        )
-    differences = list(_differences_from(recorded, spec, identity))
-    if differences:
+    before, now, problem = recorded.objective, identity.get("objective", ""), ""
+    if before != now:
+        problem = describe_objectives(spec.name, before, now)
+    elif differences := list(_differences_from(recorded, spec, identity)):
         shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
-        raise OtherFile(
-            f"study {spec.name} was begun with another file ({shown})\n"
-            f"  to resume it: {_resumed(spec, differences, invocation)}\n"
-            f"  to run this file as another study: {as_another_study(spec, invocation)}"
-        )
+        problem = f"study {spec.name} was begun with another file ({shown})\n"
+        problem += f"  to resume it: {_resumed(spec, differences, invocation)}"
+    if problem:
+        another = as_another_study(spec, invocation)
+        raise OtherFile(f"{problem}\n  to run this file as another study: {another}")
 
 
 def _differences_from(

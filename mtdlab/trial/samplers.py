@@ -13,7 +13,6 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
-    distribution_to_json,
 )
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
@@ -32,11 +31,6 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
         parameter_name(setting, dimension): kind(spec.known[setting], dimension)
         for setting, dimension in spec.search.items()
     }
-
-
-def search_space(spec: StudySpec) -> Mapping[str, str]:
-    """Optuna's distribution of each searched parameter, as JSON."""
-    return {name: distribution_to_json(kind) for name, kind in distributions(spec).items()}
 
 
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:

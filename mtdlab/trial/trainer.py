@@ -29,7 +29,6 @@ class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
     def check(self, job: Job) -> dict[str, Any]:
-        """Check encoder, texts, evaluation data, device, and the folder of models."""
         versions = machine(packages_of(*job.spec.methods)).all_versions
         return check_training(job, MethodSpec.of(job.spec)) | {VERSIONS: versions}
 
@@ -75,7 +74,6 @@ class Trainer(Objective):
         return [*notes, *checkpoints.remove_shared()]
 
     def restore(self, study: OpenStudy) -> None:
-        """Publish the best trial's model if a killed process left it staged."""
         publish_left_models(study)
 
 

@@ -34,8 +34,7 @@ MOST_CONNECTIONS_LOST = 5
 def open_in_process(job: Job) -> OpenStudy:
     """A study, opened once per process: connections must not be shared between processes.
 
-    Raises:
-        MtdlabError: if it is no longer in the database.
+    Raises MtdlabError if it is no longer in the database.
     """
     expect_server(job.url)
     if (store := open_store(job.url, job.spec.name)) is None:
