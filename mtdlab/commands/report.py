@@ -464,7 +464,7 @@ def _lead_fields(leads: "Sequence[Lead]") -> dict[str, float | None] | None:
 
 def _watch(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
     """Write the page until the studies have ended or Ctrl-C is pressed."""
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     try:

@@ -19,7 +19,7 @@ from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
-from mtdlab.store import load_frames
+from mtdlab.store.frames import load_frames
 from mtdlab.store.recorded import read_recorded, read_states, read_trial, settings_of
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.recorded_study import refuse_other_modules, refuse_other_objective

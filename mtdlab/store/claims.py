@@ -263,11 +263,9 @@ class Claims:
                 return False
             for name, value in result.values.items():
                 setattr(row, name, finite(value))
-            row.state, row.reason, row.owner = result.state, result.reason, None
-            row.ended = Now()
+            row.state, row.reason, row.note = result.state, result.reason, result.note
             row.reason_code, row.traceback = result.reason_code, result.traceback
-            row.note = result.note
-            row.environment = result.environment
+            row.environment, row.owner, row.ended = result.environment, None, Now()
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():

@@ -24,18 +24,6 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(configuration, seed): state for configuration, seed, state in rows}
 
 
-def read_configurations(url: str, study: str) -> dict[int, str]:
-    """Read the configuration of each trial that began, by its number. Raises StorageError."""
-    with reading(url) as session:
-        columns = select(TrialRow.number, TrialRow.configuration).join(StudyRow)
-        begun = StudyRow.name == study, TrialRow.number.is_not(None)
-        return {
-            number: key
-            for number, key in session.execute(columns.where(*begun))
-            if number is not None
-        }
-
-
 def read_last_decision(url: str, study: str) -> str:
     """Read the decision of a study's last look; empty before the first. Raises StorageError."""
     with reading(url) as session:

@@ -126,11 +126,6 @@ class Store(Claims):
         with self.database.reading() as session:
             return count_states(session, self.study_id)
 
-    def select_by(self, metric: str) -> str:
-        """Read the name of the score that ranks trials; `metric` before the study is recorded."""
-        recorded = self.study()
-        return recorded.select_by if recorded else metric
-
     def best_trial(self) -> FinishedTrial | None:
         """Read the best trial of the search (`ranking.find_best`); None without one."""
         with self.database.reading() as session:
@@ -229,11 +224,12 @@ class Store(Claims):
         complete = select(TrialRow.number).where(mine & (TrialRow.state == "COMPLETE"))
         return list(session.scalars(complete.order_by(TrialRow.number))) == list(look.trials)
 
-    def planned(self) -> set[tuple[str, int]]:
-        """Read configuration and seed of every planned trial."""
+    def planned(self) -> dict[tuple[str, int], int | None]:
+        """Read the number, None before it begins, of each trial by configuration and seed."""
+        planned = select(TrialRow.configuration, TrialRow.seed, TrialRow.number).where(self.mine)
         with self.database.reading() as session:
-            rows = session.execute(select(TrialRow.configuration, TrialRow.seed).where(self.mine))
-            return {(configuration, seed) for configuration, seed in rows}
+            rows = session.execute(planned)
+            return {(configuration, seed): number for configuration, seed, number in rows}
 
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; return its row.

@@ -7,8 +7,8 @@ from mtdlab.analysis.inference.looks import boundaries_at, judge_look
 from mtdlab.analysis.statistics.tuning import choose_values
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store import Look, load_frames
-from mtdlab.store.recorded import read_configurations
+from mtdlab.store import Look
+from mtdlab.store.frames import load_frames
 from mtdlab.trial.study import OpenStudy
 
 
@@ -77,8 +77,7 @@ def _added(study: OpenStudy, leading: Collection[int], index: int) -> list[tuple
     if index + 2 == len(spec.looks):
         return new
     # what the verdict leaves out gets its seeds at the last look
-    known = read_configurations(study.job.url, spec.name)
-    first = {known[number] for number in leading}
+    first = {configuration for (configuration, _), number in planned.items() if number in leading}
     return [(configuration, seed) for configuration, seed in new if configuration in first]
 
 

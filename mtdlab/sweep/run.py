@@ -179,7 +179,7 @@ def _result(
         study=spec.name,
         storage=study.job.url,
         metric=spec.metric,
-        select_by=store.select_by(spec.metric),
+        select_by=study.row.select_by,
         best=store.best_trial(),
         counts=counts,
         ran=supervisor.ran,

@@ -189,12 +189,10 @@ class Supervisor:
 
     def _show_progress(self, progress: Progress) -> None:
         if self._display is None and progress.counts.get("WAITING"):
-            spec, planned = self._study.spec, sum(progress.counts.values())
-            ranked_by = self._store.select_by(spec.metric)
-            best = self._store.best_trial()
-            tally = Tally(
-                planned, progress.finished, 1, ranked_by, spec.known, best.ranking if best else None
-            )
+            planned, ranked_by = sum(progress.counts.values()), self._study.row.select_by
+            tally = Tally(planned, progress.finished, 1, ranked_by, self._study.spec.known)
+            if (best := self._store.best_trial()) is not None:
+                tally.best = best.ranking
             self._display = self._opened.enter_context(Display(tally))
         if progress.ended:
             self._failed_starts = 0

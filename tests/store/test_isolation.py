@@ -7,7 +7,8 @@ import pytest
 from stub_store import begin_trial, claim_trial, end_trial, new_store
 
 from mtdlab.config import PlannedTrial
-from mtdlab.store import Result, Store, load_frames
+from mtdlab.store import Result, Store
+from mtdlab.store.frames import load_frames
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
 SETTINGS = {
