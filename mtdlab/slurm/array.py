@@ -162,9 +162,8 @@ def derive(
     needed, evaluation = None, 0.0 if estimate is None else estimate.evaluation
     if estimate is None or estimate.trial is None:
         derived, minutes = min(useful, FEWEST_UNKNOWN), UNKNOWN_MINUTES
-        what = "an estimate" if estimate is None else "an estimate of the time"
-        reasons["tasks"] = f"without {what} at most {FEWEST_UNKNOWN}"
-        reasons["time"] = f"without {what}; a task requeues itself at its limit"
+        reasons["tasks"] = f"without an estimate of the time at most {FEWEST_UNKNOWN}"
+        reasons["time"] = "without an estimate of the time; a task requeues itself at its limit"
     else:
         longest, start, after = max(estimate.trial), estimate.start, LEAD_SECONDS + evaluation
         worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))

@@ -230,15 +230,14 @@ def open_to_read(url: str) -> Database:
         raise StorageError(
             f"no database at {path}; run mtdlab sweep first, or name another with --storage"
         )
-    with _translate_errors(url):
-        with engine.connect() as connection:
-            version = schema_version(connection)
-        if version is None:
-            raise StorageError(
-                f"{mask(url)} contains no mtdlab study; name another database with --storage"
-            )
-        _refuse_other_schema(version, url)
-        return Database(url, engine)
+    with _translate_errors(url), engine.connect() as connection:
+        version = schema_version(connection)
+    if version is None:
+        raise StorageError(
+            f"{mask(url)} contains no mtdlab study; name another database with --storage"
+        )
+    _refuse_other_schema(version, url)
+    return Database(url, engine)
 
 
 def create_tables(url: str, study: str = "") -> None:

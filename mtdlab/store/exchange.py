@@ -4,12 +4,7 @@ from sqlalchemy import delete, update
 
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
-from mtdlab.store.database import (
-    adding,
-    create_tables,
-    read_at_one_moment,
-    reading,
-)
+from mtdlab.store.database import adding, create_tables, read_at_one_moment, reading
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
 from mtdlab.store.records import Records, Row, records_of

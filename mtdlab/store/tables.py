@@ -126,7 +126,7 @@ def _read_fields(kind: Any, text: Any) -> Any:
         raise ValueError(f"{text!r:.60} is no {kind.__name__.lower()}") from None
 
 
-def _fields(kind: type[Any]) -> type[TypeDecorator[Any]]:
+def _fields(kind: Any) -> type[TypeDecorator[Any]]:
     """Return the type of a frozen dataclass as JSON; equal texts are read once."""
     return _converted(String, partial(_read_fields, kind), lambda value: json.dumps(asdict(value)))
 

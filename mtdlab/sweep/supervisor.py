@@ -98,17 +98,14 @@ class Supervisor:
         if progress is None:
             return True
         mine = [row for row in progress.running if row.sweep == self._work.sweep]
-        if waiting := progress.counts.get("WAITING", 0):
-            self._start(waiting, is_idle=not mine)
-            return True
-        return bool(mine) or self._is_kept(progress.running)
-
-    def _start(self, waiting: int, *, is_idle: bool) -> None:
-        """Start the workers that are missing: never fewer than before, more if none has a trial."""
-        if is_idle:
-            most = self._engine.most or waiting
-            self._wanted = max(self._wanted, min(most, waiting))
+        waiting = progress.counts.get("WAITING", 0)
+        if not waiting:
+            return bool(mine) or self._is_kept(progress.running)
+        if not mine:
+            # never fewer workers than before
+            self._wanted = max(self._wanted, min(self._engine.most or waiting, waiting))
         self._engine.start(self._wanted, self._work)
+        return True
 
     def _is_kept(self, running: Sequence[TrialRow]) -> bool:
         """Whether trials of other processes, a choice, or a look may still be left to this one."""

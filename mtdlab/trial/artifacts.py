@@ -85,6 +85,7 @@ class Artifacts:
         """Copy files of `name` into a folder."""
         with self._opened("cannot be read") as (files, root):
             for each in wanted:
+                (folder / each).parent.mkdir(parents=True, exist_ok=True)
                 files.get_file(f"{root}/{name}/{each}", folder / each)
 
     def files(self, name: str) -> list[str]:

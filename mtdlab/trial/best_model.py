@@ -66,10 +66,9 @@ def stage_model(
         save_model(staged, trained.settings, trained.inputs, trained.outcome, trained.facts)
         if shared is not None:
             shared.upload_model(staged)
-    except ArtifactsError as error:
-        return [f"model not shared: {error}"]
     except Exception as error:
-        return [f"model not saved: {describe(error)}"]
+        what = "shared" if isinstance(error, ArtifactsError) else "saved"
+        return [f"model not {what}: {describe(error)}"]
     return []
 
 
@@ -97,12 +96,12 @@ def publish_model(folder: Path, model: Path, store: Store, claim: Claim) -> str:
 def _record(model: Path, store: Store, number: int) -> str:
     """Share a saved model where the study does, and record where it is; returns an error."""
     note = ""
-    if (url := store.artifacts()) is not None:
-        try:
+    try:
+        if (url := store.artifacts()) is not None:
             share_model(model, store, Artifacts(url))
             return ""
-        except ArtifactsError as error:
-            note = f"model not shared: {error}"
+    except ArtifactsError as error:
+        note = f"model not shared: {error}"
     store.record_model(number, platform.node(), str(model.absolute()))
     return note
 

@@ -105,8 +105,6 @@ class SharedCheckpoints:
         files = self.artifacts.files(f"{self.name}/{STAGED}")
         if str(RUN) in files:
             with new_folder(folder, replace=True) as building:
-                for each in files:
-                    (building / each).parent.mkdir(parents=True, exist_ok=True)
                 self.artifacts.download(f"{self.name}/{STAGED}", files, building)
 
     def remove(self) -> None:

@@ -55,8 +55,8 @@ def test_the_study_is_recorded_and_the_script_runs_its_worker(
     assert done.stdout.splitlines() == [
         "study own: 4 trials left, recorded in sqlite:///mtdlab.db",
         "script own.sbatch, logs in own-logs",
-        "  tasks   4: without an estimate at most 8",
-        "  time    04:00:00: without an estimate; a task requeues itself at its limit",
+        "  tasks   4: without an estimate of the time at most 8",
+        "  time    04:00:00: without an estimate of the time; a task requeues itself at its limit",
         "  memory  not set: the cluster's default; --sbatch mem=4G for another",
         "  cores   1: one a worker",
         "  signal  USR1 120 s before the limit; at most 20 requeues at it",
