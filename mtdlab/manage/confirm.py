@@ -66,7 +66,10 @@ def plan_confirmation(
     except NothingToReport:
         text = _write(frames, original, url, seeds)
     else:
-        text = _with_seeds(begun.file_text, name, seeds)
+        # the study may have been renamed since
+        values = yaml.safe_load(begun.file_text) | {"study": name}
+        first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
+        text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original, spec.imports)
     best, runner_up = (settings.mtd for settings in _pair(spec))
@@ -119,17 +122,11 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         "verdict": {"margin": frames.margin, "alpha": frames.alpha},
         "beyond_run": frames.beyond_run,
     }
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return _as_text(values)
 
 
-def _with_seeds(text: str, name: str, seeds: int) -> str:
-    """The file of a confirmation that is begun, with more seeds if more are asked for."""
-    values = yaml.safe_load(text)
-    # the study may have been renamed since
-    values["study"] = name
-    first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
-    values["seeds"] = list(range(first, first + count))
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+def _as_text(values: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
 
 
 def _first_trials(spec: StudySpec) -> list[PlannedTrial]:

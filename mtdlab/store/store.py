@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Select, delete, select, update
-from sqlalchemy.orm import Session, load_only
+from sqlalchemy.orm import load_only
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.errors import MtdlabError
@@ -209,20 +209,18 @@ class Store(Claims):
         """
         with self.database.writing() as session:
             session.get_one(StudyRow, self.study_id, with_for_update=True)
-            if session.get(LookRow, (self.study_id, look.look)) or not self._is_of(session, look):
+            searched = self.mine & (TrialRow.role == SEARCH)
+            complete = select(TrialRow.number).where(searched, TrialRow.state == "COMPLETE")
+            if (
+                session.get(LookRow, (self.study_id, look.look))
+                or count_trials(session, searched, TrialRow.state.not_in(FINISHED))
+                or [*session.scalars(complete.order_by(TrialRow.number))] != [*look.trials]
+            ):
                 return False
             session.add(LookRow(study_id=self.study_id, **vars(look)))
             for position, trial in added.items():
                 session.add(self._row_of(trial, position, leads=False))
             return True
-
-    def _is_of(self, session: Session, look: Look) -> bool:
-        """Return whether all trials of the search have ended, the complete ones those of a look."""
-        mine = self.mine & (TrialRow.role == SEARCH)
-        if count_trials(session, mine, TrialRow.state.not_in(FINISHED)):
-            return False
-        complete = select(TrialRow.number).where(mine & (TrialRow.state == "COMPLETE"))
-        return list(session.scalars(complete.order_by(TrialRow.number))) == list(look.trials)
 
     def planned(self) -> dict[tuple[str, int], int | None]:
         """Read the number, None before it begins, of each trial by configuration and seed."""

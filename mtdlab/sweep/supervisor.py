@@ -163,8 +163,7 @@ class Supervisor:
 
     def _bury(self, death: Death) -> bool:
         """Release the trial of a worker that has died, or fail it; whether it had one."""
-        process = death.process
-        if process is None:
+        if (process := death.process) is None:
             return False
         return retry_lost(lambda: self._store.record_worker_death(process, death.how))
 
