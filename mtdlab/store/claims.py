@@ -216,15 +216,13 @@ class Claims:
                 self._copy(session, row)
             return row.state
 
-    def release_abandoned(self) -> int:
-        """Let the trials of processes that have died wait again; return how many still run.
+    def release_abandoned(self) -> None:
+        """Let the trials of processes that have died wait again.
 
         The death of a process on this machine counts against its trial, which may have caused it.
         One that ended with its machine or container, or is silent on another machine, does not.
         """
-        owned = self.owned()
-        dead = [row for row in owned if row.is_abandoned]
-        for row in dead:
+        for row in [each for each in self.owned() if each.is_abandoned]:
             claim = Claim.of(row)
             if is_ahead(row.silent):
                 _LOG.warning("a trial waits again: %s", describe_end(claim.owner, row.silent))
@@ -232,7 +230,6 @@ class Claims:
                 self.record_death(claim, "it was found dead by a sweep")
             else:
                 self.release(claim)
-        return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
         """Count the death of a worker, a process of this machine, against the trial that it had.

@@ -176,20 +176,17 @@ class Store(Claims):
         with self.database.adding() as session:
             return repair_copy(session, session.get_one(StudyRow, self.study_id))
 
-    def retry_failed(self) -> int:
-        """Let failed trials wait again, to run under new numbers; return how many."""
+    def retry_failed(self) -> None:
+        """Let failed trials wait again, to run under new numbers."""
         with self.database.writing() as session:
-            failed = self.mine & (TrialRow.state == "FAIL")
-            count = count_trials(session, failed)
             session.execute(
                 update(TrialRow)
-                .where(failed)
+                .where(self.mine, TrialRow.state == "FAIL")
                 .values(state="WAITING", deaths=0)
                 .values(dict.fromkeys(("reason", "reason_code", "note", "traceback"), ""))
                 .values(dict.fromkeys(("number", "began", "ended", "sweep")))
                 .values(dict.fromkeys(("reports", "attributes")))
             )
-            return count
 
     def last_look(self) -> Look | None:
         """Read the latest look, None before the first."""
@@ -259,20 +256,15 @@ class Store(Claims):
         """Record a heartbeat of a sweep; return whether it was requested to stop."""
         with self.database.writing() as session:
             beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
-            session.execute(beat)
-            return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
+            return bool(session.scalar(beat.returning(SweepRow.stop)))
 
-    def request_stop(self, row: int | None = None) -> list[Owner]:
-        """Request that a sweep stops, or that all of the study do; return the owners."""
+    def request_stop(self) -> list[Owner]:
+        """Request that all sweeps of the study stop; return their owners."""
         with self.database.writing() as session:
-            sweeps = [
-                sweep
-                for sweep in session.scalars(self._sweeps())
-                if row in (None, sweep.id) and not sweep.is_abandoned
-            ]
-            for sweep in sweeps:
-                sweep.stop = True
-            return [sweep.owner for sweep in sweeps]
+            live = [row for row in session.scalars(self._sweeps()) if not row.is_abandoned]
+            for row in live:
+                row.stop = True
+            return [row.owner for row in live]
 
     def end_workers(self, row: int) -> None:
         """Request that the workers of a sweep end, on whichever machine."""
@@ -293,7 +285,7 @@ class Store(Claims):
     def live_sweeps(self) -> list[Owner]:
         """Read the owners of the sweeps that run, as far as this machine can know."""
         with self.database.reading() as session:
-            rows = session.scalars(self._sweeps()).all()
+            rows = session.scalars(self._sweeps())
             return [row.owner for row in rows if not row.is_abandoned]
 
     def _sweeps(self) -> Select[SweepRow]:

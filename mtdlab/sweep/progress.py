@@ -128,7 +128,6 @@ class Tally:
 
     Attributes:
         select_by: the name of the score that ranks them.
-        known: the settings of the study's methods, by name.
         best: the highest ranking score of the search so far; None before there is one.
         seconds: durations of the trials that finished during this sweep.
         running: seconds since its start, and the part that is done, of each running trial.

@@ -38,8 +38,6 @@ class SweepResult:
     Attributes:
         select_by: the score that ranks the trials.
         best: the first by it, None before there is one.
-        look: the last look at the verdict, None without one.
-        failures: the failed trials, by number.
         too_many_failed: whether they are `max_failed` or more, which ended the sweep.
         model: where the best trial's model was last saved, None where it is not recorded.
         keeps_models: whether one is saved: not by a program of the user.
@@ -73,7 +71,6 @@ class Execution:
     Attributes:
         jobs: worker processes; None: one a core, on a machine with GPUs `jobs_per_gpu` on each; 0:
             trials are recorded and none is run.
-        retry_failed: whether failed trials run again.
         max_failed: the number of failed trials in the study at which it stops, with exit code 1.
         wait: whether it ends only when no other process runs a trial of the study.
         scheduler: the address of a dask cluster whose workers run the trials.

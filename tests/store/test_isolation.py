@@ -88,7 +88,7 @@ def test_running_trials_carry_their_owner_and_heartbeat(mine: Store, other: Stor
 
 def test_retry_failed_affects_one_study_only(mine: Store, other: Store) -> None:
     end_trial(mine, Result("FAIL", "out of memory"), **BEGUN)
-    assert other.retry_failed() == 1
+    other.retry_failed()
     assert other.counts() == {"COMPLETE": 1, "RUNNING": 1, "WAITING": 2}
     assert mine.counts() == {"FAIL": 1, "WAITING": 2}
     assert (failed(mine), failed(other)) == ([0], [])

@@ -329,11 +329,11 @@ def test_a_worse_model_does_not_replace_the_record_of_the_best_one(store: Store)
 
 
 def test_a_stop_that_is_requested_is_read_with_the_next_heartbeat(store: Store) -> None:
-    mine, other = store.begin_sweep(this_process()), store.begin_sweep(this_process())
-    assert store.request_stop(mine) == [this_process()]
+    mine = store.begin_sweep(this_process())
+    assert not store.continue_sweep(mine)
+    assert store.request_stop() == [this_process()]
+    other = store.begin_sweep(this_process())
     assert [store.continue_sweep(row) for row in (mine, other)] == [True, False]
-    store.request_stop()
-    assert store.continue_sweep(other)
 
 
 def test_the_death_of_a_worker_counts_against_the_trial_that_it_has(store: Store) -> None:
