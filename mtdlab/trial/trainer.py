@@ -1,36 +1,65 @@
 """mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from mtdlab.config import MethodSpec, TrainerSettings
-from mtdlab.config.paths import resolve_paths
+from mtdlab.config.method_study import inputs_of
+from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.device import choose_device
+from mtdlab.evaluation.pairs import evaluation_folder
+from mtdlab.evaluation.tasks import describe_shortfall, load_task, task_folder
 from mtdlab.settings import RunSettings
+from mtdlab.settings.tasks import BUILTIN, published_tasks
 from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
-from mtdlab.training.inputs import load_inputs
+from mtdlab.terminal import print_text
+from mtdlab.training.export import check_model_folder
+from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import start, train
+from mtdlab.training.present import check_present
+from mtdlab.training.selection import warn_of_missing_sets
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
-from mtdlab.trial.checks import check_training
+from mtdlab.trial.checks import check_writable
 from mtdlab.trial.environment import environment_of, machine, packages_of
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
 from mtdlab.trial.slots import take_gpu
 from mtdlab.trial.study import Job, OpenStudy, TrialRun
-from mtdlab.trial.tracking import track
+from mtdlab.trial.tracking import check_tracking, track
 
 
 class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
     def check(self, job: Job) -> dict[str, Any]:
-        versions = machine(packages_of(*job.spec.methods)).all_versions
-        return check_training(job, MethodSpec.of(job.spec)) | {VERSIONS: versions}
+        spec = MethodSpec.of(job.spec)
+        check_tracking(spec.tracking)
+        check_model_folder(job.model)
+        check_writable(job.models)
+        augmentations = tuple(
+            locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
+        )
+        trials, digests = spec.trials_by_inputs(), dict[str, Any]()
+        check_present(resolve_paths(settings, spec.places) for settings in spec.inputs())
+        for settings in spec.inputs():
+            found = check_inputs(
+                resolve_paths(settings, spec.places),
+                augmentations,
+                int(min(spec.possible_values("batch_size"))),
+                trials.get(inputs_of(settings), []),
+                (spec.metric, spec.select_by),
+            )
+            digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
+        for warning in spec.warnings() + selection_warnings(spec) + shortfall_warnings(spec):
+            print_text(f"mtdlab: {warning}", file=sys.stderr)
+        packages = packages_of(*job.spec.methods)
+        return digests | {VERSIONS: machine(packages).all_versions}
 
     def prepare(self, study: OpenStudy) -> str:
         """Record what `precision: auto` means, unless an earlier sweep has.
@@ -112,3 +141,35 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
         "file": spec.text,
     }
     return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
+
+
+def selection_warnings(spec: MethodSpec) -> list[str]:
+    """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
+
+    Raises MtdlabError for an evaluation folder that is not there.
+    """
+    if "sts_average" not in spec.possible_values("select_on"):
+        return []
+    sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in spec.inputs())
+    return [warning for source in sources if (warning := warn_of_missing_sets(source))]
+
+
+def shortfall_warnings(spec: MethodSpec) -> list[str]:
+    """A sentence for each task of the study whose files are shorter than published.
+
+    Raises MtdlabError for evaluation data that are missing or damaged.
+    """
+    found: dict[str, None] = {}
+    # once where methods differ alone
+    sources = {
+        (resolve_paths(each, spec.places).evaluation, each.tasks): None for each in spec.inputs()
+    }
+    for evaluation, tasks in sources:
+        data = evaluation_folder(evaluation)
+        for name in published_tasks(tasks):
+            folder = task_folder(name, data)
+            if name == BUILTIN or folder is None:
+                continue
+            if text := describe_shortfall(name, load_task(name, folder)):
+                found[f"task {name}: {text}"] = None
+    return list(found)
