@@ -67,7 +67,6 @@ def failed(store: Store) -> list[int]:
         (Store.counts, {"WAITING": 3}, {"COMPLETE": 1, "FAIL": 1, "RUNNING": 1, "WAITING": 1}),
         (has_a_best_trial, False, True),
         (failed, [], [1]),
-        (Store.retry_failed, 0, 1),
         (next_configuration, "a", "d"),
         (study_name, "study-1", "study-2"),
     ],
