@@ -16,7 +16,7 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +270,9 @@ def _create_optuna_tables(database: Database) -> None:
     for attempt in range(1, _CREATIONS + 1):
         try:
             # on a server the lock is waited for before Optuna's first connection, which would not
-            # wait; on a file Optuna's own transactions would wait for it
-            is_server = database.engine.dialect.name == "postgresql"
-            with database.adding() if is_server else nullcontext():
+            # wait; on a file there is none, and the session takes no connection
+            with Session(database.engine) as session, session.begin():
+                lock_writers(session)
                 RDBStorage(template, engine_kwargs=engine_arguments(url)).engine.dispose()
             return
         except (exc.IntegrityError, exc.OperationalError, exc.ProgrammingError) as error:
