@@ -70,8 +70,6 @@ _INTERMEDIATE = _table(
 _ATTRIBUTES = _table("trial_user_attributes", "trial_id", "key", "value_json")
 _OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
 TABLES = (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES, TRIALS, *_OF_TRIAL)
-_UNUSED = ("system_attributes", "heartbeats")
-"""Tables of trials that only other programs write."""
 SHOWN = ("ema_decay", "queue_size", "batch_size")
 """The settings that are attributes of their own, beside MTD, seed and scores."""
 REPORTED_STEP, REPORTED_SCORE = "reported/step", "reported/score"
@@ -152,7 +150,8 @@ def delete_copy(session: Session, name: str) -> None:
 
 
 def _delete_trials(session: Session, ids: Sequence[int]) -> None:
-    others = (_table(f"trial_{name}", "trial_id") for name in _UNUSED)
+    # of trials, which only other programs write
+    others = (_table(name, "trial_id") for name in ("trial_system_attributes", "trial_heartbeats"))
     tables = (*_OF_TRIAL, *others, TRIALS)
     for start in range(0, len(ids), _AT_ONCE):
         for each in tables:

@@ -49,10 +49,6 @@ SAME = ("settings", "corpus", "encoder", "evaluation")
 """Facts in which a checkpoint must agree with the trial that continues from it."""
 MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
-NOT_SAVED = "checkpoint not saved: "
-"""Begins the note of a disk that fails; a trial has one."""
-NOT_SHARED = "checkpoint not shared: "
-"""The same of the place that all machines share."""
 THREADS = "threads"
 """Taken over from the checkpoint."""
 _STEP = re.compile(r"step-(\d{10})")
@@ -157,7 +153,7 @@ class TrialCheckpoints:
     def save(self) -> bool:
         """Save the state now, share it, and return whether it is saved on this machine.
 
-        A disk or a shared place that fails is noted and ends nothing.
+        A disk or a shared place that fails is noted, each once, and ends nothing.
         """
         if self._state is None:
             return False
@@ -170,7 +166,7 @@ class TrialCheckpoints:
             if self.shared is not None:
                 self.shared.upload(path)
         except (ArtifactsError, OSError) as error:
-            beginning = NOT_SHARED if saved else NOT_SAVED
+            beginning = f"checkpoint not {'shared' if saved else 'saved'}: "
             if not any(note.startswith(beginning) for note in self.notes):
                 self.notes.append(f"{beginning}{describe(error)}")
         self._saved_at = time.monotonic()
