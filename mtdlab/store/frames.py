@@ -78,7 +78,7 @@ class RecordedTrials:
             parts.append(pd.DataFrame([(row.settings or {}) | _own_columns(row) for row in rows]))
         # a setting that is empty in all of a part has the type of the others
         self._frame = pd.concat(parts[1:] or parts, ignore_index=True).infer_objects()
-        self.settings = [name for name in self._frame if name not in _OWN]
+        self.settings = [str(name) for name in self._frame if name not in _OWN]
 
     def trials(self) -> pd.DataFrame:
         """Return `TRIAL_COLUMNS`, the other settings, and `note` if any trial has one."""
