@@ -428,7 +428,7 @@ def _recorded_scores(
     """The scores that the study has recorded, None without any, and of how many complete runs."""
     from mtdlab.analysis.inference.best import best_scores
     from mtdlab.analysis.inference.pairing import level_scores
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     try:
         frames = load_frames(spec.name, url, curves=False)

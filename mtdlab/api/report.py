@@ -30,7 +30,7 @@ def load_study(study: str, storage: str | None = None, *, curves: bool = True) -
     Raises StorageError if there is no such database, NothingToReport if it has no such study.
     """
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     return Study.of(load_frames(study, storage, curves=curves))
 
@@ -126,7 +126,7 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
     """The frames of a named study, with all curves only where its page needs them."""
     from mtdlab.analysis.experiments.compare import needs_curves
     from mtdlab.analysis.statistics.training import choose_curves
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     frames = load_frames(
         study,

@@ -48,7 +48,7 @@ def compare(
     Two trials of a study: mtdlab compare mtd 16 3
     """
     from mtdlab.analysis.statistics.contrasts import compare_studies, compare_trials
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     frames = load_frames(study, storage, curves=False)
     try:

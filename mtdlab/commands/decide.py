@@ -80,7 +80,7 @@ def decide(
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
     from mtdlab.analysis.inference.decide import decide as find_decision
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     path = Path(source)
     is_file = path.suffix in TABLE_SUFFIXES

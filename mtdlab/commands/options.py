@@ -163,7 +163,7 @@ JobsPerGpu = Annotated[
 
 def invocation_of(context: typer.Context) -> Invocation:
     """The command as it was typed, without the passwords of its storage URLs."""
-    from mtdlab.store.urls import without_passwords
+    from mtdlab.store.urls import without_password
 
     arguments, options = list[str](), dict[str, tuple[str, ...]]()
     for each in context.command.params:
@@ -177,4 +177,5 @@ def invocation_of(context: typer.Context) -> Invocation:
             arguments += values
         else:
             options[each.opts[0].lstrip("-")] = () if isinstance(value, bool) else values
-    return without_passwords(Invocation(str(context.info_name), tuple(arguments), options))
+    given = Invocation(str(context.info_name), tuple(arguments), options)
+    return given.changed(without_password)

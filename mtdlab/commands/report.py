@@ -420,7 +420,7 @@ def write_on_changes(names: list[str], storage: str | None, write: Callable[[], 
     writing takes, so that the trials keep the processor.
     """
     from mtdlab.analysis.report.study_facts import planned_trials, trial_states
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
     written: list[tuple[int, list[str]]] = []

@@ -45,7 +45,7 @@ def _find_baseline(result: SweepResult) -> "Beside | None":
     """The baseline compared with the configuration that the page will recommend."""
     # SciPy and pandas take a second, which other studies do without
     from mtdlab.analysis.report.summary import find_baseline
-    from mtdlab.store import load_frames
+    from mtdlab.store.frames import load_frames
 
     return find_baseline(load_frames(result.study, result.storage, curves=False))
 

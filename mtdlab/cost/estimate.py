@@ -33,10 +33,10 @@ from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
-from mtdlab.trial.checks import selection_warnings, shortfall_warnings
 from mtdlab.trial.objective import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
+from mtdlab.trial.trainer import selection_warnings, shortfall_warnings
 
 CLOSE = 1.3
 """Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""

@@ -18,8 +18,8 @@ from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
 from mtdlab.settings import RunSettings
-from mtdlab.store import load_frames
-from mtdlab.store.recorded import read_recorded, read_states, read_trial
+from mtdlab.store.frames import load_frames
+from mtdlab.store.recorded import read_recorded, read_states, read_trial, settings_of
 from mtdlab.store.tables import StudyRow
 from mtdlab.trial.recorded_study import refuse_other_modules, refuse_other_objective
 from mtdlab.user_code import UserModule
@@ -65,13 +65,15 @@ def plan_confirmation(
     except NothingToReport:
         text = _write(frames, original, url, seeds)
     else:
-        text = _with_seeds(begun.file_text, name, seeds)
+        # the study may have been renamed since
+        values = yaml.safe_load(begun.file_text) | {"study": name}
+        first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
+        text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
-    refuse_other_modules(study, original, spec)
+    refuse_other_modules(study, original, spec.imports)
     best, runner_up = (settings.mtd for settings in _pair(spec))
-    if not asks_for_best(frames.trials, frames.settings):
-        names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
-    else:
+    names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
+    if asks_for_best(frames.trials, frames.settings):
         names = [_name(trial.parameters or {}, frames) for trial in _first_trials(spec)]
     return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
@@ -88,62 +90,42 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
         best, other = context.candidates()
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
-    first, second = (_settings(recorded, url, each.number) for each in (best, other))
+    first, second = (
+        settings_of(read_trial(url, frames.name, each.number), recorded) for each in (best, other)
+    )
     # a setting that one of two methods lacks is fixed for the other
     varied = [name for name in first if name in second and first[name] != second[name]]
-    what = f"its best level, MTD {format_mtd(best.mtd)}, against its runner-up, MTD "
-    what += f"{format_mtd(other.mtd)}."
+    shared = {name: value for name, value in (second | first).items() if name not in varied}
+    if recorded.objective:
+        shared.pop("method")
+    kind, names = "level", [f"MTD {format_mtd(each.mtd)}" for each in (best, other)]
     if context.asks_for_best:
-        one, two = (
-            _name({name: settings[name] for name in varied}, frames) for settings in (first, second)
-        )
-        what = f"its best configuration, {one}, against its runner-up, {two}."
+        chosen = ({name: settings[name] for name in varied} for settings in (first, second))
+        kind, names = "configuration", [_name(each, frames) for each in chosen]
+    what = f"its best {kind}, {names[0]}, against its runner-up, {names[1]}."
     largest = max(seed for _, seed in read_states(url, frames.name))
     start = 1000 * (largest // 1000 + 1)
     values = {
         "study": f"{frames.name}{CONFIRMATION_SUFFIX}",
         "description": f"Confirmation of study {frames.name} with fresh seeds: {what}",
         "metric": recorded.metric,
-        "trainer": {key: value for key, value in (second | first).items() if key not in varied},
+        "trainer": shared,
         "search": {key: [first[key], second[key]] for key in varied},
-        "skip": _mixed(varied, first, second),
+        # the points of the grid of both configurations' values that are neither of them
+        "skip": [
+            {varied[0]: one[varied[0]], name: two[name]}
+            for name in varied[1:]
+            for one, two in ((first, second), (second, first))
+        ],
         "seeds": list(range(start, start + seeds)),
         "verdict": {"margin": frames.margin, "alpha": frames.alpha},
         "beyond_run": frames.beyond_run,
     }
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+    return _as_text(values)
 
 
-def _settings(recorded: StudyRow, url: str, number: int) -> dict[str, Any]:
-    """A trial's settings, at the precision that it ran with."""
-    settings = dict(read_trial(url, recorded.name, number).settings)
-    if recorded.objective:
-        settings.pop("method")
-    if settings.get("precision") == "auto" and recorded.precision:
-        settings["precision"] = recorded.precision
-    return settings
-
-
-def _mixed(
-    varied: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """The points of the grid of both configurations' values that are neither of them."""
-    lead, *others = varied
-    return [
-        {lead: one[lead], name: two[name]}
-        for name in others
-        for one, two in ((first, second), (second, first))
-    ]
-
-
-def _with_seeds(text: str, name: str, seeds: int) -> str:
-    """The file of a confirmation that is begun, with more seeds if more are asked for."""
-    values = yaml.safe_load(text)
-    # the study may have been renamed since
-    values["study"] = name
-    first, count = values["seeds"][0], max(seeds, len(values["seeds"]))
-    values["seeds"] = list(range(first, first + count))
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
+def _as_text(values: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
 
 
 def _first_trials(spec: StudySpec) -> list[PlannedTrial]:

@@ -14,7 +14,7 @@ from mtdlab.store import database
 from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
-from mtdlab.trial.model_folders import CHECKPOINTS, RESULT, STAGED, read_kept_trial
+from mtdlab.trial.model_folders import CHECKPOINTS, RESULT, STAGED, kept_trial
 
 PACKAGES = ("mtdlab", "torch", "transformers", *database.PACKAGES, "numpy", "pandas")
 
@@ -57,7 +57,11 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     for record, _ in records:
         # a changed database may hold any name, such as a path, or one too long for a folder
         if is_study_name(name := record.study.name):
-            studies[name] += tuple(find_leftovers(record, models))
+            studies[name] += (
+                *model_is_that_of_the_best_trial(record, models),
+                *checkpoints_belong_to_unfinished_trials(record, models),
+                *nothing_temporary_is_left(record, models),
+            )
             notes[name] = tuple(find_notes(record, models))
     return Examination(mask(url), problems, studies, notes, describe_machine(models, path))
 
@@ -83,13 +87,6 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
     }
 
 
-def find_leftovers(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
-    """The problems of a study in the folder of models."""
-    yield from model_is_that_of_the_best_trial(record, models)
-    yield from checkpoints_belong_to_unfinished_trials(record, models)
-    yield from nothing_temporary_is_left(record, models)
-
-
 def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
     """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
 
@@ -107,14 +104,11 @@ def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iter
     if not folder.exists():
         return  # saved in another folder or on another machine, or the study was imported
     again = f"mtdlab reproduce {record.study.name} {best.number} computes its scores again"
-    try:
-        kept = read_kept_trial(folder)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        found = f"{folder} holds no model of trial {best.number} ({type(error).__name__})"
-        yield Problem(name, found, f"move {folder} away; {again}")
-        return
     # not by the study's name, which may have changed since
-    if kept != best.number:
+    if (kept := kept_trial(folder)) is None:
+        found = f"{folder} holds no model of trial {best.number}, or a damaged one"
+        yield Problem(name, found, f"move {folder} away; {again}")
+    elif kept != best.number:
         found = f"{folder} holds trial {kept}, the best is trial {best.number}"
         yield Problem(name, found, f"see the note of trial {best.number}; {again}")
 

@@ -1,6 +1,5 @@
 """Whole studies: deleted, renamed, exported to a file of their own, imported."""
 
-import os
 import platform
 import shutil
 import tempfile
@@ -11,9 +10,9 @@ from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import refuse_damaged
+from mtdlab.store.database import adding, refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
-from mtdlab.store.names import find_conflict, names_in, planned_names
+from mtdlab.store.names import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import open_store
 from mtdlab.store.urls import mask, sqlite_url, storage_url
@@ -86,21 +85,16 @@ def export_study(study: str, url: str, out: Path) -> None:
     refuse_damaged(url)
     _find(study, url)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{out.name}.writing-", dir=out.parent)
+        building = tempfile.TemporaryDirectory(prefix=f".{out.name}.writing-", dir=out.parent)
     except OSError as error:
         raise MtdlabError(f"{out}: {(error.strerror or str(error)).lower()}") from None
-    os.close(handle)
-    building = Path(name)
-    # an empty file would be refused as a damaged database
-    building.unlink()
-    try:
+    with building as folder:
+        file = Path(folder) / out.name
         records = read_records(url, study)
         # what could not be imported is not exported
         check_records(records)
-        write_records(sqlite_url(building), records, study)
-        building.rename(out)
-    finally:
-        building.unlink(missing_ok=True)
+        write_records(sqlite_url(file), records, study)
+        file.rename(out)
 
 
 def import_study(file: Path, url: str, name: str | None = None) -> str:
@@ -114,8 +108,9 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     study = records.study["name"]
     target = name or study
     _check_name(target)
-    if conflict := find_conflict(url, target):
-        raise MtdlabError(f"{conflict}; import it under another name with --name")
+    with adding(url) as session:
+        if conflict := conflict_in(session, target, url):
+            raise MtdlabError(f"{conflict}; import it under another name with --name")
     resumed = adapt(records.study["invocation"], "" if target == study else target, url)
     write_records(url, replace(records, study=records.study | {"invocation": resumed}), target)
     return target

@@ -1,7 +1,6 @@
 """A recorded trial, run again: is its result the same?"""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +15,13 @@ from mtdlab.errors import MtdlabError
 from mtdlab.methods.registry import BUILTIN
 from mtdlab.settings import first_error
 from mtdlab.settings.tasks import EVALUATOR, external_tasks
-from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial
+from mtdlab.store.recorded import RecordedTrial, read_recorded, read_trial, settings_of
 from mtdlab.store.tables import FINISHED, living_state
 from mtdlab.training.export import locked, save_model
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import OnStep, Outcome, train
 from mtdlab.trial.environment import different_versions, environment_of
+from mtdlab.trial.recorded_study import refuse_other_modules
 from mtdlab.user_code import UserModule
 
 
@@ -83,19 +83,11 @@ def find_repeatable(
             f"study {study} was trained by --objective {recorded.objective}; only trials of "
             "mtdlab's own trainer are reproduced"
         )
-    values = {**trial.settings, "seed": trial.row.seed}
-    if values.get("precision") == "auto" and recorded.precision:
-        values["precision"] = recorded.precision
-    tasks = str(values.get("tasks", ""))
+    values = {**settings_of(trial, recorded), "seed": trial.row.seed}
     built_in = values.get("method", "") in BUILTIN
     used = with_evaluator(() if built_in else tuple(modules), values)
-    given = {module.name: module.sha256 for module in used}
-    if (not built_in or EVALUATOR in external_tasks(tasks)) and given != recorded.imports:
-        listed = ", ".join(recorded.imports) or "none"
-        raise MtdlabError(
-            f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import, and an evaluator with --evaluator"
-        )
+    if not built_in or EVALUATOR in external_tasks(str(values.get("tasks", ""))):
+        refuse_other_modules(study, recorded, {module.name: module.sha256 for module in used})
     try:
         settings = make_settings(**values)
     except ValidationError as error:
@@ -111,11 +103,15 @@ def run_again(repeatable: Repeatable, on_step: OnStep, out: Path | None = None) 
     The model is saved into `out`, if given. Raises TrialError where training fails, MtdlabError
     where texts, encoder or device are missing.
     """
-    trial, settings = repeatable.trial, repeatable.settings
-    with _threads(trial.environment.threads):
+    trial, settings, threads = repeatable.trial, repeatable.settings, torch.get_num_threads()
+    # their number decides the order of sums
+    torch.set_num_threads(trial.environment.threads or threads)
+    try:
         inputs = load_inputs(settings)
         outcome = train(settings, inputs, on_step)
         present = environment_of(settings, inputs)
+    finally:
+        torch.set_num_threads(threads)
     if out is not None:
         with locked(out.absolute()):
             save_model(out, settings, inputs, outcome, present.sentences())
@@ -142,17 +138,6 @@ def _first_difference(trial: RecordedTrial, outcome: Outcome) -> int | None:
     steps = min(len(again), len(trial.loss))
     different = np.flatnonzero(again[:steps] != trial.loss[:steps])
     return int(different[0]) + 1 if len(different) else None
-
-
-@contextmanager
-def _threads(recorded: int | None) -> Iterator[None]:
-    """The number of threads that the trial ran with, if recorded: it decides the order of sums."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(recorded or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _changed(recorded: Environment, present: Environment) -> dict[str, tuple[str, str]]:

@@ -251,42 +251,33 @@ class Script:
             autoescape=False,
         )
         environment.filters["quoted"] = lambda value: shlex.quote(str(value))
-        return environment.get_template("array.sbatch").render(
-            study=self.study,
-            trials=self.trials,
-            resources=self.resources,
-            preemptions=MOST_PREEMPTIONS,
-            directives=[format_option(*each) for each in self._options().items()],
-            command=shlex.join(self.command),
-            url_is_secret=self.url_is_secret,
-            folder=self.folder,
-            logs=self.logs,
-        )
+        values = vars(self) | {
+            "preemptions": MOST_PREEMPTIONS,
+            "directives": [format_option(*each) for each in self._options().items()],
+            "command": shlex.join(self.command),
+        }
+        return environment.get_template("array.sbatch").render(values)
 
     def _options(self) -> dict[str, str]:
-        asked = self.resources
-        options = {
-            "job-name": f"mtdlab-{self.study}",
-            "array": f"0-{self.size - 1}",
-            "time": format_time(asked.seconds),
-            "cpus-per-task": str(asked.cpus),
-        }
-        if asked.memory is not None:
-            options["mem"] = f"{asked.memory}M"
-        if asked.gpus:
-            options["gres"] = f"gpu:{asked.gpus}"
         if "\\" in str(self.logs):
             raise MtdlabError(
                 f"--out: {self.logs} has a backslash, after which Slurm replaces no number of a "
                 "task; name a file in another folder"
             )
-        options |= {
+        asked = self.resources
+        return {
+            "job-name": f"mtdlab-{self.study}",
+            "array": f"0-{self.size - 1}",
+            "time": format_time(asked.seconds),
+            "cpus-per-task": str(asked.cpus),
+            **({} if asked.memory is None else {"mem": f"{asked.memory}M"}),
+            **({"gres": f"gpu:{asked.gpus}"} if asked.gpus else {}),
             "signal": f"USR1@{asked.lead}",
             "requeue": "",
             "open-mode": "append",
             "output": f"{self.logs}/".replace("%", "%%") + "%A_%a.log",
+            **self.options,
         }
-        return options | dict(self.options)
 
 
 def read_options(given: Sequence[str]) -> dict[str, str]:

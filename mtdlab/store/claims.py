@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.environment import Environment
@@ -93,7 +93,7 @@ class Claims:
 
     def __init__(self, url: str, study_id: int, database: Database | None = None) -> None:
         """Open the database of `url`, unless it is open already: `database`."""
-        self.study_id = study_id
+        self.study_id, self.mine = study_id, TrialRow.study_id == study_id
         self.database = database or open_to_write(url)
 
     def claim(self, owner: Owner, sweep: int | None = None) -> Claim | None:
@@ -107,7 +107,7 @@ class Claims:
                 return None
             row = session.scalars(
                 select(TrialRow)
-                .where(TrialRow.study_id == self.study_id, TrialRow.state == "WAITING")
+                .where(self.mine, TrialRow.state == "WAITING")
                 .where(or_(TrialRow.parameters.is_not(None), TrialRow.leads))
                 .order_by(TrialRow.position)
                 .limit(1)
@@ -117,10 +117,11 @@ class Claims:
                 return None
             row.state, row.owner, row.sweep, row.step = "RUNNING", dict(owner), sweep, 0
             row.heartbeat = Now()
+            study = StudyRow.id == self.study_id
             if row.number is None:
-                row.number = self._next_number(session)
-            version = select(StudyRow.version).where(StudyRow.id == self.study_id)
-            return Claim.of(row, session.scalar(version))
+                counted = update(StudyRow).where(study).values(next_number=StudyRow.next_number + 1)
+                row.number = session.scalar(counted.returning(StudyRow.next_number - 1))
+            return Claim.of(row, session.scalar(select(StudyRow.version).where(study)))
 
     def _is_over(self, session: Session, sweep: int) -> bool:
         row = session.get(SweepRow, sweep)
@@ -129,14 +130,7 @@ class Claims:
             return False
         if row.has_to_end or row.max_failed is None:
             return row.has_to_end
-        failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
-        count = session.scalar(select(func.count()).select_from(TrialRow).where(failed))
-        return (count or 0) >= row.max_failed
-
-    def _next_number(self, session: Session) -> int:
-        mine = update(StudyRow).where(StudyRow.id == self.study_id)
-        counted = mine.values(next_number=StudyRow.next_number + 1)
-        return int(session.execute(counted.returning(StudyRow.next_number - 1)).scalar_one())
+        return count_trials(session, self.mine, TrialRow.state == "FAIL") >= row.max_failed
 
     def begin(
         self,
@@ -156,15 +150,9 @@ class Claims:
             row.settings, row.mtd, row.began = settings, mtd, row.began or Now()
             row.phase = "running" if row.is_of_program else "loading"
             if claim.parameters is None:
-                session.execute(
-                    update(TrialRow)
-                    .where(
-                        TrialRow.study_id == self.study_id,
-                        TrialRow.configuration == claim.configuration,
-                    )
-                    .where(TrialRow.parameters.is_(None))
-                    .values(parameters=parameters)
-                )
+                same = self.mine & (TrialRow.configuration == claim.configuration)
+                unknown = update(TrialRow).where(same, TrialRow.parameters.is_(None))
+                session.execute(unknown.values(parameters=parameters))
             return True
 
     def _copy(self, session: Session, row: TrialRow) -> None:
@@ -202,8 +190,8 @@ class Claims:
         It undoes a claim that may have been committed when its connection was lost.
         """
         with self.database.writing() as session:
-            mine = (TrialRow.study_id == self.study_id) & (TrialRow.state == "RUNNING")
-            unbegun = select(TrialRow).where(mine, TrialRow.step == 0).with_for_update()
+            running = select(TrialRow).where(self.mine, TrialRow.state == "RUNNING")
+            unbegun = running.where(TrialRow.step == 0).with_for_update()
             for row in session.scalars(unbegun).all():
                 if row.owner == dict(owner):
                     _release(row)
@@ -228,15 +216,13 @@ class Claims:
                 self._copy(session, row)
             return row.state
 
-    def release_abandoned(self) -> int:
-        """Let the trials of processes that have died wait again; return how many still run.
+    def release_abandoned(self) -> None:
+        """Let the trials of processes that have died wait again.
 
         The death of a process on this machine counts against its trial, which may have caused it.
         One that ended with its machine or container, or is silent on another machine, does not.
         """
-        owned = self.owned()
-        dead = [row for row in owned if row.is_abandoned]
-        for row in dead:
+        for row in [each for each in self.owned() if each.is_abandoned]:
             claim = Claim.of(row)
             if is_ahead(row.silent):
                 _LOG.warning("a trial waits again: %s", describe_end(claim.owner, row.silent))
@@ -244,7 +230,6 @@ class Claims:
                 self.record_death(claim, "it was found dead by a sweep")
             else:
                 self.release(claim)
-        return len(owned) - len(dead)
 
     def record_worker_death(self, process: int, how: str) -> bool:
         """Count the death of a worker, a process of this machine, against the trial that it had.
@@ -275,11 +260,9 @@ class Claims:
                 return False
             for name, value in result.values.items():
                 setattr(row, name, finite(value))
-            row.state, row.reason, row.owner = result.state, result.reason, None
-            row.ended = Now()
+            row.state, row.reason, row.note = result.state, result.reason, result.note
             row.reason_code, row.traceback = result.reason_code, result.traceback
-            row.note = result.note
-            row.environment = result.environment
+            row.environment, row.owner, row.ended = result.environment, None, Now()
             for task, score in result.scores.items():
                 session.merge(ScoreRow(trial_id=row.id, task=task, score=finite(score)))
             for name, values in result.arrays.items():
@@ -310,9 +293,14 @@ class Claims:
 
     def owned(self) -> Sequence[TrialRow]:
         """Read all trials with an owner."""
+        owned = select(TrialRow).where(self.mine, TrialRow.state == "RUNNING")
         with self.database.reading() as session:
-            mine = TrialRow.study_id == self.study_id
-            return session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
+            return session.scalars(owned).all()
+
+
+def count_trials(session: Session, *conditions: ColumnElement[bool]) -> int:
+    """Count the trials of which all conditions hold."""
+    return session.scalar(select(func.count()).select_from(TrialRow).where(*conditions)) or 0
 
 
 def _release(row: TrialRow) -> None:

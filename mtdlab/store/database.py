@@ -27,25 +27,18 @@ from sqlalchemy import (
     NullPool,
     create_engine,
     event,
+    exc,
     func,
     insert,
     inspect,
     select,
     text,
 )
-from sqlalchemy.exc import (
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    OperationalError,
-    ProgrammingError,
-)
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.files import free_space
-from mtdlab.store.optuna_copy import TABLES as OPTUNA_TABLES
-from mtdlab.store.optuna_copy import find_copy, has_tables
+from mtdlab.store import optuna_copy
 from mtdlab.store.restarts import outlast_restarts
 from mtdlab.store.tables import SCHEMA_VERSION, Base, Schema, StudyRow
 from mtdlab.store.urls import mask, parse_url, sqlite_file
@@ -84,10 +77,7 @@ class Database:
                 yield session
             except _UNEXPECTED:
                 if problem := _find_damage(session, self.url):
-                    raise StorageError(
-                        f"{mask(self.url)} was changed or is damaged: {problem}; restore it from a "
-                        "backup, or name another storage"
-                    ) from None
+                    raise _damaged(self.url, f"was changed or is damaged: {problem}") from None
                 raise
 
     @contextmanager
@@ -118,13 +108,6 @@ class Database:
 def reading(url: str) -> Iterator[Session]:
     """Give a block a session that cannot write (`open_to_read`, `Database.reading`)."""
     with closing(open_to_read(url)) as database, database.reading() as session:
-        yield session
-
-
-@contextmanager
-def writing(url: str) -> Iterator[Session]:
-    """Give a block a session that is one transaction (`open_to_write`, `Database.writing`)."""
-    with closing(open_to_write(url)) as database, database.writing() as session:
         yield session
 
 
@@ -160,18 +143,9 @@ def _find_damage(session: Session, url: str) -> str:
     return ""
 
 
-def _immediate(engine: Engine) -> None:
-    """Make every transaction of a SQLite engine begin with BEGIN IMMEDIATE."""
-    if engine.dialect.name != "sqlite":
-        return
-
-    @event.listens_for(engine, "connect")
-    def _manual(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _damaged(url: str, problem: str) -> StorageError:
+    restored = "restore it from a backup, or name another storage"
+    return StorageError(f"{mask(url)} {problem}; {restored}")
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
@@ -189,11 +163,23 @@ def engine_arguments(url: str) -> dict[str, Any]:
     return {}
 
 
-def _waiting_engine(url: str, target: URL | str) -> Engine:
+def _open_engine(url: str, target: URL) -> Engine:
     """Return an engine on `target`, the database of `url`, that waits while a server restarts."""
     engine = create_engine(target, **engine_arguments(url))
-    outlast_restarts(engine, url)
+    if engine.dialect.name == "postgresql":
+        outlast_restarts(engine, url)
     return engine
+
+
+def _open_existing(url: str) -> Engine | None:
+    """Return an engine that cannot write, on a database of any tables; None for a missing file."""
+    path = sqlite_file(url)
+    if path is not None:
+        if not path.exists():
+            return None
+        check_file(path)
+    with _translate_errors(url):
+        return _open_engine(url, parse_url(url) if path is None else _read_only(path))
 
 
 def lock_writers(session: Session) -> None:
@@ -214,10 +200,10 @@ def open_to_write(url: str) -> Database:
     if path is not None:
         check_file(path)
     with _translate_errors(url):
-        engine = _waiting_engine(url, parse_url(url))
-        _immediate(engine)
+        engine = _open_engine(url, parse_url(url))
         if engine.dialect.name == "sqlite":
-            event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys = ON"))
+            event.listen(engine, "connect", _begin_by_hand)
+            event.listen(engine, "begin", lambda each: each.exec_driver_sql("BEGIN IMMEDIATE"))
         with Session(engine) as session, session.begin():
             lock_writers(session)
             version = schema_version(session.connection())
@@ -229,29 +215,29 @@ def open_to_write(url: str) -> Database:
     return Database(url, engine)
 
 
+def _begin_by_hand(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
 def open_to_read(url: str) -> Database:
     """Open an existing database with mtdlab's tables, so that it cannot be written.
 
     Raises StorageError if the database does not exist, and for another schema.
     """
-    path = sqlite_file(url)
-    if path is not None:
-        if not path.exists():
-            raise StorageError(
-                f"no database at {path}; run mtdlab sweep first, or name another with --storage"
-            )
-        check_file(path)
-    with _translate_errors(url):
-        target = parse_url(url) if path is None else _read_only(path)
-        engine = _waiting_engine(url, target)
-        with engine.connect() as connection:
-            version = schema_version(connection)
-        if version is None:
-            raise StorageError(
-                f"{mask(url)} contains no mtdlab study; name another database with --storage"
-            )
-        _refuse_other_schema(version, url)
-        return Database(url, engine)
+    if (engine := _open_existing(url)) is None:
+        path = sqlite_file(url)
+        raise StorageError(
+            f"no database at {path}; run mtdlab sweep first, or name another with --storage"
+        )
+    with _translate_errors(url), engine.connect() as connection:
+        version = schema_version(connection)
+    if version is None:
+        raise StorageError(
+            f"{mask(url)} contains no mtdlab study; name another database with --storage"
+        )
+    _refuse_other_schema(version, url)
+    return Database(url, engine)
 
 
 def create_tables(url: str, study: str = "") -> None:
@@ -262,7 +248,7 @@ def create_tables(url: str, study: str = "") -> None:
     """
     with closing(open_to_write(url)) as database:
         with database.reading() as session:
-            if study and has_tables(session.connection()) and find_copy(session, study) is not None:
+            if study and optuna_copy.find_copy(session, study) is not None:
                 return
         with _translate_errors(url):
             _create_optuna_tables(database)
@@ -284,26 +270,16 @@ def _create_optuna_tables(database: Database) -> None:
     for attempt in range(1, _CREATIONS + 1):
         try:
             # on a server the lock is waited for before Optuna's first connection, which would not
-            # wait; on a file Optuna's own transactions would wait for it
-            with _locked_creation(database):
+            # wait; on a file there is none, and the session takes no connection
+            with Session(database.engine) as session, session.begin():
+                lock_writers(session)
                 RDBStorage(template, engine_kwargs=engine_arguments(url)).engine.dispose()
             return
-        except (IntegrityError, OperationalError, ProgrammingError) as error:
-            created = isinstance(error, IntegrityError) or "already exists" in str(error)
+        except (exc.IntegrityError, exc.OperationalError, exc.ProgrammingError) as error:
+            created = isinstance(error, exc.IntegrityError) or "already exists" in str(error)
             if not created or attempt == _CREATIONS:
                 raise
             time.sleep(0.1)
-
-
-@contextmanager
-def _locked_creation(database: Database) -> Iterator[None]:
-    """Hold the lock for the creation of tables, on a database that has advisory locks."""
-    if database.engine.dialect.name != "postgresql":
-        yield
-        return
-    with Session(database.engine) as session, session.begin():
-        lock_writers(session)
-        yield
 
 
 def _refuse_other_schema(version: int, url: str) -> None:
@@ -365,9 +341,9 @@ def _translate_errors(url: str) -> Iterator[None]:
     """Convert errors of the database and its driver to a StorageError with one sentence."""
     try:
         yield
-    except (ModuleNotFoundError, NoSuchModuleError) as error:
+    except (ModuleNotFoundError, exc.NoSuchModuleError) as error:
         raise StorageError(f"{mask(url)}: {error}{_driver_hint(error)}") from None
-    except (DBAPIError, sqlite3.Error) as error:
+    except (exc.DBAPIError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
         hint = ""
@@ -378,17 +354,14 @@ def _translate_errors(url: str) -> Iterator[None]:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         if "readonly" in reason and path is not None and not path.exists():
             hint = "; the file was moved or removed while it was in use"
-        is_lost = isinstance(error, DBAPIError) and error.connection_invalidated
+        is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
         raise kind(f"{mask(url)}: {reason}{hint}") from None
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         if not _is_of_decoding(error):
             raise
         reason = " ".join(str(error).split())[:200]
-        raise StorageError(
-            f"{mask(url)} is damaged: a record cannot be read ({reason}); restore it from a "
-            "backup, or name another storage"
-        ) from None
+        raise _damaged(url, f"is damaged: a record cannot be read ({reason})") from None
 
 
 def _is_of_decoding(error: Exception) -> bool:
@@ -417,20 +390,11 @@ def inspecting(url: str) -> Iterator[Connection | None]:
 
     It is None for a missing file. Raises StorageError.
     """
-    path = sqlite_file(url)
-    if path is not None:
-        if not path.exists():
-            yield None
-            return
-        check_file(path)
-    with _translate_errors(url):
-        target = url if path is None else _read_only(path)
-        engine = create_engine(target, **engine_arguments(url))
-        try:
-            with engine.connect() as connection:
-                yield connection
-        finally:
-            engine.dispose()
+    if (engine := _open_existing(url)) is None:
+        yield None
+        return
+    with _translate_errors(url), closing(Database(url, engine)), engine.connect() as connection:
+        yield connection
 
 
 def refuse_damaged(url: str) -> None:
@@ -439,11 +403,8 @@ def refuse_damaged(url: str) -> None:
     A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
     """
     with inspecting(url) as connection:
-        problem = "" if connection is None else _problem(connection)
-    if problem:
-        raise StorageError(
-            f"{mask(url)} is damaged: {problem}; restore it from a backup, or name another storage"
-        )
+        if connection is not None and (problem := _problem(connection)):
+            raise _damaged(url, f"is damaged: {problem}")
 
 
 def _problem(connection: Connection) -> str:
@@ -462,6 +423,6 @@ def _problem(connection: Connection) -> str:
     if StudyRow.__tablename__ in present and connection.scalar(
         select(func.count()).select_from(StudyRow)
     ):
-        needed |= {table.name for table in OPTUNA_TABLES}
+        needed |= {table.name for table in optuna_copy.TABLES}
     missing = sorted(needed - present)
     return f"table {missing[0]} is missing" if missing else ""

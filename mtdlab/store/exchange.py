@@ -4,15 +4,9 @@ from sqlalchemy import delete, update
 
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
-from mtdlab.store.database import (
-    adding,
-    create_tables,
-    read_at_one_moment,
-    reading,
-    writing,
-)
+from mtdlab.store.database import adding, create_tables, read_at_one_moment, reading
 from mtdlab.store.names import conflict_in
-from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, has_tables, repair_copy
+from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
 from mtdlab.store.records import Records, Row, records_of
 from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
 
@@ -56,7 +50,7 @@ def write_records(url: str, records: Records, name: str) -> None:
 
 def delete_records(url: str, name: str) -> None:
     """Delete a study, its copy in Optuna's tables, and its plans. Raises StorageError."""
-    with writing(url) as session:
+    with adding(url) as session:
         delete_copy(session, name)
         session.execute(delete(StudyRow).where(StudyRow.name == name))
         session.execute(delete(PlanRow).where(PlanRow.study == name))
@@ -74,8 +68,8 @@ def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None
             update(StudyRow).where(StudyRow.name == old).values(name=new, invocation=invocation)
         )
         session.execute(update(PlanRow).where(PlanRow.study == old).values(study=new))
-        if has_tables(session.connection()):
-            copied = STUDIES.c.study_id == find_copy(session, old)
+        if (copy := find_copy(session, old)) is not None:
+            copied = STUDIES.c.study_id == copy
             session.execute(update(STUDIES).where(copied).values(study_name=new))
 
 

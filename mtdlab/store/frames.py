@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import ColumnElement, Select, func, literal, select
+from sqlalchemy import ColumnElement, Select, literal, select
 from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN
@@ -32,6 +31,7 @@ from mtdlab.analysis.data.items import ItemScores, digest_of_tasks, no_items
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH
+from mtdlab.store.claims import count_trials
 from mtdlab.store.database import reading
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.records import as_record, check_row, find_study, items_problem
@@ -56,51 +56,40 @@ _AT_ONCE = 5_000
 """Rows whose settings are in memory as dictionaries, each ten times as large as in a frame."""
 _ITEMS_AT_ONCE = 500
 """Trials whose values of items are in memory beside those of all."""
-_MISSING = float("nan")
 
 
 class RecordedTrials:
     """These are the trials of which `begun` holds, by number.
 
     Attributes:
-        columns: values of each column of `TRIAL_COLUMNS` that is not a setting.
-        settings: values of each setting that any trial recorded, NaN where a trial did not.
+        settings: the names of those that any trial recorded.
         environments: what each trial ran with; None for a trial that did not record it.
     """
 
     def __init__(self, session: Session, begun: ColumnElement[bool]) -> None:
-        self.columns: dict[str, list[Any]] = {name: [] for name in _OWN}
-        self.settings: dict[str, list[Any]] = {}
         self.environments: list[Environment | None] = []
         self._notes: list[str] = []
         columns = [getattr(TrialRow, name) for name in _READ]
         query = select(*columns).where(begun).order_by(TrialRow.number)
+        parts = [pd.DataFrame(columns=list(_OWN))]
         for rows in session.execute(query.execution_options(yield_per=_AT_ONCE)).partitions():
-            self._add(rows)
-
-    def _add(self, rows: Collection[Any]) -> None:
-        begin = len(self._notes)
-        for name, values in self.columns.items():
-            values += map(living_state if name == "state" else attrgetter(name), rows)
-        self._notes += [row.note for row in rows]
-        self.environments += [row.environment for row in rows]
-        recorded = [row.settings or {} for row in rows]
-        for name in dict.fromkeys(name for each in recorded for name in each):
-            self.settings.setdefault(name, [_MISSING] * begin)
-        for name, values in self.settings.items():
-            values += [each.get(name, _MISSING) for each in recorded]
+            self.environments += [row.environment for row in rows]
+            self._notes += [row.note for row in rows]
+            parts.append(pd.DataFrame([(row.settings or {}) | _own_columns(row) for row in rows]))
+        # a setting that is empty in all of a part has the type of the others
+        self._frame = pd.concat(parts[1:] or parts, ignore_index=True).infer_objects()
+        self.settings = [str(name) for name in self._frame if name not in _OWN]
 
     def trials(self) -> pd.DataFrame:
         """Return `TRIAL_COLUMNS`, the other settings, and `note` if any trial has one."""
         if not self._notes:
             return empty(TRIAL_COLUMNS)
-        frame = pd.DataFrame(self.settings | self.columns)
-        first = frame.reindex(columns=list(TRIAL_COLUMNS))
+        first = self._frame.reindex(columns=list(TRIAL_COLUMNS))
         for name, kind in TRIAL_COLUMNS.items():
             values = first[name]
             text = values.astype("object").where(values.notna(), "").astype("str")
             first[name] = text if kind == "str" else pd.to_numeric(values)
-        rest = frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
+        rest = self._frame.drop(columns=[name for name in TRIAL_COLUMNS if name in self._frame])
         if any(self._notes):
             rest["note"] = pd.Series(self._notes, dtype="str")
         return pd.concat([first, rest], axis=1)
@@ -108,8 +97,15 @@ class RecordedTrials:
     def environment(self) -> pd.DataFrame:
         """`ENVIRONMENT_COLUMNS` and versions, a row per trial that recorded its environment."""
         records = [
-            {"number": number} | _row_of(environment)
-            for number, environment in zip(self.columns["number"], self.environments, strict=True)
+            {
+                "number": number,
+                "device": environment.device,
+                "precision": environment.precision,
+                "threads": "" if environment.threads is None else str(environment.threads),
+                "processor": environment.machine,
+                **environment.all_versions,
+            }
+            for number, environment in zip(self._frame["number"], self.environments, strict=True)
             if environment is not None
         ]
         if not records:
@@ -120,20 +116,14 @@ class RecordedTrials:
     def different_environments(self) -> tuple[Environment, ...]:
         """The environments of the trials, each once."""
         different: list[Environment] = []
-        for environment in self.environments:
-            if environment is not None and environment not in different:
+        for environment in filter(None, self.environments):
+            if environment not in different:
                 different.append(environment)
         return tuple(different)
 
 
-def _row_of(environment: Environment) -> dict[str, str]:
-    return {
-        "device": environment.device,
-        "precision": environment.precision,
-        "threads": "" if environment.threads is None else str(environment.threads),
-        "processor": environment.machine,
-        **environment.all_versions,
-    }
+def _own_columns(row: Any) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in _OWN} | {"state": living_state(row)}
 
 
 ChooseCurves = Callable[[pd.DataFrame, Settings], bool | Collection[int]]
@@ -169,7 +159,6 @@ def load_frames(
         chosen = curves(trials, settings) if callable(curves) else curves
         wanted = literal(chosen) if isinstance(chosen, bool) else TrialRow.number.in_(list(chosen))
         of_study = select(TrialRow.number).where(begun).order_by(TrialRow.number)
-        planned = select(func.count()).select_from(TrialRow).where(searched)
         complete = [
             number
             for each in (trials, *([] if baseline is None else [baseline.trials]))
@@ -181,7 +170,7 @@ def load_frames(
             name=row.name,
             metric=row.metric,
             select_by=row.select_by,
-            planned=session.scalar(planned) or 0,
+            planned=count_trials(session, searched),
             trials=trials,
             curves=_curves(session, of_study.where(wanted)),
             spectra=_spectra(session, of_study),
@@ -231,7 +220,7 @@ def _tuning(session: Session, study: StudyRow) -> Tuning | None:
     return Tuning(
         names=tuple(nuisance_values(nuisance)),
         per=tuple(nuisance[PER]),
-        planned=session.scalar(select(func.count()).select_from(TrialRow).where(mine)) or 0,
+        planned=count_trials(session, mine),
         chosen=study.chosen or {},
         trials=trials,
     )

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.settings.roles import SEARCH
 from mtdlab.store.database import reading
-from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign, has_tables
+from mtdlab.store.optuna_copy import TRIALS, VALUES, find_copy, has_foreign
 from mtdlab.store.owner import describe_end
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking
 from mtdlab.store.records import as_record, find_study, is_ended_unbegun
@@ -65,7 +65,7 @@ def _read_study(session: Session, study: str, url: str) -> ExaminedStudy:
 
 
 def _optuna_trials(session: Session, row: StudyRow) -> dict[int, tuple[str, float | None]] | None:
-    if not has_tables(session.connection()) or (copy := find_copy(session, row.name)) is None:
+    if (copy := find_copy(session, row.name)) is None:
         return None
     joined = TRIALS.outerjoin(VALUES, TRIALS.c.trial_id == VALUES.c.trial_id)
     columns = select(TRIALS.c.number, TRIALS.c.state, VALUES.c.value).select_from(joined)
@@ -138,14 +138,12 @@ def complete_trials_have_results(record: ExaminedStudy) -> Found:
     for row in record.trials:
         if row.state != "COMPLETE":
             continue
-        lacking = []
-        if row.score is None or not math.isfinite(row.score):
-            lacking.append("score")
-        if record.ranking.get(row.id) is None:
-            lacking.append("ranking score")
-        if row.id not in record.with_curve:
-            lacking.append("training curve")
-        if lacking:
+        has = {
+            "score": row.score is not None and math.isfinite(row.score),
+            "ranking score": record.ranking.get(row.id) is not None,
+            "training curve": row.id in record.with_curve,
+        }
+        if lacking := [name for name in has if not has[name]]:
             yield f"{_name(row)} is complete without {', '.join(lacking)}", retry
 
 
@@ -161,14 +159,11 @@ def optuna_agrees(record: ExaminedStudy) -> Found:
         yield found, f"{RERUN}, which writes it again"
         return
     for row in record.trials:
-        if row.role != SEARCH:
-            continue  # they have no copy
         there = None if row.number is None else record.optuna.get(row.number)
         state, value = there or (None, None)
-        if row.state not in FINISHED:
-            if state in FINISHED:
-                yield f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE
-        elif there is None:
+        if row.role != SEARCH or not {row.state, state} & {*FINISHED}:
+            continue  # it has no copy yet, or never
+        if there is None:
             yield f"{_name(row)} is missing in Optuna's tables", OVERWRITE
         elif state != row.state:
             yield f"{_name(row)} is {row.state}, in Optuna {state}", OVERWRITE
@@ -208,15 +203,14 @@ def examine_database(
     with reading(url) as session:
         every = select(StudyRow.name).order_by(StudyRow.name)
         names = session.scalars(every).all() if study is None else [study]
-        problems = tuple(_problems_of_file(session))
         records = [_read_study(session, name, url) for name in names]
-        return problems, [(record, tuple(_find_problems(record))) for record in records]
-
-
-def _find_problems(record: ExaminedStudy) -> Iterator[Problem]:
-    for name, check in INVARIANTS.items():
-        for found, repair in check(record):
-            yield Problem(name, found, repair)
+        problems = [
+            tuple(
+                Problem(name, *found) for name in INVARIANTS for found in INVARIANTS[name](record)
+            )
+            for record in records
+        ]
+        return tuple(_problems_of_file(session)), list(zip(records, problems, strict=True))
 
 
 def _problems_of_file(session: Session) -> list[Problem]:

@@ -1,13 +1,12 @@
 """This module knows which names of studies are taken, or differ from a taken one in case only."""
 
 from collections.abc import Set
-from contextlib import closing
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import StorageError
-from mtdlab.store.database import inspecting, open_to_write, reading
+from mtdlab.store.database import inspecting, reading
 from mtdlab.store.optuna_copy import STUDIES, has_foreign, has_tables
 from mtdlab.store.tables import PlanRow, StudyRow
 from mtdlab.store.urls import mask, storage_url
@@ -56,15 +55,6 @@ def refuse_foreign(url: str, name: str) -> None:
             "not change; choose another name or another --storage, or delete that study: "
             f"optuna delete-study --study-name {name}"
         )
-
-
-def find_conflict(url: str, name: str) -> str:
-    """Say why a new study cannot have this name (`conflict_in`); a missing database is created.
-
-    Raises StorageError.
-    """
-    with closing(open_to_write(url)) as database, database.reading() as session:
-        return conflict_in(session, name, url)
 
 
 def conflict_in(session: Session, name: str, url: str, renamed: str = "") -> str:

@@ -17,7 +17,6 @@ from sqlalchemy import (
     Connection,
     DateTime,
     Enum,
-    Integer,
     String,
     TableClause,
     cast,
@@ -37,53 +36,40 @@ from mtdlab.settings.roles import SEARCH
 from mtdlab.store.ranking import find_ranking
 from mtdlab.store.tables import FINISHED, ArrayRow, Number, ScoreRow, StudyRow, TrialRow
 
-STATES = Enum("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING", name="trialstate")
-DIRECTIONS = Enum("NOT_SET", "MINIMIZE", "MAXIMIZE", name="studydirection")
-STUDIES = table("studies", column("study_id", Integer), column("study_name", String))
-_DIRECTIONS = table(
+
+def _table(name: str, *columns: str, **typed: Any) -> TableClause:
+    """Return a table of Optuna's: columns of texts and whole numbers, and those of other types."""
+    return table(name, *map(column, columns), *(column(each, typed[each]) for each in typed))
+
+
+_FINITE = Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")
+_FINITE_AT_STEP = Enum("FINITE", "INF_POS", "INF_NEG", "NAN", name="trialintermediatevaluetype")
+STUDIES = _table("studies", "study_id", "study_name")
+_DIRECTIONS = _table(
     "study_directions",
-    column("study_id", Integer),
-    column("direction", DIRECTIONS),
-    column("objective", Integer),
+    "study_id",
+    "objective",
+    direction=Enum("NOT_SET", "MINIMIZE", "MAXIMIZE", name="studydirection"),
 )
-_STUDY_ATTRIBUTES = table(
-    "study_user_attributes", column("study_id", Integer), column("key"), column("value_json")
-)
-TRIALS = table(
+_STUDY_ATTRIBUTES = _table("study_user_attributes", "study_id", "key", "value_json")
+TRIALS = _table(
     "trials",
-    column("trial_id", Integer),
-    column("study_id", Integer),
-    column("number", Integer),
-    column("state", STATES),
-    column("datetime_start", DateTime),
-    column("datetime_complete", DateTime),
+    *("trial_id", "study_id", "number"),
+    state=Enum("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING", name="trialstate"),
+    datetime_start=DateTime(),
+    datetime_complete=DateTime(),
 )
-_PARAMETERS = table(
-    "trial_params",
-    *map(column, ("trial_id", "param_name", "param_value", "distribution_json")),
-)
-VALUES = table(
-    "trial_values",
-    column("trial_id", Integer),
-    column("objective", Integer),
-    column("value", Number),
-    column("value_type", Enum("FINITE", "INF_POS", "INF_NEG", name="trialvaluetype")),
-)
-_INTERMEDIATE = table(
+_PARAMETERS = _table("trial_params", "trial_id", "param_name", "param_value", "distribution_json")
+VALUES = _table("trial_values", "trial_id", "objective", value=Number(), value_type=_FINITE)
+_INTERMEDIATE = _table(
     "trial_intermediate_values",
-    column("trial_id", Integer),
-    column("step", Integer),
-    column("intermediate_value", Number),
-    column(
-        "intermediate_value_type",
-        Enum("FINITE", "INF_POS", "INF_NEG", "NAN", name="trialintermediatevaluetype"),
-    ),
+    *("trial_id", "step"),
+    intermediate_value=Number(),
+    intermediate_value_type=_FINITE_AT_STEP,
 )
-_ATTRIBUTES = table("trial_user_attributes", *map(column, ("trial_id", "key", "value_json")))
+_ATTRIBUTES = _table("trial_user_attributes", "trial_id", "key", "value_json")
 _OF_TRIAL = (_PARAMETERS, VALUES, _INTERMEDIATE, _ATTRIBUTES)
 TABLES = (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES, TRIALS, *_OF_TRIAL)
-_UNUSED = ("system_attributes", "heartbeats")
-"""Tables of trials that only other programs write."""
 SHOWN = ("ema_decay", "queue_size", "batch_size")
 """The settings that are attributes of their own, beside MTD, seed and scores."""
 REPORTED_STEP, REPORTED_SCORE = "reported/step", "reported/score"
@@ -102,8 +88,10 @@ def has_tables(connection: Connection) -> bool:
     return all(known.has_table(each.name) for each in (STUDIES, _DIRECTIONS, _STUDY_ATTRIBUTES))
 
 
-def find_copy(session: Session | Connection, name: str) -> int | None:
-    """Read Optuna's id of the copy of a study; None where Optuna's tables have none."""
+def find_copy(session: Session, name: str) -> int | None:
+    """Read Optuna's id of the copy of a study; None without one, and without Optuna's tables."""
+    if not has_tables(session.connection()):
+        return None
     named = STUDIES.c.study_name == name
     return session.scalar(select(STUDIES.c.study_id).where(named, _is_copy()))
 
@@ -140,29 +128,30 @@ def write_copy(session: Session, study: StudyRow) -> int:
         session.execute(insert(_DIRECTIONS).values(direction))
     attributes = {"metric": study.metric, "select_by": study.select_by, "folder": study.folder}
     known = _STUDY_ATTRIBUTES.c.key.in_(attributes)
-    mine = delete(_STUDY_ATTRIBUTES).where(_STUDY_ATTRIBUTES.c.study_id == found, known)
-    session.execute(mine)
-    rows = [
-        {"study_id": found, "key": key, "value_json": json.dumps(value)}
-        for key, value in attributes.items()
-    ]
-    session.execute(insert(_STUDY_ATTRIBUTES), rows)
+    session.execute(delete(_STUDY_ATTRIBUTES).where(_STUDY_ATTRIBUTES.c.study_id == found, known))
+    session.execute(insert(_STUDY_ATTRIBUTES), _attribute_rows({"study_id": found}, attributes))
     return found
+
+
+def _attribute_rows(of: dict[str, int], values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return attributes of the study, or the trial, `of` which they are, as rows of Optuna's."""
+    return [of | {"key": key, "value_json": json.dumps(value)} for key, value in values.items()]
 
 
 def delete_copy(session: Session, name: str) -> None:
     """Delete the copy of a study, if there is one."""
-    if not has_tables(session.connection()) or (found := find_copy(session, name)) is None:
+    if (found := find_copy(session, name)) is None:
         return
     trials = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == found)
     _delete_trials(session, list(session.scalars(trials)))
-    system = table("study_system_attributes", column("study_id"))
+    system = _table("study_system_attributes", "study_id")
     for each in (_DIRECTIONS, _STUDY_ATTRIBUTES, system, STUDIES):
         session.execute(delete(each).where(each.c.study_id == found))
 
 
 def _delete_trials(session: Session, ids: Sequence[int]) -> None:
-    others = (table(f"trial_{name}", column("trial_id")) for name in _UNUSED)
+    # of trials, which only other programs write
+    others = (_table(name, "trial_id") for name in ("trial_system_attributes", "trial_heartbeats"))
     tables = (*_OF_TRIAL, *others, TRIALS)
     for start in range(0, len(ids), _AT_ONCE):
         for each in tables:
@@ -176,8 +165,7 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
     nothing is written: it is written again when the study is opened next.
     """
     rows = [row for row in rows if row.role == SEARCH]
-    study_id = find_copy(session, study.name) if has_tables(session.connection()) else None
-    if study_id is None or not rows:
+    if not rows or (study_id := find_copy(session, study.name)) is None:
         return
     ids = _write_states(session, study_id, rows)
     evaluations = _evaluations(session, rows)
@@ -195,22 +183,18 @@ def write_trials(session: Session, study: StudyRow, rows: Sequence[TrialRow]) ->
             | {"step": step, "intermediate_value": score, "intermediate_value_type": "FINITE"}
             for step, score in evaluations[row.id].items()
         ]
-        found[_ATTRIBUTES] += [
-            of_trial | {"key": key, "value_json": json.dumps(value)}
-            for key, value in _attributes(row, scores.get(row.id, {})).items()
-        ]
+        found[_ATTRIBUTES] += _attribute_rows(of_trial, _attributes(row, scores.get(row.id, {})))
     for target, values in found.items():
         if values:
             session.execute(insert(target), values)
 
 
-def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
+def find_differing(session: Session, study: StudyRow, copy: int) -> list[TrialRow]:
     """Read the trials that have ended and are missing, or otherwise, in Optuna's tables."""
     ranking = find_ranking(session, study.id)
     state, value = cast(TRIALS.c.state, String), VALUES.c.value
     differs = func.abs(func.coalesce(value, ranking + 1) - ranking) > ROUNDING
-    copies = TRIALS.c.study_id == find_copy(session, study.name)
-    same = copies & (TRIALS.c.number == TrialRow.number)
+    same = (TRIALS.c.study_id == copy) & (TRIALS.c.number == TrialRow.number)
     missing = TRIALS.c.trial_id.is_(None)
     found = (
         select(TrialRow)
@@ -223,7 +207,7 @@ def find_differing(session: Session, study: StudyRow) -> list[TrialRow]:
     return list(session.scalars(found.order_by(TrialRow.number)))
 
 
-def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
+def find_foreign(session: Session, study: StudyRow, copy: int) -> Sequence[int]:
     """Read Optuna's ids of the trials in its tables that are not those of the study.
 
     A trial that failed and was run again is none of them: it has failed there too.
@@ -231,9 +215,8 @@ def find_foreign(session: Session, study: StudyRow) -> Sequence[int]:
     numbered = (TrialRow.study_id == study.id) & TrialRow.number.is_not(None)
     numbered &= TrialRow.role == SEARCH
     planned = TRIALS.c.number.in_(select(TrialRow.number).where(numbered))
-    mine = TRIALS.c.study_id == find_copy(session, study.name)
-    found = select(TRIALS.c.trial_id).where(mine, cast(TRIALS.c.state, String) != "FAIL", ~planned)
-    return session.scalars(found).all()
+    found = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, ~planned)
+    return session.scalars(found.where(cast(TRIALS.c.state, String) != "FAIL")).all()
 
 
 def repair_copy(session: Session, study: StudyRow) -> int:
@@ -243,21 +226,19 @@ def repair_copy(session: Session, study: StudyRow) -> int:
     of the study's are deleted. A missing copy is written anew.
     """
     is_new = find_copy(session, study.name) is None
-    doubled = _find_doubled(session, write_copy(session, study))
+    copy = write_copy(session, study)
+    # Optuna numbers by count: a later trial may have the number of an earlier one
+    first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == copy)
+    later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
+    doubled = session.scalars(
+        select(TRIALS.c.trial_id).where(TRIALS.c.study_id == copy, later)
+    ).all()
     _delete_trials(session, doubled)
-    differing, foreign = find_differing(session, study), find_foreign(session, study)
+    differing, foreign = find_differing(session, study, copy), find_foreign(session, study, copy)
     for start in range(0, len(differing), _AT_ONCE):
         write_trials(session, study, differing[start : start + _AT_ONCE])
     session.execute(update(TRIALS).where(TRIALS.c.trial_id.in_(foreign)).values(state="FAIL"))
     return 0 if is_new else len(doubled) + len(differing) + len(foreign)
-
-
-def _find_doubled(session: Session, study_id: int) -> list[int]:
-    """Read the trials with a number that an earlier one has: Optuna numbers by count."""
-    first = select(func.min(TRIALS.c.trial_id)).where(TRIALS.c.study_id == study_id)
-    later = TRIALS.c.trial_id.not_in(first.group_by(TRIALS.c.number))
-    doubled = select(TRIALS.c.trial_id).where(TRIALS.c.study_id == study_id, later)
-    return list(session.scalars(doubled))
 
 
 def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> dict[int, int]:
@@ -293,8 +274,7 @@ def _values(
     """Read what Optuna ranks trials by: the ranking score, or a pruned trial's last evaluation."""
     complete = [row.id for row in rows if row.state == "COMPLETE"]
     ranked = select(TrialRow.id, find_ranking(session, study.id)).where(TrialRow.id.in_(complete))
-    ranks = session.execute(ranked) if complete else ()
-    found = {trial: value for trial, value in ranks if value is not None}
+    found = {trial: value for trial, value in session.execute(ranked) if value is not None}
     pruned = (row.id for row in rows if row.state == "PRUNED" and evaluations[row.id])
     return found | {trial: evaluations[trial][max(evaluations[trial])] for trial in pruned}
 
@@ -330,14 +310,8 @@ def _attributes(row: TrialRow, scores: Mapping[str, float]) -> dict[str, Any]:
     shown = {name: settings[name] for name in SHOWN if name in settings}
     others = {name: value for name, value in settings.items() if name not in SHOWN}
     said = {"reason": row.reason, "note": row.note}
-    return {
-        "mtd": row.mtd,
-        "seed": row.seed,
-        **shown,
-        **scores,
-        "settings": others,
-        **{name: text for name, text in said.items() if text},
-    }
+    attributes = {"mtd": row.mtd, "seed": row.seed, **shown, **scores, "settings": others}
+    return attributes | {name: text for name, text in said.items() if text}
 
 
 def _parameters(study: StudyRow, values: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import os
 import platform
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,10 @@ def _lives(owner: Owner) -> bool | None:
     pid = int(owner["pid"])
     try:
         # finds also those that /proc hides from other users (hidepid)
-        os.kill(pid, 0)
+        with suppress(PermissionError):
+            os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        pass
     started = _started(pid)
     return None if started is None else started == owner.get("started")
 
@@ -106,10 +106,8 @@ def _namespace() -> str:
     """
     found = []
     for kind in ("pid", "time"):
-        try:
+        with suppress(OSError):
             found.append(str(Path(f"/proc/self/ns/{kind}").readlink()))
-        except OSError:
-            continue
     return " ".join(found)
 
 

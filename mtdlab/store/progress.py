@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from mtdlab.analysis.data.defaults import State, find_state
 from mtdlab.store.database import open_to_read, read_at_one_moment, reading
-from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, read_finished
 from mtdlab.store.tables import FINISHED, StudyRow, SweepRow, TrialRow, living_state
 from mtdlab.store.urls import storage_url
 
@@ -48,27 +48,24 @@ class ProgressReader:
 
     def read(self) -> Progress:
         """Read the progress now."""
-        mine = TrialRow.study_id == self.study_id
-        states = select(TrialRow.state, func.count()).where(mine).group_by(TrialRow.state)
+        running = select(TrialRow).where(TrialRow.study_id == self.study_id)
+        running = running.where(TrialRow.state == "RUNNING")
         with self.database.reading() as session:
             read_at_one_moment(session)
-            counts = {row[0]: row[1] for row in session.execute(states)}
-            running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
-            error = select(SweepRow.error).where(SweepRow.id == self.sweep)
-            ended = self._ended(session)
-            progress = Progress(counts, running.all(), ended, session.scalar(error))
-        self._known.update(trial.row for trial in ended)
+            counts, rows = count_states(session, self.study_id), session.scalars(running).all()
+            error = session.scalar(select(SweepRow.error).where(SweepRow.id == self.sweep))
+            mine = (TrialRow.sweep == self.sweep) & TrialRow.state.in_(FINISHED)
+            new = set(session.scalars(select(TrialRow.id).where(mine))) - self._known
+            ended = read_finished(session, self.study_id, TrialRow.id.in_(new)) if new else []
+            progress = Progress(counts, rows, ended, error)
+        self._known |= new
         return progress
 
-    def _ended(self, session: Session) -> list[FinishedTrial]:
-        """Read the trials that have ended and were not read before."""
-        ended = (TrialRow.sweep == self.sweep) & TrialRow.state.in_(FINISHED)
-        new = set(session.scalars(select(TrialRow.id).where(ended))) - self._known
-        if not new:
-            return []
-        rows = select_finished(self.study_id, find_ranking(session, self.study_id))
-        rows = rows.where(TrialRow.id.in_(new)).order_by(TrialRow.number)
-        return [FinishedTrial(*row) for row in session.execute(rows)]
+
+def count_states(session: Session, study_id: int) -> dict[str, int]:
+    """Count the trials of a study in each state."""
+    states = select(TrialRow.state, func.count()).where(TrialRow.study_id == study_id)
+    return {row[0]: row[1] for row in session.execute(states.group_by(TrialRow.state))}
 
 
 @dataclass(frozen=True)
@@ -111,34 +108,26 @@ def list_studies(storage: str | None = None) -> list[StudyOverview]:
     Raises StorageError where there is no such database.
     """
     with reading(storage_url(storage)) as session:
-        return [
-            StudyOverview(
-                row.name,
-                row.description,
-                row.metric,
-                row.select_by,
-                *_counts(session, row),
-                find_best(session, row.id),
-                _last_time(session, row),
-                SavedModel.of(row.model),
-            )
-            for row in session.scalars(select(StudyRow).order_by(StudyRow.name))
-        ]
+        studies = session.scalars(select(StudyRow).order_by(StudyRow.name))
+        return [_overview(session, study) for study in studies]
 
 
-def _counts(session: Session, study: StudyRow) -> tuple[dict[str, int], int]:
-    """Count the trials by state, and those that have begun."""
-    mine = TrialRow.study_id == study.id
-    count = select(TrialRow.state, func.count(), func.count(TrialRow.began))
-    of_state = session.execute(count.where(mine).group_by(TrialRow.state)).all()
-    counts = Counter({state: trials for state, trials, _ in of_state})
-    running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING"))
+def _overview(session: Session, study: StudyRow) -> StudyOverview:
+    mine, last = TrialRow.study_id == study.id, func.coalesce(TrialRow.ended, TrialRow.began)
+    times = select(func.count(TrialRow.began), func.max(last)).where(mine)
+    begun, seconds = session.execute(times).one()
+    running = session.scalars(select(TrialRow).where(mine, TrialRow.state == "RUNNING")).all()
+    counts = Counter(count_states(session, study.id))
+    counts.subtract({"RUNNING": len(running)})
     counts.update(map(living_state, running))
-    counts["RUNNING"] -= sum(trials for state, trials, _ in of_state if state == "RUNNING")
-    return dict(+counts), sum(begun for _, _, begun in of_state)
-
-
-def _last_time(session: Session, study: StudyRow) -> datetime | None:
-    latest = func.max(func.coalesce(TrialRow.ended, TrialRow.began))
-    seconds = session.scalar(select(latest).where(TrialRow.study_id == study.id))
-    return None if seconds is None else datetime.fromtimestamp(seconds)
+    return StudyOverview(
+        study.name,
+        study.description,
+        study.metric,
+        study.select_by,
+        dict(+counts),
+        begun,
+        find_best(session, study.id),
+        None if seconds is None else datetime.fromtimestamp(seconds),
+        SavedModel.of(study.model),
+    )

@@ -1,10 +1,10 @@
 """This module reads the trials that have ended, and says which of them is the best."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from mtdlab.settings.roles import SEARCH
@@ -39,11 +39,10 @@ def find_best(session: Session, study_id: int) -> FinishedTrial | None:
     Of equal ones it is the first; None without one.
     """
     ranking = find_ranking(session, study_id)
-    is_one = (TrialRow.state == "COMPLETE") & (TrialRow.role == SEARCH)
-    ranked = select_finished(study_id, ranking).where(is_one)
-    first = ranked.where(ranking.is_not(None)).order_by(ranking.desc(), TrialRow.number)
-    row = session.execute(first.limit(1)).first()
-    return None if row is None else FinishedTrial(*row)
+    complete = (TrialRow.study_id == study_id) & (TrialRow.state == "COMPLETE")
+    ranked = select(TrialRow.id).where(complete, TrialRow.role == SEARCH, ranking.is_not(None))
+    first = ranked.order_by(ranking.desc(), TrialRow.number).limit(1).scalar_subquery()
+    return next(iter(read_finished(session, study_id, TrialRow.id == first)), None)
 
 
 def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]:
@@ -55,15 +54,16 @@ def find_ranking(session: Session, study_id: int) -> ColumnElement[float | None]
     return select(ScoreRow.score).where(named).scalar_subquery()
 
 
-def select_finished(
-    study_id: int, ranking: ColumnElement[float | None]
-) -> Select[*tuple[Any, ...]]:
-    """Select the finished trials, as the fields of `FinishedTrial`."""
-    before = (TrialRow.number, TrialRow.seed, TrialRow.parameters, TrialRow.state, TrialRow.reason)
-    after = (TrialRow.wall_seconds, TrialRow.note, TrialRow.reason_code, TrialRow.id, TrialRow.role)
-    return select(*before, TrialRow.mtd, TrialRow.score, ranking, *after).where(
-        TrialRow.study_id == study_id, TrialRow.state.in_(FINISHED)
-    )
+def read_finished(
+    session: Session, study_id: int, condition: ColumnElement[bool]
+) -> list[FinishedTrial]:
+    """Read the trials of a study that have ended and for which a condition holds, by number."""
+    others = {"row": TrialRow.id, "ranking": find_ranking(session, study_id)}
+    names = [each.name for each in fields(FinishedTrial)]
+    columns = [others[name] if name in others else getattr(TrialRow, name) for name in names]
+    ended = (TrialRow.study_id == study_id) & TrialRow.state.in_(FINISHED)
+    rows = select(*columns).where(ended, condition).order_by(TrialRow.number)
+    return [FinishedTrial(*row) for row in session.execute(rows)]
 
 
 @dataclass(frozen=True)

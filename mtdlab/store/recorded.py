@@ -24,18 +24,6 @@ def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
         return {(configuration, seed): state for configuration, seed, state in rows}
 
 
-def read_configurations(url: str, study: str) -> dict[int, str]:
-    """Read the configuration of each trial that began, by its number. Raises StorageError."""
-    with reading(url) as session:
-        columns = select(TrialRow.number, TrialRow.configuration).join(StudyRow)
-        begun = StudyRow.name == study, TrialRow.number.is_not(None)
-        return {
-            number: key
-            for number, key in session.execute(columns.where(*begun))
-            if number is not None
-        }
-
-
 def read_last_decision(url: str, study: str) -> str:
     """Read the decision of a study's last look; empty before the first. Raises StorageError."""
     with reading(url) as session:
@@ -86,3 +74,11 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         scores = {score.task: score.score for score in rows if score.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
         return RecordedTrial(row, scores, None if loss is None else loss.values)
+
+
+def settings_of(trial: RecordedTrial, study: StudyRow) -> dict[str, Any]:
+    """Return a trial's settings, at the precision that it ran with."""
+    settings = dict(trial.settings)
+    if settings.get("precision") == "auto" and study.precision:
+        settings["precision"] = study.precision
+    return settings

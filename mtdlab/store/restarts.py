@@ -45,8 +45,6 @@ def outlast_restarts(engine: Engine, url: str) -> None:
     restarts waits for it. One that the restart interrupts fails, since whether it was committed is
     not known then. A first connection does not wait: its URL may be wrong.
     """
-    if engine.dialect.name != "postgresql":
-        return
 
     @event.listens_for(engine, "do_connect")
     def _connect(

@@ -25,6 +25,7 @@ DEEPEST = 40
 """The most levels of a JSON value."""
 VERSIONS = "versions"
 """What of a study's inputs may differ between machines, at the price of equal bits."""
+_STEP = re.compile("[1-9][0-9]{0,7}")
 _ARRAY_NAME = re.compile(
     r"curve/\w+|spectrum/\w+|probe/(step|cosine_different|cosine/\d{1,9})|items/.{1,200}", re.DOTALL
 )
@@ -71,10 +72,6 @@ def named(rule: Rule, **required: Rule) -> Rule:
     return IS_OBJECT.narrowed(f"an object{names}, each {rule.what}", holds)
 
 
-def _is_in_range(value: float) -> bool:
-    return abs(value) <= (FURTHEST if isinstance(value, float) else 2**63 - 1)
-
-
 def _is_json(value: Any, depth: int = 0) -> bool:
     if depth > DEEPEST:
         return False
@@ -100,10 +97,6 @@ def _is_distribution(value: Any) -> bool:
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return False
     return True
-
-
-def _are_by_step(value: dict[str, Any]) -> bool:
-    return all(re.fullmatch("[1-9][0-9]{0,7}", step) and int(step) <= STEPS for step in value)
 
 
 def _have_numbers(value: dict[str, Any]) -> bool:
@@ -136,14 +129,17 @@ ARE_TEXTS = Rule("JSON object of texts", named(IS_TEXT).holds)
 WHOLE = IS_WHOLE.narrowed(
     f"a whole number from 0 to {LARGEST}", lambda value: 0 <= value <= LARGEST
 )
-NUMBER = IS_FINITE.narrowed(f"a number within {FURTHEST:g} of 0", _is_in_range)
+NUMBER = IS_FINITE.narrowed(
+    f"a number within {FURTHEST:g} of 0",
+    lambda value: abs(value) <= (FURTHEST if isinstance(value, float) else 2**63 - 1),
+)
 FRACTION = NUMBER.narrowed("a number from 0 to 1", lambda value: 0 <= value <= 1)
 LEVEL = NUMBER.narrowed("a number between 0 and 1", lambda value: 0 < value < 1)
 TIME = NUMBER.narrowed("a time in seconds, from 1970 to 2099", lambda value: 0 <= value <= LATEST)
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 TEXT = IS_TEXT.narrowed("text", lambda value: len(value) <= LONGEST)
 NAME = IS_TEXT.narrowed("a name of a study", _is_study_name)
-# what is read of them was read field by field (`tables.Fields`)
+# what is read of them was read field by field (`tables._read_fields`)
 ENVIRONMENT = Rule("an environment", lambda value: isinstance(value, Environment))
 INVOCATION = Rule("a command", lambda value: isinstance(value, Invocation))
 SHA256 = IS_TEXT.narrowed(
@@ -166,7 +162,10 @@ PLANNED = IS_LIST.narrowed(
     lambda value: len(value) == 2 and TEXT.holds(value[0]) and WHOLE.holds(value[1]),
 )
 SETTINGS = named(SCALAR).narrowed("settings, with numbers where they are", _have_numbers)
-REPORTS = named(NUMBER).narrowed(f"numbers within {FURTHEST:g} of 0 by step", _are_by_step)
+REPORTS = named(NUMBER).narrowed(
+    f"numbers within {FURTHEST:g} of 0 by step",
+    lambda value: all(_STEP.fullmatch(step) and int(step) <= STEPS for step in value),
+)
 MODEL = named(TEXT, trial=WHOLE, host=TEXT, folder=TEXT)
 IDENTITY = named(JSON, sampler=TEXT, trainer=named(JSON), search=named(TEXT))
 METHOD = named(

@@ -1,24 +1,25 @@
 """This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import ColumnElement, Select, delete, func, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, delete, select, update
+from sqlalchemy.orm import load_only
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.limits import LATEST
 from mtdlab.settings.roles import BASELINE, SEARCH
-from mtdlab.store.claims import Claim, Claims
-from mtdlab.store.database import adding, open_to_write, writing
+from mtdlab.store.claims import Claim, Claims, count_trials
+from mtdlab.store.database import adding, open_to_write
 from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
-from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, select_finished
+from mtdlab.store.progress import count_states
+from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
-from mtdlab.store.urls import mask, without_passwords
+from mtdlab.store.urls import mask, without_password
 
 if TYPE_CHECKING:
     from mtdlab.config import PlannedTrial
@@ -33,31 +34,13 @@ class Look:
 
     look: int
     seeds: int
-    trials: tuple[int, ...]
+    trials: Sequence[int]
     alpha: float
     spent: float
     p_value: float | None
     verdict: str
     decision: str
-    added: "tuple[PlannedTrial, ...]" = ()
-
-
-@dataclass(frozen=True)
-class SearchedTrial:
-    """A trial of the search is told to Optuna by columns of its row and the score that ranks it."""
-
-    number: int
-    state: str
-    parameters: dict[str, Any] | None
-    reports: dict[str, Any] | None
-    attributes: dict[str, Any] | None
-    ranking: float | None
-
-    @property
-    def values(self) -> list[float] | None:
-        """Return what Optuna ranks it by, a list of one score; None where it is not complete."""
-        is_complete = self.state == "COMPLETE"
-        return [self.ranking] if is_complete and self.ranking is not None else None
+    added: Sequence[Sequence[Any]] = ()
 
 
 class Store(Claims):
@@ -65,13 +48,11 @@ class Store(Claims):
 
     def delete_if_unbegun(self) -> bool:
         """Delete the study if no trial has begun; return whether none had."""
-        mine = TrialRow.study_id == self.study_id
+        trials = select(TrialRow.state, TrialRow.number).where(self.mine)
         with self.database.writing() as session:
             # locked, so that no worker claims one meanwhile
-            trials = session.execute(
-                select(TrialRow.state, TrialRow.number).where(mine).with_for_update()
-            )
-            if any(state != "WAITING" or number is not None for state, number in trials):
+            rows = session.execute(trials.with_for_update())
+            if any(state != "WAITING" or number is not None for state, number in rows):
                 return False
             delete_copy(session, session.get_one(StudyRow, self.study_id).name)
             session.execute(delete(StudyRow).where(StudyRow.id == self.study_id))
@@ -88,7 +69,7 @@ class Store(Claims):
         What `row` leaves out stays as it is recorded. Its command is recorded without the passwords
         of its storage URLs.
         """
-        row.id, row.invocation = self.study_id, without_passwords(row.invocation)
+        row.id, row.invocation = self.study_id, row.invocation.changed(without_password)
         with self.database.adding() as session:
             merged = session.merge(row)
             merged.version = (merged.version or 0) + 1
@@ -121,8 +102,8 @@ class Store(Claims):
         holds. Trials of the baseline are added also of the seeds that the search has.
         """
         with self.database.adding() as session:
-            mine = TrialRow.study_id == self.study_id
-            keys = select(TrialRow.configuration, TrialRow.seed).where(mine).order_by(TrialRow.id)
+            keys = select(TrialRow.configuration, TrialRow.seed).where(self.mine)
+            keys = keys.order_by(TrialRow.id)
             recorded = {(row.configuration, row.seed): None for row in session.execute(keys)}
             wanted = {trial.key for trial in planned}
             if missing := [key for key in recorded if key not in wanted]:
@@ -143,13 +124,7 @@ class Store(Claims):
     def counts(self) -> dict[str, int]:
         """Count the trials in each state."""
         with self.database.reading() as session:
-            mine = select(TrialRow.state, func.count()).where(TrialRow.study_id == self.study_id)
-            return {row[0]: row[1] for row in session.execute(mine.group_by(TrialRow.state))}
-
-    def select_by(self, metric: str) -> str:
-        """Read the name of the score that ranks trials; `metric` before the study is recorded."""
-        recorded = self.study()
-        return recorded.select_by if recorded else metric
+            return count_states(session, self.study_id)
 
     def best_trial(self) -> FinishedTrial | None:
         """Read the best trial of the search (`ranking.find_best`); None without one."""
@@ -158,45 +133,38 @@ class Store(Claims):
 
     def failures(self) -> list[FinishedTrial]:
         """Read the failed trials, by number."""
-        return self._finished(TrialRow.state == "FAIL")
+        with self.database.reading() as session:
+            return read_finished(session, self.study_id, TrialRow.state == "FAIL")
 
     def noted_by(self, sweep: int) -> list[FinishedTrial]:
         """Read the trials with a note that workers of a sweep have ended, by number."""
-        return self._finished((TrialRow.sweep == sweep) & (TrialRow.note != ""))
-
-    def _finished(self, condition: ColumnElement[bool]) -> list[FinishedTrial]:
+        noted = (TrialRow.sweep == sweep) & (TrialRow.note != "")
         with self.database.reading() as session:
-            ranking = find_ranking(session, self.study_id)
-            finished = select_finished(self.study_id, ranking).where(condition)
-            rows = session.execute(finished.order_by(TrialRow.number))
-            return [FinishedTrial(*row) for row in rows]
+            return read_finished(session, self.study_id, noted)
 
-    def searched(self, first: int, numbers: Collection[int]) -> list[SearchedTrial]:
-        """Read the trials of the search with `numbers`, and from number `first` on."""
+    def searched(self, first: int, numbers: Collection[int]) -> list[tuple[TrialRow, float | None]]:
+        """Read the trials of the search with `numbers`, and from number `first` on.
+
+        Of their columns those are read that Optuna is told; the score ranks a trial.
+        """
         columns = (TrialRow.number, TrialRow.state, TrialRow.parameters, TrialRow.reports)
-        mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
+        mine = self.mine & (TrialRow.role == SEARCH)
         wanted = (TrialRow.number >= first) | TrialRow.number.in_(list(numbers))
         with self.database.reading() as session:
-            ranking = find_ranking(session, self.study_id)
-            rows = session.execute(
-                select(*columns, TrialRow.attributes, ranking).where(mine, wanted)
-            )
-            return [SearchedTrial(*row) for row in rows]
+            trials = select(TrialRow, find_ranking(session, self.study_id)).where(mine, wanted)
+            trials = trials.options(load_only(*columns, TrialRow.attributes))
+            return [(row, ranking) for row, ranking in session.execute(trials)]
 
     def ended(self) -> list[Claim]:
         """Read the trials that have ended and cannot be resumed, as claims without an owner."""
-        ended = select(TrialRow).where(
-            TrialRow.study_id == self.study_id,
-            TrialRow.state.in_(FINISHED),
-            TrialRow.reason_code != "interrupted",
-        )
+        ended = select(TrialRow).where(self.mine, TrialRow.state.in_(FINISHED))
+        ended = ended.where(TrialRow.reason_code != "interrupted")
         with self.database.reading() as session:
             return [Claim.of(row) for row in session.scalars(ended)]
 
     def check_readable(self) -> None:
         """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""
-        mine = TrialRow.study_id == self.study_id
-        left = select(TrialRow).where(mine, TrialRow.state.not_in(FINISHED))
+        left = select(TrialRow).where(self.mine, TrialRow.state.not_in(FINISHED))
         with self.database.reading() as session:
             for _ in session.scalars(left.execution_options(yield_per=1_000)):
                 pass
@@ -208,36 +176,25 @@ class Store(Claims):
         with self.database.adding() as session:
             return repair_copy(session, session.get_one(StudyRow, self.study_id))
 
-    def retry_failed(self) -> int:
-        """Let failed trials wait again, to run under new numbers; return how many."""
+    def retry_failed(self) -> None:
+        """Let failed trials wait again, to run under new numbers."""
         with self.database.writing() as session:
-            failed = (TrialRow.study_id == self.study_id) & (TrialRow.state == "FAIL")
-            count = session.scalar(select(func.count()).select_from(TrialRow).where(failed)) or 0
             session.execute(
                 update(TrialRow)
-                .where(failed)
+                .where(self.mine, TrialRow.state == "FAIL")
                 .values(state="WAITING", deaths=0)
                 .values(dict.fromkeys(("reason", "reason_code", "note", "traceback"), ""))
                 .values(dict.fromkeys(("number", "began", "ended", "sweep")))
                 .values(dict.fromkeys(("reports", "attributes")))
             )
-            return count
 
     def last_look(self) -> Look | None:
-        """Read the latest look, None before the first; what it added has no parameters."""
+        """Read the latest look, None before the first."""
         with self.database.reading() as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
             row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
-            if row is None:
-                return None
-            # imported here: what lists studies does without study files and their settings
-            from mtdlab.config import PlannedTrial
-
-            added = tuple(
-                PlannedTrial(configuration, seed, None) for configuration, seed in row.added
-            )
-            fixed = (row.look, row.seeds, tuple(row.trials), row.alpha, row.spent)
-            return Look(*fixed, row.p_value, row.verdict, row.decision, added)
+            names = [each.name for each in fields(Look)]
+            return None if row is None else Look(**{name: getattr(row, name) for name in names})
 
     def record_look(self, look: Look, added: "Mapping[int, PlannedTrial]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
@@ -249,32 +206,25 @@ class Store(Claims):
         """
         with self.database.writing() as session:
             session.get_one(StudyRow, self.study_id, with_for_update=True)
-            if session.get(LookRow, (self.study_id, look.look)) or not self._is_of(session, look):
+            searched = self.mine & (TrialRow.role == SEARCH)
+            complete = select(TrialRow.number).where(searched, TrialRow.state == "COMPLETE")
+            if (
+                session.get(LookRow, (self.study_id, look.look))
+                or count_trials(session, searched, TrialRow.state.not_in(FINISHED))
+                or [*session.scalars(complete.order_by(TrialRow.number))] != [*look.trials]
+            ):
                 return False
-            lists = {
-                "trials": list(look.trials),
-                "added": [[trial.configuration, trial.seed] for trial in look.added],
-            }
-            session.add(LookRow(study_id=self.study_id, **vars(look) | lists))
+            session.add(LookRow(study_id=self.study_id, **vars(look)))
             for position, trial in added.items():
                 session.add(self._row_of(trial, position, leads=False))
             return True
 
-    def _is_of(self, session: Session, look: Look) -> bool:
-        """Return whether all trials of the search have ended, the complete ones those of a look."""
-        mine = (TrialRow.study_id == self.study_id) & (TrialRow.role == SEARCH)
-        unfinished = mine & TrialRow.state.in_(("WAITING", "RUNNING"))
-        if session.scalar(select(func.count()).select_from(TrialRow).where(unfinished)):
-            return False
-        complete = select(TrialRow.number).where(mine & (TrialRow.state == "COMPLETE"))
-        return tuple(session.scalars(complete.order_by(TrialRow.number))) == look.trials
-
-    def planned(self) -> set[tuple[str, int]]:
-        """Read configuration and seed of every planned trial."""
+    def planned(self) -> dict[tuple[str, int], int | None]:
+        """Read the number, None before it begins, of each trial by configuration and seed."""
+        planned = select(TrialRow.configuration, TrialRow.seed, TrialRow.number).where(self.mine)
         with self.database.reading() as session:
-            planned = select(TrialRow.configuration, TrialRow.seed)
-            rows = session.execute(planned.where(TrialRow.study_id == self.study_id))
-            return {(configuration, seed) for configuration, seed in rows}
+            rows = session.execute(planned)
+            return {(configuration, seed): number for configuration, seed, number in rows}
 
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; return its row.
@@ -306,20 +256,15 @@ class Store(Claims):
         """Record a heartbeat of a sweep; return whether it was requested to stop."""
         with self.database.writing() as session:
             beat = update(SweepRow).where(SweepRow.id == row).values(heartbeat=Now())
-            session.execute(beat)
-            return bool(session.scalar(select(SweepRow.stop).where(SweepRow.id == row)))
+            return bool(session.scalar(beat.returning(SweepRow.stop)))
 
-    def request_stop(self, row: int | None = None) -> list[Owner]:
-        """Request that a sweep stops, or that all of the study do; return the owners."""
+    def request_stop(self) -> list[Owner]:
+        """Request that all sweeps of the study stop; return their owners."""
         with self.database.writing() as session:
-            sweeps = [
-                sweep
-                for sweep in session.scalars(self._sweeps())
-                if row in (None, sweep.id) and not sweep.is_abandoned
-            ]
-            for sweep in sweeps:
-                sweep.stop = True
-            return [sweep.owner for sweep in sweeps]
+            live = [row for row in session.scalars(self._sweeps()) if not row.is_abandoned]
+            for row in live:
+                row.stop = True
+            return [row.owner for row in live]
 
     def end_workers(self, row: int) -> None:
         """Request that the workers of a sweep end, on whichever machine."""
@@ -340,7 +285,7 @@ class Store(Claims):
     def live_sweeps(self) -> list[Owner]:
         """Read the owners of the sweeps that run, as far as this machine can know."""
         with self.database.reading() as session:
-            rows = session.scalars(self._sweeps()).all()
+            rows = session.scalars(self._sweeps())
             return [row.owner for row in rows if not row.is_abandoned]
 
     def _sweeps(self) -> Select[SweepRow]:
@@ -406,7 +351,7 @@ def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> 
 
 def record_error(url: str, sweep: int, error: Mapping[str, Any]) -> None:
     """Record the error that has ended a worker of a sweep (`SweepRow.error`), unless one is."""
-    with writing(url) as session:
+    with adding(url) as session:
         row = session.get(SweepRow, sweep, with_for_update=True)
         if row is not None and row.error is None:
             row.error = dict(error)
@@ -421,20 +366,17 @@ def record_plan(url: str, study: str, plan: Mapping[str, Any], sha256: str) -> i
     """
     refuse_foreign(url, study)
     with adding(url) as session:
-        begun = session.scalar(
-            select(func.count())
-            .select_from(TrialRow)
-            .join(StudyRow)
-            .where(StudyRow.name == study, TrialRow.began.is_not(None))
-        )
+        of_study = TrialRow.study_id.in_(select(StudyRow.id).where(StudyRow.name == study))
+        begun = count_trials(session, of_study, TrialRow.began.is_not(None))
         mine = PlanRow.study == study
         if not begun:
             session.execute(delete(PlanRow).where(mine))
         rows = session.scalars(select(PlanRow).where(mine).order_by(PlanRow.position)).all()
         if not rows or rows[-1].sha256 != sha256:
-            position = len(rows)
-            row = PlanRow(study=study, position=position, trials=begun or 0, sha256=sha256)
-            row.plan = dict(plan)
-            session.add(row)
-            return row.trials
+            rows = [
+                PlanRow(
+                    study=study, position=len(rows), trials=begun, plan=dict(plan), sha256=sha256
+                )
+            ]
+            session.add_all(rows)
         return rows[-1].trials

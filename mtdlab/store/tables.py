@@ -8,8 +8,9 @@ and the only record of its state. Optuna's tables have a copy of what has ended 
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,101 +74,71 @@ ITEMS = "items/"
 Array = NDArray[np.float32]
 
 
-class FloatArray(TypeDecorator[NDArray[Any]]):
-    """This type stores a vector as little-endian bytes: <f4 is float32, <f8 float64."""
+def _converted(
+    stored: Any, read: Callable[[Any], Any], write: Callable[[Any], Any] | None = None
+) -> type[TypeDecorator[Any]]:
+    """Return a column type that converts each value but None when it is written and read.
 
-    impl = LargeBinary
-    cache_ok = True
-
-    def __init__(self, kind: str = "<f4") -> None:
-        super().__init__()
-        self.kind: Any = kind
-
-    def process_bind_param(self, value: NDArray[Any] | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002
-        """Return the bytes of a vector."""
-        return None if value is None else np.ascontiguousarray(value, dtype=self.kind).tobytes()
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> NDArray[Any] | None:  # noqa: ARG002
-        """Return the vector of bytes."""
-        return None if value is None else np.frombuffer(value, dtype=self.kind)
-
-
-class Text(TypeDecorator[str]):
-    """This type stores text without what databases refuse: lone surrogates, NUL on PostgreSQL.
-
-    Reasons and notes quote errors, which may hold both. NUL becomes U+FFFD.
+    `read` raises ValueError for a value of another kind: SQLite keeps any in each column.
     """
 
-    impl = String
-    cache_ok = True
+    class Converted(TypeDecorator[Any]):
+        impl = stored
+        cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Return text that can be stored."""
-        if value is None:
-            return None
-        return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
+        def process_bind_param(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
+            return value if value is None or write is None else write(value)
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Return the text. Raises ValueError for another value: SQLite keeps any in each column."""
-        return value if value is None else _of_kind(value, rules.IS_TEXT)
+        def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
+            return None if value is None else read(value)
+
+    return Converted
 
 
-def _of_kind(value: Any, kind: Rule) -> Any:
-    """Return a value that was read. Raises ValueError where it is of another kind."""
+def _of_kind(kind: Rule, value: Any) -> Any:
     if kind.holds(value):
         return value
     raise ValueError(f"{value!r:.60} is no {kind.what}")
 
 
-def _checked(stored: Any, kind: Rule) -> type[TypeDecorator[Any]]:
-    """Return a column type that raises ValueError where a value that is read is not of a kind."""
+def _as_text(value: str) -> str:
+    """Return text without what databases refuse: lone surrogates, and NUL, which becomes U+FFFD.
 
-    class Checked(TypeDecorator[Any]):
-        impl = stored
-        cache_ok = True
-
-        def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
-            return value if value is None else _of_kind(value, kind)
-
-    return Checked
-
-
-Number = _checked(Double, rules.IS_FINITE)
-Whole = _checked(Integer, rules.IS_WHOLE)
-JsonList = _checked(JSON, rules.IS_LIST)
-_OBJECT = JSON(none_as_null=True)
-JsonObject = _checked(_OBJECT, rules.IS_OBJECT)
-JsonTexts = _checked(_OBJECT, rules.ARE_TEXTS)
-
-
-class Fields(TypeDecorator[Any]):
-    """This type stores a frozen dataclass as JSON (`read_fields`); equal texts are read once.
-
-    Raises ValueError where what is read is not of its fields.
+    Reasons and notes quote errors, which may hold both.
     """
+    return value.replace("\0", "\ufffd").encode("utf-8", "backslashreplace").decode()
 
-    impl = String
-    cache_ok = True
 
-    def __init__(self, kind: type[Any]) -> None:
-        super().__init__()
-        self.kind: Any = kind
-
-    def process_bind_param(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002
-        """Return the JSON of its fields."""
-        return None if value is None else json.dumps(asdict(value))
-
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> Any | None:  # noqa: ARG002
-        """Return the dataclass."""
-        return None if value is None else _read(self.kind, value)
+def _vector(kind: str) -> type[TypeDecorator[Any]]:
+    """Return the type of vectors as little-endian bytes: <f4 is float32, <f8 float64."""
+    return _converted(
+        LargeBinary,
+        partial(np.frombuffer, dtype=kind),
+        lambda vector: np.ascontiguousarray(vector, dtype=kind).tobytes(),
+    )
 
 
 @lru_cache
-def _read(kind: Any, text: Any) -> Any:
+def _read_fields(kind: Any, text: Any) -> Any:
     try:
         return read_fields(kind, json.loads(text))
     except (TypeError, ValueError, RecursionError):
         raise ValueError(f"{text!r:.60} is no {kind.__name__.lower()}") from None
+
+
+def _fields(kind: Any) -> type[TypeDecorator[Any]]:
+    """Return the type of a frozen dataclass as JSON; equal texts are read once."""
+    return _converted(String, partial(_read_fields, kind), lambda value: json.dumps(asdict(value)))
+
+
+Text = _converted(String, partial(_of_kind, rules.IS_TEXT), _as_text)
+Number = _converted(Double, partial(_of_kind, rules.IS_FINITE))
+Whole = _converted(Integer, partial(_of_kind, rules.IS_WHOLE))
+JsonList = _converted(JSON, partial(_of_kind, rules.IS_LIST))
+_OBJECT = JSON(none_as_null=True)
+JsonObject = _converted(_OBJECT, partial(_of_kind, rules.IS_OBJECT))
+JsonTexts = _converted(_OBJECT, partial(_of_kind, rules.ARE_TEXTS))
+FloatArray = _vector("<f4")
 
 
 class Base(DeclarativeBase):
@@ -179,8 +150,8 @@ class Base(DeclarativeBase):
         float: Number,
         dict[str, Any]: JsonObject,
         dict[str, str]: JsonTexts,
-        Environment: Fields(Environment),
-        Invocation: Fields(Invocation),
+        Environment: _fields(Environment),
+        Invocation: _fields(Invocation),
         list[int]: JsonList,
         list[list[Any]]: JsonList,
         Array: FloatArray,
@@ -453,7 +424,7 @@ class ItemsRow(Base):
     kind: Mapped[str] = _held_to(rules.one_of("spearman", "mean"))
     """`spearman`: values are similarities; `mean`: the score is their mean, in points."""
     count: Mapped[int]
-    gold: Mapped[NDArray[np.float64] | None] = mapped_column(FloatArray("<f8"))
+    gold: Mapped[NDArray[np.float64] | None] = _held_to(rules.ARRAY, _vector("<f8"))
     """What the similarities are compared with."""
 
 

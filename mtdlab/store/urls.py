@@ -8,7 +8,6 @@ from urllib.parse import unquote_plus
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.errors import StorageError
 
 _BEFORE_HOST = re.compile(r"(\w://)([^/:@]*:)(.*)@(\S*)")
@@ -41,11 +40,6 @@ def sqlite_url(path: str | Path) -> str:
 def mask(url: str) -> str:
     """Return a storage URL without its password, for printing."""
     return without_password(parse_url(url).render_as_string(hide_password=True))
-
-
-def without_passwords(invocation: Invocation) -> Invocation:
-    """Return a command whose storage URLs have *** in place of their passwords."""
-    return invocation.changed(without_password)
 
 
 def without_password(text: str) -> str:

@@ -10,6 +10,7 @@ import logging
 import os
 import time
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,7 @@ from mtdlab.trial.study import Job
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PROCESSES = "processes"
-BACKENDS = (PROCESSES, "dask")
+BACKENDS = ("processes", "dask")
 CONNECT_SECONDS = 10
 """Time to wait for a scheduler to answer."""
 RECONNECT_SECONDS = 120.0
@@ -68,8 +68,7 @@ def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
     from mtdlab.trial.worker import open_in_process
 
-    found = check(job)
-    store = open_in_process(job).store
+    found, store = check(job), open_in_process(job).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)
     if place := store.artifacts():
@@ -171,21 +170,19 @@ class Cluster(Engine):
 def _death_of(task: "Future[Any]") -> str:
     """How the workers of a task died; empty if they did not, or their scheduler was lost.
 
-    Raises:
-        MtdlabError: for an error that the next one would meet too.
+    Raises MtdlabError for an error that the next one would meet too.
     """
-    if task.status == "cancelled":
-        return ""
-    try:
+    error = None
+    with suppress(*LOST):
         error = task.exception(timeout=CONNECT_SECONDS)
-    except LOST:
+    if error is None or task.status == "cancelled":
         return ""
-    if error is not None and type(error).__name__ != "KilledWorker":
-        raise MtdlabError(
-            f"a worker of the dask cluster cannot run trials: {one_line(error)}; install the "
-            "same version of mtdlab for every worker"
-        )
-    return "" if error is None else one_line(error)
+    if type(error).__name__ == "KilledWorker":
+        return one_line(error)
+    raise MtdlabError(
+        f"a worker of the dask cluster cannot run trials: {one_line(error)}; install the "
+        "same version of mtdlab for every worker"
+    )
 
 
 def connect(scheduler: str) -> "Client":
@@ -198,9 +195,8 @@ def connect(scheduler: str) -> "Client":
         ) from None
     # a scheduler that is lost is reported once, by this module
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    options: dict[str, Any] = {"timeout": CONNECT_SECONDS, "set_as_default": False}
     try:
-        return Client(scheduler, **options)
+        return Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise MtdlabError(
             f"the dask scheduler {scheduler} does not answer ({one_line(error)}); "
@@ -215,7 +211,7 @@ def find_scheduler(backend: str, given: str | None, jobs: int | None) -> str | N
     """
     if backend not in BACKENDS:
         raise MtdlabError(f"--backend {backend}: {nearest(backend, BACKENDS)}")
-    if backend == PROCESSES:
+    if backend == "processes":
         if given:
             raise MtdlabError(f"--scheduler {given}: needs --backend dask")
         return None

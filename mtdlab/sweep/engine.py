@@ -11,6 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -46,10 +47,6 @@ class Death:
     code: int | None = None
 
 
-def _ignore(_text: str) -> None:
-    pass
-
-
 class Engine(ABC):
     """The workers of a sweep.
 
@@ -59,7 +56,7 @@ class Engine(ABC):
     """
 
     most: int | None = 1
-    notify: Callable[[str], None] = staticmethod(_ignore)
+    notify: Callable[[str], None] = staticmethod(lambda _text: None)
 
     dying = "the worker processes end while they start"
     """The beginning of the error of a sweep whose workers die one after another."""
@@ -106,29 +103,19 @@ class ThisProcess(Engine):
 
     def lead(self, supervise: Callable[[], None]) -> None:
         """Call the supervisor in a thread, and work in this one until it has ended."""
-        errors = list[BaseException]()
-
-        def call() -> None:
-            try:
-                supervise()
-            except BaseException as error:
-                errors.append(error)
-            self._calls.put(None)
-
-        # with the context of this thread: what follows the phases
-        thread = threading.Thread(target=copy_context().run, args=(call,), name="supervisor")
-        thread.start()
-        while (work := self._calls.get()) is not None:
-            try:
-                self._work(work)
-            except BaseException as error:
-                # raised again by the supervisor, which ends by it
-                self._error = error
-            self._is_busy = False
-            self._ended.set()
-        thread.join()
-        if errors:
-            raise errors[0]
+        with ThreadPoolExecutor(1, "supervisor") as thread:
+            # with the context of this thread: what follows the phases
+            supervised = thread.submit(copy_context().run, supervise)
+            supervised.add_done_callback(lambda _: self._calls.put(None))
+            while (work := self._calls.get()) is not None:
+                try:
+                    self._work(work)
+                except BaseException as error:
+                    # raised again by the supervisor, which ends by it
+                    self._error = error
+                self._is_busy = False
+                self._ended.set()
+        supervised.result()
 
     def _work(self, work: Work) -> None:
         # torch takes seconds to import, and a complete study does not need it
@@ -141,11 +128,9 @@ class ThisProcess(Engine):
 
     @property
     def count(self) -> int:
-        """Whether this process works."""
         return int(self._is_busy)
 
     def start(self, wanted: int, work: Work) -> None:
-        """Let the main thread work, if it does not."""
         if wanted and not self._is_busy:
             self._is_busy = True
             self._calls.put(work)
@@ -157,14 +142,12 @@ class ThisProcess(Engine):
         return []
 
     def stop(self) -> None:
-        """Request that the main thread ends its work."""
         self._is_over = True
 
     def close(self) -> None:
         """Nothing is held."""
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the work has ended."""
         if self._ended.wait(seconds):
             self._ended.clear()
 
@@ -177,11 +160,9 @@ class _Stop(StopRequest):
         self._sweep, self._is_over = sweep, is_over
 
     def request(self, number: int = 2) -> None:
-        """Request the stop of the sweep."""
         self._sweep.request(number)
 
     def requested(self) -> bool:
-        """Whether the sweep stops, or is over."""
         return self._is_over() or self._sweep.requested()
 
 
@@ -202,7 +183,6 @@ class Processes(Engine):
 
     @property
     def count(self) -> int:
-        """How many processes have not ended."""
         return len(self._running) + len(self._orphans)
 
     def start(self, wanted: int, work: Work) -> None:
@@ -238,7 +218,10 @@ class Processes(Engine):
         try:
             for process, code in self._servers[-1].ended():
                 self._running.pop(process, None)
-                found.append(Death(_describe(code), process, code))
+                how = f"exit code {code}"
+                if code < 0:
+                    how = f"signal {-code}: {signal.strsignal(-code)}"
+                found.append(Death(how, process, code))
         except (EOFError, OSError):
             self._replace_server()
         for process in [each for each, owner in self._orphans.items() if is_dead(owner, 0.0)]:
@@ -248,22 +231,14 @@ class Processes(Engine):
         return found
 
     def stop(self) -> None:
-        """Send every process a signal; it ends after the step of its trial."""
         for process in (*self._running, *self._orphans):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 
     def close(self) -> None:
-        """End the processes and their servers."""
         self.stop()
         while self.count:
             self.deaths()
             time.sleep(END_SECONDS)
         for server in self._servers:
             server.close()
-
-
-def _describe(code: int) -> str:
-    if code < 0:
-        return f"signal {-code}: {signal.strsignal(-code)}"
-    return f"exit code {code}"

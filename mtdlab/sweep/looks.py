@@ -1,12 +1,14 @@
-"""Looks at the verdict: what a sweep does when all planned trials of a study have ended."""
+"""What a sweep does when no trial waits: it chooses nuisance values, or looks at the verdict."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import replace
 
 from mtdlab.analysis.inference.looks import boundaries_at, judge_look
-from mtdlab.config import PlannedTrial, StudySpec
+from mtdlab.analysis.statistics.tuning import choose_values
+from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store import Look, Store, load_frames
-from mtdlab.store.recorded import read_configurations
+from mtdlab.store import Look
+from mtdlab.store.frames import load_frames
 from mtdlab.trial.study import OpenStudy
 
 
@@ -20,7 +22,15 @@ def take_look(study: OpenStudy) -> bool:
     if last is not None and last.decision != "continue":
         return False
     look = _compute(study, last)
-    study.store.record_look(look, _with_baseline(study.spec, study.store, look.added))
+    known, seeds = {tuple(key) for key in look.added}, {seed for _, seed in look.added}
+    planned = study.store.planned()
+    added = {
+        place: trial
+        for place, trial in enumerate(study.spec.planned_trials())
+        if trial.key in known
+        or (trial.role == BASELINE and trial.seed in seeds and trial.key not in planned)
+    }
+    study.store.record_look(look, added)
     return True
 
 
@@ -37,45 +47,54 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     return Look(
         look=index + 1,
         seeds=spec.looks[index],
-        trials=tuple(int(number) for number in complete),
+        trials=complete.tolist(),
         alpha=nominal,
         spent=float(bounds.cumulative[index]),
         p_value=judged.p_value,
         verdict=judged.verdict,
         decision=judged.decision,
-        added=_added(study, judged.leading, index) if goes_on else (),
+        added=_added(study, judged.leading, index) if goes_on else [],
     )
 
 
-def _with_baseline(
-    spec: StudySpec, store: Store, added: Sequence[PlannedTrial]
-) -> dict[int, PlannedTrial]:
-    """The trials that a look adds and the baseline with their seeds, by place in the study."""
-    known, seeds = {trial.key for trial in added}, {trial.seed for trial in added}
-    planned = store.planned()
-    return {
-        place: trial
-        for place, trial in enumerate(spec.planned_trials())
-        if trial.key in known
-        or (trial.role == BASELINE and trial.seed in seeds and trial.key not in planned)
-    }
-
-
-def _added(study: OpenStudy, leading: Collection[int], index: int) -> tuple[PlannedTrial, ...]:
-    """The trials up to the next look, in the study's order.
+def _added(study: OpenStudy, leading: Collection[int], index: int) -> list[tuple[str, int]]:
+    """The trials up to the next look, by configuration and seed, in the study's order.
 
     All seeds of that look for the configurations of the leading trials, given by their numbers;
     before the last look for all configurations.
     """
-    spec = study.spec
+    spec, planned = study.spec, study.store.planned()
     seeds = set(spec.seeds[: spec.looks[index + 1]])
-    planned = study.store.planned()
-    new = [
-        trial for trial in spec.search_trials() if trial.seed in seeds and trial.key not in planned
-    ]
+    trials = (trial for trial in spec.search_trials() if trial.seed in seeds)
+    new = [trial.key for trial in trials if trial.key not in planned]
     if index + 2 == len(spec.looks):
-        return tuple(new)
+        return new
     # what the verdict leaves out gets its seeds at the last look
-    known = read_configurations(study.job.url, spec.name)
-    first = {known[number] for number in leading}
-    return tuple(trial for trial in new if trial.configuration in first)
+    first = {configuration for (configuration, _), number in planned.items() if number in leading}
+    return [(configuration, seed) for configuration, seed in new if configuration in first]
+
+
+def choose_nuisance(study: OpenStudy) -> None:
+    """Choose the values of nuisance settings, and add the trials that have them.
+
+    Two sweeps compute the same choice from the same trials; one of them records it, in one
+    transaction, and both go on with the recorded one. A sweep that dies before the trials are added
+    adds them when it is resumed. Raises MtdlabError where a group has no value of which every trial
+    is complete, StorageError where the database fails.
+    """
+    spec, store = study.spec, study.store
+    tuning = load_frames(spec.name, study.job.url, curves=False).tuning
+    assert tuning is not None
+    groups = {trial.configuration.split(".")[0] for trial in spec.tuning_trials()}
+    choice = choose_values(tuning)
+    if missing := groups - choice.keys():
+        some = tuning.trials.loc[tuning.trials["group"].isin(missing), "number"]
+        raise MtdlabError(
+            f"study {spec.name}: no value of {' and '.join(tuning.names)} can be chosen for "
+            f"{len(missing)} of {len(groups)} groups, since trials of every value failed "
+            f"(such as trial {some.min()}); `mtdlab show {spec.name} TRIAL` says why, "
+            "--retry-failed runs them again"
+        )
+    recorded = store.record_once("chosen", choice)
+    study.job = replace(study.job, spec=replace(spec, chosen=recorded))
+    store.add_trials(study.spec.planned_trials(), study.spec.begins_with)

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from optuna.distributions import distribution_to_json
+
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.config.study import plan_of, sha256_of
@@ -16,10 +18,10 @@ from mtdlab.store.recorded import read_last_decision, read_states
 from mtdlab.store.rules import VERSIONS
 from mtdlab.store.store import create_store, open_store, record_plan
 from mtdlab.store.tables import StudyRow
-from mtdlab.store.urls import without_passwords
+from mtdlab.store.urls import without_password
 from mtdlab.trial.environment import different_versions
 from mtdlab.trial.recorded_study import OtherFile, as_another_study, refuse_other_settings
-from mtdlab.trial.samplers import search_space
+from mtdlab.trial.samplers import distributions
 
 _LOG = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ def open_study(
     that another program wrote.
     """
     # messages and the record name it
-    invocation = without_passwords(invocation)
+    invocation = invocation.changed(without_password)
     # before a table is created: in a damaged database an empty one would replace a lost one
     refuse_damaged(url)
     refuse_foreign(url, spec.name)
@@ -127,7 +129,9 @@ def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
             methods=spec.described_methods(),
             definition=spec.definition,
             folder=None if spec.places.folder is None else str(spec.places.folder),
-            distributions=search_space(spec),
+            distributions={
+                name: distribution_to_json(kind) for name, kind in distributions(spec).items()
+            },
         )
     )
     return store

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 WIDTH = 100
 """The most columns of a trial's line; longer ones are cut."""
-STANDARD_ERROR = 2
-"""The number of that file."""
 LEAST_PARAMETERS = 16
 """The columns that are left to a trial's parameters, however long the rest is."""
 
@@ -41,9 +39,7 @@ def describe(
     """A trial's searched parameters in one line, by their symbols: `η=0.985 K/N=8`.
 
     Those of a baseline, which stand after its role, are the settings that its file gives it.
-
-    Args:
-        known: the settings of the study's methods; one without a symbol keeps its name.
+    `known` are the settings of the study's methods; one without a symbol keeps its name.
     """
     symbols = {name: setting.symbol or name for name, setting in known.items()}
     words = [] if role == SEARCH else [role]
@@ -132,7 +128,6 @@ class Tally:
 
     Attributes:
         select_by: the name of the score that ranks them.
-        known: the settings of the study's methods, by name.
         best: the highest ranking score of the search so far; None before there is one.
         seconds: durations of the trials that finished during this sweep.
         running: seconds since its start, and the part that is done, of each running trial.
@@ -175,17 +170,15 @@ class Tally:
 @contextmanager
 def _own_stream() -> Iterator[TextIO]:
     """Standard error as it is now: code of the user may close or redirect it during a trial."""
-    try:
-        is_replaced = sys.stderr.fileno() != STANDARD_ERROR
-    except (OSError, ValueError):
-        is_replaced = True
-    if is_replaced:
+    number = -1
+    with suppress(OSError, ValueError):
+        number = sys.stderr.fileno()
+    if number != 2:
         # as in a notebook
         yield sys.stderr
         return
-    number = os.dup(STANDARD_ERROR)
     encoding, errors = sys.stderr.encoding, sys.stderr.errors
-    with os.fdopen(number, "w", buffering=1, encoding=encoding, errors=errors) as stream:
+    with os.fdopen(os.dup(number), "w", 1, encoding=encoding, errors=errors) as stream:
         yield stream
 
 

@@ -22,7 +22,7 @@ from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_stu
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
-from mtdlab.trial.artifacts import Artifacts, choose_artifacts, record_artifacts
+from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.checks import length_warnings
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import check, modules_of, objectives_of
@@ -38,8 +38,6 @@ class SweepResult:
     Attributes:
         select_by: the score that ranks the trials.
         best: the first by it, None before there is one.
-        look: the last look at the verdict, None without one.
-        failures: the failed trials, by number.
         too_many_failed: whether they are `max_failed` or more, which ended the sweep.
         model: where the best trial's model was last saved, None where it is not recorded.
         keeps_models: whether one is saved: not by a program of the user.
@@ -73,7 +71,6 @@ class Execution:
     Attributes:
         jobs: worker processes; None: one a core, on a machine with GPUs `jobs_per_gpu` on each; 0:
             trials are recorded and none is run.
-        retry_failed: whether failed trials run again.
         max_failed: the number of failed trials in the study at which it stops, with exit code 1.
         wait: whether it ends only when no other process runs a trial of the study.
         scheduler: the address of a dask cluster whose workers run the trials.
@@ -126,7 +123,7 @@ def sweep(
             Artifacts(place).check()
         store = open_study(spec, url, invocation, notify=_warn)
         if place is not None:
-            record_artifacts(spec.name, store, place)
+            refuse_other_artifacts(spec.name, store.record_once("artifacts", place), place)
         if execution.retry_failed:
             store.retry_failed()
         if inputs:
@@ -179,7 +176,7 @@ def _result(
         study=spec.name,
         storage=study.job.url,
         metric=spec.metric,
-        select_by=store.select_by(spec.metric),
+        select_by=study.row.select_by,
         best=store.best_trial(),
         counts=counts,
         ran=supervisor.ran,

@@ -98,33 +98,29 @@ class Supervisor:
         if progress is None:
             return True
         mine = [row for row in progress.running if row.sweep == self._work.sweep]
-        if waiting := progress.counts.get("WAITING", 0):
-            self._start(waiting, is_idle=not mine)
-            return True
-        return bool(mine) or self._is_kept(progress.running)
-
-    def _start(self, waiting: int, *, is_idle: bool) -> None:
-        """Start the workers that are missing: never fewer than before, more if none has a trial."""
-        if is_idle:
-            most = self._engine.most or waiting
-            self._wanted = max(self._wanted, min(most, waiting))
+        waiting = progress.counts.get("WAITING", 0)
+        if not waiting:
+            return bool(mine) or self._is_kept(progress.running)
+        if not mine:
+            # never fewer workers than before
+            self._wanted = max(self._wanted, min(self._engine.most or waiting, waiting))
         self._engine.start(self._wanted, self._work)
+        return True
 
     def _is_kept(self, running: Sequence[TrialRow]) -> bool:
         """Whether trials of other processes, a choice, or a look may still be left to this one."""
-        if self._study.spec.awaits_choice:
-            if not running:
-                # imported here, since it imports pandas
-                from mtdlab.sweep.choice import choose_nuisance
-
-                choose_nuisance(self._study)
-            return True
-        if not self._is_decided:
+        awaits_choice = self._study.spec.awaits_choice
+        if awaits_choice or not self._is_decided:
+            # both count every planned trial
+            if running:
+                return True
             # imported here, since it imports pandas and SciPy
-            from mtdlab.sweep.looks import take_look
+            from mtdlab.sweep.looks import choose_nuisance, take_look
 
-            # a look counts every planned trial
-            if running or take_look(self._study):
+            if awaits_choice:
+                choose_nuisance(self._study)
+                return True
+            if take_look(self._study):
                 return True
             self._is_decided = True
         return any(self._waits or may_be_dead(row.owner or {}, row.silent) for row in running)
@@ -148,7 +144,11 @@ class Supervisor:
         failed = progress.counts.get("FAIL", 0)
         if self._max_failed is not None and not self._stop.requested():
             self.too_many_failed |= failed >= self._max_failed
-        if any(map(self._is_left, progress.running)):
+        left = [row for row in progress.running if row.is_abandoned]
+        if self._engine.names_processes:
+            # of its own workers the engine tells each death
+            left = [row for row in left if row.sweep != self._work.sweep]
+        if left:
             retry_lost(self._store.release_abandoned)
         return progress
 
@@ -161,15 +161,9 @@ class Supervisor:
         retry_lost(self._store.counts)
         return retry_lost(self._reader.read)
 
-    def _is_left(self, row: TrialRow) -> bool:
-        """Whether a dead process has left a trial, and the engine does not tell its death."""
-        is_told = self._engine.names_processes and row.sweep == self._work.sweep
-        return row.is_abandoned and not is_told
-
     def _bury(self, death: Death) -> bool:
         """Release the trial of a worker that has died, or fail it; whether it had one."""
-        process = death.process
-        if process is None:
+        if (process := death.process) is None:
             return False
         return retry_lost(lambda: self._store.record_worker_death(process, death.how))
 
@@ -191,21 +185,18 @@ class Supervisor:
 
     def _show_progress(self, progress: Progress) -> None:
         if self._display is None and progress.counts.get("WAITING"):
-            spec, planned = self._study.spec, sum(progress.counts.values())
-            ranked_by = self._store.select_by(spec.metric)
-            best = self._store.best_trial()
-            tally = Tally(
-                planned, progress.finished, 1, ranked_by, spec.known, best.ranking if best else None
-            )
+            planned, ranked_by = sum(progress.counts.values()), self._study.row.select_by
+            tally = Tally(planned, progress.finished, 1, ranked_by, self._study.spec.known)
+            if (best := self._store.best_trial()) is not None:
+                tally.best = best.ranking
             self._display = self._opened.enter_context(Display(tally))
         if progress.ended:
             self._failed_starts = 0
         self.ran += len(progress.ended)
-        for trial in progress.ended:
-            self._noted[trial.row] = trial.note
-            if self._display is not None:
-                self._display.finished(trial)
+        self._noted |= {trial.row: trial.note for trial in progress.ended}
         if self._display is not None:
+            for trial in progress.ended:
+                self._display.finished(trial)
             self._display.update(progress)
         for row in progress.running:
             if row.sweep == self._work.sweep and not row.step and row.phase not in PLAIN_PHASES:

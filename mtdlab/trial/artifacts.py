@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, one_line
-from mtdlab.store import Store
 from mtdlab.store.recorded import read_recorded
 from mtdlab.trial.study import Job
 
@@ -86,6 +85,7 @@ class Artifacts:
         """Copy files of `name` into a folder."""
         with self._opened("cannot be read") as (files, root):
             for each in wanted:
+                (folder / each).parent.mkdir(parents=True, exist_ok=True)
                 files.get_file(f"{root}/{name}/{each}", folder / each)
 
     def files(self, name: str) -> list[str]:
@@ -173,8 +173,3 @@ def refuse_other_artifacts(study: str, recorded: str, given: str) -> None:
             f"study {study} keeps checkpoints and models in {recorded}, not in {given}; "
             "leave --artifacts out to resume it"
         )
-
-
-def record_artifacts(study: str, store: Store, chosen: str) -> None:
-    """Record the shared place of a study. Raises MtdlabError where another is recorded now."""
-    refuse_other_artifacts(study, store.record_once("artifacts", chosen), chosen)

@@ -29,7 +29,7 @@ from mtdlab.training.export import check_model_folder, locked, save_model
 from mtdlab.training.inputs import RunInputs
 from mtdlab.training.loop import Outcome
 from mtdlab.trial.artifacts import Artifacts, ArtifactsError
-from mtdlab.trial.checkpoints import SharedCheckpoints, checkpoints_place
+from mtdlab.trial.checkpoints import SharedCheckpoints
 from mtdlab.trial.model_folders import STAGED, folders_of_ended, kept_trial, remove_checkpoints_of
 from mtdlab.trial.study import OpenStudy, TrialRun
 
@@ -66,10 +66,9 @@ def stage_model(
         save_model(staged, trained.settings, trained.inputs, trained.outcome, trained.facts)
         if shared is not None:
             shared.upload_model(staged)
-    except ArtifactsError as error:
-        return [f"model not shared: {error}"]
     except Exception as error:
-        return [f"model not saved: {describe(error)}"]
+        what = "shared" if isinstance(error, ArtifactsError) else "saved"
+        return [f"model not {what}: {describe(error)}"]
     return []
 
 
@@ -96,13 +95,13 @@ def publish_model(folder: Path, model: Path, store: Store, claim: Claim) -> str:
 
 def _record(model: Path, store: Store, number: int) -> str:
     """Share a saved model where the study does, and record where it is; returns an error."""
-    url, note = store.artifacts(), ""
-    if url is not None:
-        try:
+    note = ""
+    try:
+        if (url := store.artifacts()) is not None:
             share_model(model, store, Artifacts(url))
-            return note
-        except ArtifactsError as error:
-            note = f"model not shared: {error}"
+            return ""
+    except ArtifactsError as error:
+        note = f"model not shared: {error}"
     store.record_model(number, platform.node(), str(model.absolute()))
     return note
 
@@ -146,12 +145,12 @@ def publish_left_models(study: OpenStudy) -> None:
             if model.exists():
                 with locked(model):
                     share_model(model, store, artifacts)
-            files = artifacts.files(checkpoints_place(study.spec.name))
+            files = artifacts.files(f"{study.spec.name}/checkpoints")
             names = frozenset(each.partition("/")[0] for each in files)
         for claim, folder in folders_of_ended(store, study.job.checkpoints, names):
             shared = None
             if artifacts is not None and folder.name in names:
-                shared = SharedCheckpoints.of(artifacts, folder)
+                shared = SharedCheckpoints(artifacts, folder)
             best, saved = store.best_trial(), store.saved_model()
             is_best = best is not None and best.row == claim.row
             if is_best and (saved is None or saved.trial != claim.number):

@@ -49,10 +49,6 @@ SAME = ("settings", "corpus", "encoder", "evaluation")
 """Facts in which a checkpoint must agree with the trial that continues from it."""
 MAY_DIFFER = ("device", "processor", "versions")
 """Facts in which it may differ, at the price of equal bits."""
-NOT_SAVED = "checkpoint not saved: "
-"""Begins the note of a disk that fails; a trial has one."""
-NOT_SHARED = "checkpoint not shared: "
-"""The same of the place that all machines share."""
 THREADS = "threads"
 """Taken over from the checkpoint."""
 _STEP = re.compile(r"step-(\d{10})")
@@ -68,21 +64,13 @@ def describe_run(settings: TrainerSettings, inputs: RunInputs) -> dict[str, str]
     }
 
 
-def checkpoints_place(study: str) -> str:
-    """The name of the folder of a study's checkpoints."""
-    return f"{study}/checkpoints"
-
-
 class SharedCheckpoints:
     """Those of one trial, below `name`. All methods raise ArtifactsError."""
 
-    def __init__(self, artifacts: Artifacts, name: str) -> None:
-        self.artifacts, self.name = artifacts, name
-
-    @classmethod
-    def of(cls, artifacts: Artifacts, folder: Path) -> "SharedCheckpoints":
-        """Those of a trial with a local folder, which has the name of the trial's place."""
-        return cls(artifacts, f"{checkpoints_place(folder.parent.name)}/{folder.name}")
+    def __init__(self, artifacts: Artifacts, folder: Path) -> None:
+        """`folder` is the local one, which has the name of the trial's place."""
+        self.artifacts = artifacts
+        self.name = f"{folder.parent.name}/checkpoints/{folder.name}"
 
     def upload(self, checkpoint: Path) -> None:
         """Copy a checkpoint's folder, then remove all but the two newest."""
@@ -113,8 +101,6 @@ class SharedCheckpoints:
         files = self.artifacts.files(f"{self.name}/{STAGED}")
         if str(RUN) in files:
             with new_folder(folder, replace=True) as building:
-                for each in files:
-                    (building / each).parent.mkdir(parents=True, exist_ok=True)
                 self.artifacts.download(f"{self.name}/{STAGED}", files, building)
 
     def remove(self) -> None:
@@ -153,7 +139,6 @@ class TrialCheckpoints:
             state.load_state_dict(found.checkpoint.state)
             self._facts = dict(facts) | {THREADS: found.checkpoint.facts[THREADS]}
             torch.set_num_threads(int(self._facts[THREADS]))
-            self.notes.append(self._describe_resume(found.checkpoint))
         self._cost = state_bytes(state.state_dict()) / ASSUMED_RATE
         self._saved_at = time.monotonic()
         try:
@@ -168,7 +153,7 @@ class TrialCheckpoints:
     def save(self) -> bool:
         """Save the state now, share it, and return whether it is saved on this machine.
 
-        A disk or a shared place that fails is noted and ends nothing.
+        A disk or a shared place that fails is noted, each once, and ends nothing.
         """
         if self._state is None:
             return False
@@ -180,10 +165,10 @@ class TrialCheckpoints:
             saved = True
             if self.shared is not None:
                 self.shared.upload(path)
-        except ArtifactsError as error:
-            self._note_once(NOT_SHARED, error)
-        except OSError as error:
-            self._note_once(NOT_SAVED, error)
+        except (ArtifactsError, OSError) as error:
+            beginning = f"checkpoint not {'shared' if saved else 'saved'}: "
+            if not any(note.startswith(beginning) for note in self.notes):
+                self.notes.append(f"{beginning}{describe(error)}")
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
         return saved
@@ -196,10 +181,6 @@ class TrialCheckpoints:
         except ArtifactsError as error:
             return [f"shared checkpoints not removed: {error}"]
         return []
-
-    def _note_once(self, beginning: str, error: Exception) -> None:
-        if not any(note.startswith(beginning) for note in self.notes):
-            self.notes.append(f"{beginning}{describe(error)}")
 
     def _newest(self) -> Found:
         """The newest intact checkpoint, here or in the shared place.
@@ -220,17 +201,13 @@ class TrialCheckpoints:
         return found
 
     def _fits(self, checkpoint: Checkpoint) -> bool:
-        others = [name for name in SAME if checkpoint.facts.get(name) != self._facts[name]]
-        if others:
-            self.notes.append(
-                f"checkpoint of step {checkpoint.step} was not used: it was saved with different "
-                f"{' and '.join(others)}"
-            )
-        return not others
-
-    def _describe_resume(self, checkpoint: Checkpoint) -> str:
-        changed = [name for name in MAY_DIFFER if checkpoint.facts.get(name) != self._facts[name]]
-        note = f"resumed after step {checkpoint.step}"
-        if changed:
-            note += f" with other {' and '.join(changed)}: its numbers may differ in the last bits"
-        return note
+        """Whether the trial continues from a checkpoint; notes it, and what differs."""
+        step, facts = checkpoint.step, checkpoint.facts
+        differ = [name for name in (*SAME, *MAY_DIFFER) if facts.get(name) != self._facts[name]]
+        if others := [name for name in differ if name in SAME]:
+            what = f"was not used: it was saved with different {' and '.join(others)}"
+            self.notes.append(f"checkpoint of step {step} {what}")
+            return False
+        more = f" with other {' and '.join(differ)}: its numbers may differ in the last bits"
+        self.notes.append(f"resumed after step {step}{more if differ else ''}")
+        return True

@@ -76,11 +76,7 @@ def recorded_sweep(store: Store, stop: StopRequest, max_failed: int | None = Non
     """Record in the database that this process runs a sweep of a study, until the block ends.
 
     Yields the row of the record. A stop that is requested there is one of `stop`, as by SIGTERM.
-    The workers of the sweep claim no trial when `max_failed` of the study have failed.
-
-    Raises:
-        MtdlabError: if the study was deleted since it was opened.
-        StorageError: where the database fails.
+    Raises as `Store.begin_sweep`, which `max_failed` is for.
     """
     row = store.begin_sweep(this_process(), max_failed)
 

@@ -21,18 +21,10 @@ STAGED = "model"
 """Folder of a model whose trial is to be recorded, in that of the trial's checkpoints."""
 
 
-def read_kept_trial(model: Path) -> int:
-    """The number of the trial whose model is kept in a folder.
-
-    Raises OSError where there is none; ValueError, KeyError or TypeError for a damaged record.
-    """
-    return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
-
-
 def kept_trial(model: Path) -> int | None:
     """The number of the trial whose model is kept in a folder; None where there is none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        return read_kept_trial(model)
+        return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
     return None
 
 

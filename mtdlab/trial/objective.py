@@ -18,9 +18,8 @@ class Objective(ABC):
     def check(self, job: Job) -> dict[str, Any]:
         """Raise MtdlabError where something that the trials need is missing; writes no record.
 
-        Returns:
-            What all processes of the study must share: digests by what they are of, and under
-            `VERSIONS` the versions by package (`check_same_inputs`).
+        Returns what all processes of the study must share: digests by what they are of, and under
+        `VERSIONS` the versions by package (`check_same_inputs`).
         """
 
     def prepare(self, study: OpenStudy) -> str:
@@ -32,15 +31,8 @@ class Objective(ABC):
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Train one trial, record its result (`TrialRun.record`), and keep what belongs to it.
 
-        A trial that fails is recorded.
-
-        Returns:
-            What could not be kept after the result was recorded.
-
-        Raises:
-            Interrupted: where a stop is requested.
-            ClaimLost
-            StorageError
+        A trial that fails is recorded. Returns what could not be kept after the result was
+        recorded. Raises Interrupted where a stop is requested, ClaimLost, and StorageError.
         """
 
     @abstractmethod
@@ -48,12 +40,10 @@ class Objective(ABC):
         """Finish what a killed process left of trials that have ended. May raise StorageError."""
 
 
+_PACKAGES = ("torch", "transformers.modeling_utils")
 _MODULES: Mapping[str, tuple[str, ...]] = {
     ProgramSettings.trained_by: ("mtdlab.trial.program",),
-    TrainerSettings.trained_by: (
-        *("torch", "transformers.modeling_utils"),
-        "mtdlab.trial.trainer",
-    ),
+    TrainerSettings.trained_by: (*_PACKAGES, "mtdlab.trial.trainer"),
 }
 """What a worker imports for an objective: the largest packages one by one, then the module whose
 `OBJECTIVE` it is."""
@@ -78,8 +68,7 @@ def modules_of(spec: StudySpec) -> tuple[str, ...]:
 
 def check(job: Job) -> dict[str, Any]:
     """What all processes of a study must share (`Objective.check`), of all its objectives."""
-    return {
-        name: value
-        for objective in objectives_of(job.spec)
-        for name, value in objective.check(job).items()
-    }
+    found: dict[str, Any] = {}
+    for objective in objectives_of(job.spec):
+        found |= objective.check(job)
+    return found

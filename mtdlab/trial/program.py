@@ -57,7 +57,6 @@ class ProgramObjective(Objective):
         return {}
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
-        """Call the program for one trial."""
         spec = ProgramSpec.of(run.study.spec)
         assert isinstance(settings, ProgramSettings), "those of its study"
         if "torch" in spec.program.uses():
@@ -96,7 +95,6 @@ class ProgramObjective(Objective):
         return ()
 
     def restore(self, study: OpenStudy) -> None:
-        """Remove the folders of trials that have ended."""
         for _, folder in folders_of_ended(study.store, study.job.checkpoints):
             remove_checkpoints_of(folder)
 

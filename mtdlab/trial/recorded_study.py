@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,20 +43,16 @@ def refuse_other_settings(
     spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, invocation: Invocation
 ) -> None:
     """Only trials may be added to a study: results of other settings are not comparable."""
-    before = recorded.objective
-    if before != (now := identity.get("objective", "")):
-        raise OtherFile(
-            f"{describe_objectives(spec.name, before, now)}\n"
-            f"  to run this file as another study: {as_another_study(spec, invocation)}"
-        )
-    differences = list(_differences_from(recorded, spec, identity))
-    if differences:
+    before, now, problem = recorded.objective, identity.get("objective", ""), ""
+    if before != now:
+        problem = describe_objectives(spec.name, before, now)
+    elif differences := list(_differences_from(recorded, spec, identity)):
         shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
-        raise OtherFile(
-            f"study {spec.name} was begun with another file ({shown})\n"
-            f"  to resume it: {_resumed(spec, differences, invocation)}\n"
-            f"  to run this file as another study: {as_another_study(spec, invocation)}"
-        )
+        problem = f"study {spec.name} was begun with another file ({shown})\n"
+        problem += f"  to resume it: {_resumed(spec, differences, invocation)}"
+    if problem:
+        another = as_another_study(spec, invocation)
+        raise OtherFile(f"{problem}\n  to run this file as another study: {another}")
 
 
 def _differences_from(
@@ -140,7 +136,7 @@ def read_defined(
     definition = {**recorded.definition, "study": study}
     defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
     spec = as_begun(defined, url)
-    refuse_other_modules(study, recorded, spec)
+    refuse_other_modules(study, recorded, spec.imports)
     return spec, recorded.invocation
 
 
@@ -160,11 +156,11 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
     return begun if begun.nuisance is None else replace(begun, chosen=recorded.chosen)
 
 
-def refuse_other_modules(study: str, recorded: StudyRow, spec: StudySpec) -> None:
+def refuse_other_modules(study: str, recorded: StudyRow, imports: Mapping[str, str]) -> None:
     """Raise MtdlabError where other modules were imported than those of a recorded study."""
-    if recorded.imports != spec.imports:
+    if recorded.imports != imports:
         listed = ", ".join(recorded.imports) or "none"
         raise MtdlabError(
             f"study {study} used other imported modules than these (recorded: {listed}); name "
-            "them with --import"
+            "them with --import, and an evaluator with --evaluator"
         )

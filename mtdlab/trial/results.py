@@ -46,13 +46,14 @@ def ended_early(error: BaseException, watch: "Watch") -> Result:
     arrays = watch.arrays(REPORTED_STEP, REPORTED_SCORE) if watch.reported else {}
     if isinstance(error, optuna.TrialPruned):
         return Result("PRUNED", f"pruned at step {watch.step}", arrays=arrays)
-    out_of_memory = (
+    reason = describe(error)
+    code = error.code if isinstance(error, TrialError) else "error"
+    if (
         isinstance(error, MemoryError)
         or "out of memory" in message_of(error).lower()
         or type(error).__name__ == "OutOfMemoryError"
-    )
-    reason = "oom: out of memory" if out_of_memory else describe(error)
-    code = "oom" if out_of_memory else error.code if isinstance(error, TrialError) else "error"
+    ):
+        reason, code = "oom: out of memory", "oom"
     kept = "".join(traceback.format_exception(error))[-_MOST_TRACEBACK:]
     return Result("FAIL", reason, arrays=arrays, traceback=kept, reason_code=code)
 

@@ -13,7 +13,6 @@ from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
     IntDistribution,
-    distribution_to_json,
 )
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
@@ -22,8 +21,7 @@ from mtdlab.config import StudySpec
 from mtdlab.config.search import Choices, Dimension, grid_values, parameter_name
 from mtdlab.settings import Setting
 from mtdlab.store import Claim, Store
-from mtdlab.store.store import SearchedTrial
-from mtdlab.store.tables import FINISHED
+from mtdlab.store.tables import FINISHED, TrialRow
 
 
 def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
@@ -33,11 +31,6 @@ def distributions(spec: StudySpec) -> dict[str, BaseDistribution]:
         parameter_name(setting, dimension): kind(spec.known[setting], dimension)
         for setting, dimension in spec.search.items()
     }
-
-
-def search_space(spec: StudySpec) -> Mapping[str, str]:
-    """Optuna's distribution of each searched parameter, as JSON."""
-    return {name: distribution_to_json(kind) for name, kind in distributions(spec).items()}
 
 
 def _along_grid(setting: Setting, dimension: Dimension) -> BaseDistribution:
@@ -177,7 +170,8 @@ class OptunaStudy:
         do not draw the same ("constant liar"). A trial that waits again, since its process has
         ended, keeps its parameters and counts as running.
         """
-        rows = {row.number: row for row in self._store.searched(self._count, self._unended)}
+        searched = self._store.searched(self._count, self._unended)
+        rows = {row.number: (row, ranking) for row, ranking in searched if row.number is not None}
         known, self._count = self._count, max([self._count, *(number + 1 for number in rows)])
         for number in range(known, self._count):
             template = create_trial(state=TrialState.WAITING) if number == drawn else None
@@ -185,20 +179,23 @@ class OptunaStudy:
         for number, trial in list(self._unended.items()):
             # none: a trial of the baseline, or one that failed and has a new number
             state, values = "FAIL", None
-            if (row := rows.get(number)) is not None:
+            if number in rows:
+                row, ranking = rows[number]
                 self._write(trial, row)
-                state, values = row.state, row.values
+                state = row.state
+                if state == "COMPLETE" and ranking is not None:
+                    values = [ranking]
             if state in FINISHED:
                 self._storage.set_trial_state_values(trial, TrialState[state], values)
                 del self._unended[number]
 
-    def _write(self, trial: int, row: SearchedTrial) -> None:
+    def _write(self, trial: int, row: TrialRow) -> None:
         """Write what is recorded of a trial that has not ended in memory."""
         if self._spec.sampler == "tpe":
             for name, value in (row.parameters or {}).items():
                 kind = self._space[name]
                 self._storage.set_trial_param(trial, name, kind.to_internal_repr(value), kind)
-        for step, score in (row.reports or {}).items():
-            self._storage.set_trial_intermediate_value(trial, int(step), score)
+        for step, score in row.reported.items():
+            self._storage.set_trial_intermediate_value(trial, step, score)
         for key, value in (row.attributes or {}).items():
             self._storage.set_trial_system_attr(trial, key, value)

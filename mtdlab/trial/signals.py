@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 from mtdlab.files import remove_unfinished
@@ -92,16 +92,14 @@ def stop_on_signals() -> Iterator[StopRequest]:
         yield stop
 
 
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
+def ended_by_signals() -> AbstractContextManager[None]:
     """Let every signal end the process at once in this block, without its temporary folders.
 
     No trial is running yet. KeyboardInterrupt in an import of torch would abort the process.
     """
     defaults = (signal.default_int_handler, signal.SIG_DFL)
     replaced = [each for each in handled_signals() if signal.getsignal(each) in defaults]
-    with _handled(replaced, _end):
-        yield
+    return _handled(replaced, _end)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import itertools
 import os
 import tempfile
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -61,9 +62,7 @@ def lock_slot(folder: Path, gpus: int) -> tuple[int, FileLock]:
     for slot in itertools.count():
         turn, gpu = divmod(slot, gpus)
         lock = FileLock(folder / f"{gpu}-{turn}.lock", timeout=0)
-        try:
+        with suppress(Timeout):
             lock.acquire()
-        except Timeout:
-            continue
-        return gpu, lock
+            return gpu, lock
     raise AssertionError("unreachable: the slots are endless")

@@ -1,43 +1,83 @@
 """mtdlab's own trainer as the objective of a study: trials of its methods, with models kept."""
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from mtdlab.config import MethodSpec, TrainerSettings
-from mtdlab.config.paths import resolve_paths
+from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.device import choose_device
+from mtdlab.evaluation.pairs import evaluation_folder
+from mtdlab.evaluation.tasks import describe_shortfall, load_task, task_folder
 from mtdlab.settings import RunSettings
+from mtdlab.settings.tasks import BUILTIN, published_tasks
 from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
-from mtdlab.training.inputs import load_inputs
+from mtdlab.terminal import print_text
+from mtdlab.training.export import check_model_folder
+from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import start, train
+from mtdlab.training.present import check_present
+from mtdlab.training.selection import warn_of_missing_sets
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
-from mtdlab.trial.checks import check_training
+from mtdlab.trial.checks import check_writable
 from mtdlab.trial.environment import environment_of, machine, packages_of
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
 from mtdlab.trial.slots import take_gpu
 from mtdlab.trial.study import Job, OpenStudy, TrialRun
-from mtdlab.trial.tracking import track
+from mtdlab.trial.tracking import check_tracking, track
 
 
 class Trainer(Objective):
     """Trains a method on a corpus, and keeps the best trial's model."""
 
     def check(self, job: Job) -> dict[str, Any]:
-        """Check encoder, texts, evaluation data, device, and the folder of models."""
+        spec = MethodSpec.of(job.spec)
+        check_tracking(spec.tracking)
+        check_model_folder(job.model)
+        check_writable(job.models)
+        augmentations = tuple(
+            locate_augmentation(each, spec.places) for each in spec.possible_values("augmentation")
+        )
+        by_inputs, digests = spec.trials_by_inputs(), dict[str, Any]()
+        check_present(resolve_paths(trials[0], spec.places) for trials in by_inputs.values())
+        for trials in by_inputs.values():
+            settings = trials[0]
+            found = check_inputs(
+                resolve_paths(settings, spec.places),
+                augmentations,
+                int(min(spec.possible_values("batch_size"))),
+                trials,
+                (spec.metric, spec.select_by),
+            )
+            digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
+        for warning in spec.warnings() + selection_warnings(spec) + shortfall_warnings(spec):
+            print_text(f"mtdlab: {warning}", file=sys.stderr)
         packages = packages_of(*job.spec.methods)
-        return check_training(job, MethodSpec.of(job.spec)) | {
-            VERSIONS: machine(packages).all_versions
-        }
+        return digests | {VERSIONS: machine(packages).all_versions}
 
     def prepare(self, study: OpenStudy) -> str:
-        """Fix what `precision: auto` means in all trials of the study."""
-        return fix_precision(study)
+        """Record what `precision: auto` means, unless an earlier sweep has.
+
+        The sentence is there where `auto` would choose another one on this machine.
+        """
+        spec = MethodSpec.of(study.spec)
+        if "auto" not in spec.possible_values("precision"):
+            return ""
+        device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
+        here = str(device.dtype).removeprefix("torch.")
+        recorded = study.store.record_once("precision", here)
+        if recorded == here:
+            return ""
+        return (
+            f"study {spec.name}: precision {recorded}, as in its earlier trials; "
+            f"auto would choose {here} on this machine"
+        )
 
     def run(self, settings: RunSettings, run: TrialRun) -> Sequence[str]:
         """Train; resumes from the trial's last checkpoint. The best trial's model is published."""
@@ -45,7 +85,7 @@ class Trainer(Objective):
         take_gpu()
         study, claim = run.study, run.claim
         place = study.row.artifacts
-        shared = None if place is None else SharedCheckpoints.of(Artifacts(place), run.folder)
+        shared = None if place is None else SharedCheckpoints(Artifacts(place), run.folder)
         checkpoints = TrialCheckpoints(run.folder, shared)
         result, trained = train_trial(TrialMonitor(run, settings, checkpoints))
         notes = checkpoints.notes
@@ -63,7 +103,6 @@ class Trainer(Objective):
         return [*notes, *checkpoints.remove_shared()]
 
     def restore(self, study: OpenStudy) -> None:
-        """Publish the best trial's model if a killed process left it staged."""
         publish_left_models(study)
 
 
@@ -104,22 +143,33 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
 
 
-def fix_precision(study: OpenStudy) -> str:
-    """Record the precision of the study's `auto`, unless an earlier sweep has recorded it.
+def selection_warnings(spec: MethodSpec) -> list[str]:
+    """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
 
-    Returns:
-        A sentence where the recorded one is not what `auto` would choose on this machine, else an
-        empty string.
+    Raises MtdlabError for an evaluation folder that is not there.
     """
-    spec = MethodSpec.of(study.spec)
-    if "auto" not in spec.possible_values("precision"):
-        return ""
-    device = choose_device(spec.fixed().model_copy(update={"precision": "auto"}))
-    here = str(device.dtype).removeprefix("torch.")
-    recorded = study.store.record_once("precision", here)
-    if recorded == here:
-        return ""
-    return (
-        f"study {spec.name}: precision {recorded}, as in its earlier trials; "
-        f"auto would choose {here} on this machine"
-    )
+    if "sts_average" not in spec.possible_values("select_on"):
+        return []
+    sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in spec.inputs())
+    return [warning for source in sources if (warning := warn_of_missing_sets(source))]
+
+
+def shortfall_warnings(spec: MethodSpec) -> list[str]:
+    """A sentence for each task of the study whose files are shorter than published.
+
+    Raises MtdlabError for evaluation data that are missing or damaged.
+    """
+    found: dict[str, None] = {}
+    # once where methods differ alone
+    sources = {
+        (resolve_paths(each, spec.places).evaluation, each.tasks): None for each in spec.inputs()
+    }
+    for evaluation, tasks in sources:
+        data = evaluation_folder(evaluation)
+        for name in published_tasks(tasks):
+            folder = task_folder(name, data)
+            if name == BUILTIN or folder is None:
+                continue
+            if text := describe_shortfall(name, load_task(name, folder)):
+                found[f"task {name}: {text}"] = None
+    return list(found)

@@ -28,20 +28,16 @@ CLAIM_SECONDS = 0.5
 """Between two attempts to claim a trial, while none waits that can be claimed."""
 MOST_CONNECTIONS_LOST = 5
 """Lost connections in succession after which a worker ends."""
-FAILED = 1
-"""Exit code of an error that is no `MtdlabError`."""
 
 
 @lru_cache(maxsize=1)
 def open_in_process(job: Job) -> OpenStudy:
     """A study, opened once per process: connections must not be shared between processes.
 
-    Raises:
-        MtdlabError: if it is no longer in the database.
+    Raises MtdlabError if it is no longer in the database.
     """
     expect_server(job.url)
-    store = open_store(job.url, job.spec.name)
-    if store is None:
+    if (store := open_store(job.url, job.spec.name)) is None:
         raise deleted(job.spec)
     return OpenStudy(job, store)
 
@@ -108,9 +104,7 @@ def _run_next(study: OpenStudy, sweep: int, stop: StopRequest) -> bool:
 def _run(run: TrialRun) -> None:
     """Run a claimed trial to its end, or release it if it is interrupted. Raises ClaimLost."""
     study, claim = run.study, run.claim
-    parameters = claim.parameters
-    if parameters is None:
-        parameters = study.optuna.draw(claim)
+    parameters = study.optuna.draw(claim) if claim.parameters is None else claim.parameters
     settings, mistake = None, ""
     try:
         settings = study.spec.settings(parameters, claim.seed, claim.role)
@@ -137,11 +131,12 @@ def _run(run: TrialRun) -> None:
 
 def report_error(url: str, sweep: int, error: Exception) -> int:
     """Record an error with the row of the sweep, which it ends; the exit code of the process."""
-    recorded: dict[str, Any] = {"exit_code": FAILED, "message": one_line(error)}
+    recorded: dict[str, Any]
     if isinstance(error, MtdlabError):
         recorded = {"exit_code": error.exit_code, "message": str(error)}
     else:
-        recorded["traceback"] = "".join(traceback.format_exception(error))
+        whole = "".join(traceback.format_exception(error))
+        recorded = {"exit_code": 1, "message": one_line(error), "traceback": whole}
     # a database that fails is found by the sweep too
     with suppress(StorageError):
         record_error(url, sweep, recorded)

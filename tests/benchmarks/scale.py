@@ -23,7 +23,7 @@ from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.config import StudySpec, read_study
 from mtdlab.store import Result
-from mtdlab.store.database import writing
+from mtdlab.store.database import adding
 from mtdlab.store.tables import ArrayRow, ScoreRow, StudyRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.worker import without_seed
@@ -69,7 +69,7 @@ def fill(spec: StudySpec, url: str, waiting: int = 0) -> None:
     """Record every planned trial but the last `waiting` ones as complete."""
     store = open_study(spec, url, Invocation("sweep", ("many.yaml",)))
     random = np.random.default_rng(0)
-    with writing(url) as session:
+    with adding(url) as session:
         rows = session.execute(
             select(TrialRow.id, TrialRow.seed, TrialRow.parameters).order_by(TrialRow.position)
         ).all()

@@ -5,12 +5,15 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from mtdlab.analysis.data.environment import Environment
 from mtdlab.data_paths import RUN
-from mtdlab.manage.reproduce import _threads
+from mtdlab.errors import TrialError
+from mtdlab.manage import reproduce
 from tests.commands.conftest import Command, Recorded
 
 
@@ -82,10 +85,17 @@ def test_other_modules_than_the_recorded_ones_are_refused(command: Command, stor
     assert "used other imported modules than these (recorded: mine.py); name them with" in error
 
 
-def test_the_recorded_number_of_threads_is_used_and_put_back() -> None:
+@pytest.mark.parametrize("recorded", [2, None])
+def test_the_recorded_number_of_threads_is_used_and_put_back(
+    recorded: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = torch.get_num_threads()
-    with _threads(2):
-        assert torch.get_num_threads() == 2
+
+    def load(_settings: object) -> None:
+        raise TrialError(f"{torch.get_num_threads()} threads")
+
+    monkeypatch.setattr(reproduce, "load_inputs", load)
+    trial = SimpleNamespace(environment=Environment(threads=recorded))
+    with pytest.raises(TrialError, match=f"^{recorded or before} threads$"):
+        reproduce.run_again(SimpleNamespace(trial=trial, settings=None), lambda *_: None)
     assert torch.get_num_threads() == before
-    with _threads(None):
-        assert torch.get_num_threads() == before

@@ -21,7 +21,7 @@ from markdown_blocks import DOCUMENTS, ROOT, Block, blocks_of
 
 from mtdlab.cli import app, main
 from mtdlab.config import read_settings, read_study
-from mtdlab.store import load_frames
+from mtdlab.store.frames import load_frames
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 OWN_TEXT = {TUTORIAL, ROOT / "docs" / "how-to" / "text-pairs.md"}

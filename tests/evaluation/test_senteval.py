@@ -27,7 +27,7 @@ from mtdlab.evaluation.tasks import (
 )
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import KNOWN, parse_tasks
-from mtdlab.trial.checks import shortfall_warnings
+from mtdlab.trial.trainer import shortfall_warnings
 from tests.evaluation.conftest import SHARED, embedder_of
 
 Graded = Sequence[tuple[str, str, str]]

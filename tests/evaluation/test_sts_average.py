@@ -16,8 +16,8 @@ from mtdlab.evaluation.suite import score_tasks
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
-from mtdlab.trial.checks import selection_warnings
 from mtdlab.trial.environment import environment_of
+from mtdlab.trial.trainer import selection_warnings
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 

@@ -19,10 +19,11 @@ TRIALS, PROCESSES = 200, 4
 POP = """
 import json, sys, time
 from pathlib import Path
+from types import SimpleNamespace
 from mtdlab.store import Store, claims, database
 url, go, immediate = sys.argv[1:]
 if immediate == "no":
-    database._immediate = lambda _engine: None
+    database.event = SimpleNamespace(listen=lambda *_: None)
 store, name = Store(url, 1), {"pid": int(Path("/proc/self/stat").read_text().split()[0])}
 print("ready", flush=True)
 while not Path(go).exists():

@@ -265,7 +265,7 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
     [
         (
             lambda models: (models / "a" / "mtdlab" / "run.json").unlink(),
-            r"models/a holds no model of trial 1 \(FileNotFoundError\)",
+            r"models/a holds no model of trial 1, or a damaged one",
             "move .*models/a",
         ),
         (

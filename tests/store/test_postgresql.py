@@ -19,7 +19,7 @@ from mtdlab import load_study
 from mtdlab.config import PlannedTrial
 from mtdlab.errors import ConnectionLost, StorageError
 from mtdlab.store import ProgressReader, Store, list_studies, restarts
-from mtdlab.store.database import open_to_read, open_to_write, writing
+from mtdlab.store.database import adding, open_to_read, open_to_write
 from mtdlab.store.progress import Progress
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
@@ -293,7 +293,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], i
 
 
 def test_another_schema_on_a_server_is_refused(postgresql_url: str) -> None:
-    with writing(postgresql_url) as session:
+    with adding(postgresql_url) as session:
         session.execute(text("UPDATE mtdlab_schema SET version = 99"))
     for opening in (open_to_read, open_to_write):
         with pytest.raises(StorageError, match=r"has schema 99.*install the version of mtdlab"):

@@ -11,7 +11,7 @@ from mtdlab.config import PlannedTrial
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import Items, similarities, values_in_points
 from mtdlab.store import Result, Store
-from mtdlab.store.database import reading, writing
+from mtdlab.store.database import adding, reading
 from mtdlab.store.exchange import delete_records
 from mtdlab.store.tables import ArrayRow, ItemsRow
 from tests.analysis.conftest import scores_of
@@ -106,7 +106,7 @@ def test_damaged_values_are_refused(
     store: Store, url: str, values: np.ndarray, message: str
 ) -> None:
     finish(store, {"sts_test": pairs(0)})
-    with writing(url) as session:
+    with adding(url) as session:
         session.execute(update(ArrayRow).values(values=values))
     study = load_study("small", url)
     with pytest.raises(StorageError, match=rf"is damaged: trial 0: {message}; restore"):
@@ -115,7 +115,7 @@ def test_damaged_values_are_refused(
 
 def test_damaged_gold_scores_are_refused(store: Store, url: str) -> None:
     finish(store, {"sts_test": pairs(0)})
-    with writing(url) as session:
+    with adding(url) as session:
         session.execute(update(ItemsRow).values(gold=np.ones(2)))
     study = load_study("small", url)
     with pytest.raises(StorageError, match="the gold scores of task sts_test: 2 values of"):

@@ -171,8 +171,9 @@ def _record_a_trial(url: str) -> None:
     from stub_store import end_trial, new_store
 
     from mtdlab.config import PlannedTrial
-    from mtdlab.store import Result, list_studies, load_frames
+    from mtdlab.store import Result, list_studies
     from mtdlab.store.database import create_tables
+    from mtdlab.store.frames import load_frames
 
     store = new_store(url, PlannedTrial("x", 0, {"rate": 1.0}))
     create_tables(url)

@@ -99,7 +99,7 @@ def test_an_average_ranks_trials_too(url: str) -> None:
         end_trial(store, Result("COMPLETE", values={"score": 40.0 - number}, scores=scores))
     best = store.best_trial()
     assert (best.number, best.score, best.ranking) == (1, 39.0, 60.0)
-    assert store.select_by("sts_test") == "sts_average"
+    assert store.study().select_by == "sts_average"
 
 
 def test_the_progress_line_shows_the_best_by_the_score_that_ranks() -> None:

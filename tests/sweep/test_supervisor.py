@@ -208,7 +208,7 @@ def test_a_sweep_claims_nothing_after_its_limit_or_its_end(store: Store) -> None
     assert store.claim(this_process(), other) is None
     # it was requested by nobody
     assert not store.continue_sweep(other)
-    store.request_stop(limited)
+    store.request_stop()
     assert store.continue_sweep(limited)
 
 

@@ -442,7 +442,7 @@ def test_a_sweep_whose_trials_are_claimed_while_it_starts_has_nothing_to_do(
             pass
         return {}
 
-    monkeypatch.setattr("mtdlab.training.inputs.check_inputs", claim_all)
+    monkeypatch.setattr("mtdlab.trial.trainer.check_inputs", claim_all)
     result = sweep(ONE_SEED)
     assert (result.ran, result.exit_code) == (0, 0)
     assert result.counts == {"RUNNING": 4}

@@ -99,7 +99,7 @@ def test_a_study_in_which_no_trial_has_begun_is_replaced(
     assert notes == [REPLACED]
     recorded = store.study()
     assert (recorded.identity, recorded.file_text) == (spec.identity(), other)
-    assert store.planned() == {(unit.configuration, unit.seed) for unit in spec.search_trials()}
+    assert set(store.planned()) == {trial.key for trial in spec.search_trials()}
     assert [each.name for each in list_studies(url)] == ["a"]
     # opened again it is that study, without a further sentence
     opened(other, notify=notes.append)

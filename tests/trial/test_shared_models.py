@@ -255,14 +255,16 @@ def test_of_two_machines_that_share_at_once_the_better_model_stays(
     assert store.saved_model() == model
 
 
-def test_another_place_than_the_recorded_one_is_refused(sweep, url, tmp_path) -> None:
+def test_another_place_than_the_recorded_one_is_refused(sweep, tmp_path, monkeypatch) -> None:
     sweep("a", str(tmp_path / "one"))
     with pytest.raises(MtdlabError, match=r"in file://.*/one, not in file://.*/two; leave --art"):
         sweep("b", str(tmp_path / "two"))
     assert not (tmp_path / "two").exists()
-    # also where two sweeps begin at once
-    with pytest.raises(MtdlabError, match=r"in file://.*/one, not in file://.*/two"):
-        runs.record_artifacts("kept", Store(url, 1), f"file://{tmp_path}/two")
+    # also where two sweeps begin at once: neither has found the place of the other
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "choose_artifacts", lambda *_: f"file://{tmp_path}/two")
+        with pytest.raises(MtdlabError, match=r"in file://.*/one, not in file://.*/two"):
+            sweep("b", str(tmp_path / "two"))
     assert sweep("b", f"file://{tmp_path}/one/").ran == 0
 
 

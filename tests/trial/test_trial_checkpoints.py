@@ -25,7 +25,7 @@ from mtdlab.trial.model_folders import remove_checkpoints_of
 
 STEPS = 8
 TRIAL = Path("study") / "setting-0"
-SHARED = "study/checkpoints/setting-0"
+FOLDER, SHARED = Path("study/setting-0"), "study/checkpoints/setting-0"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def host(
         name: str, url: str | None = None, last: int = STEPS, saved: tuple[int, ...] = ()
     ) -> Ended:
         folder = tmp_path / name / TRIAL
-        shared = None if url is None else SharedCheckpoints.of(Artifacts(url), folder)
+        shared = None if url is None else SharedCheckpoints(Artifacts(url), folder)
         checkpoints = TrialCheckpoints(folder, shared)
         torch.manual_seed(ord(name[0]) + last)
         state = start(settings, inputs)
@@ -220,7 +220,7 @@ def test_the_two_newest_checkpoints_are_kept(host: Host, shared_url: str) -> Non
     artifacts = Artifacts(shared_url)
     steps = {each.split("/")[0] for each in artifacts.files(SHARED)}
     assert steps == {"step-0000000003", "step-0000000006"}
-    assert SharedCheckpoints(artifacts, SHARED).steps() == [6, 3]
+    assert SharedCheckpoints(artifacts, FOLDER).steps() == [6, 3]
 
 
 @pytest.mark.parametrize(("first", "second"), [(2, 5), (5, 2)])
@@ -303,7 +303,7 @@ def test_an_upload_counts_as_the_cost_of_a_checkpoint(
             now += 6
 
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    saved = TrialCheckpoints(tmp_path, Slow(Artifacts("memory://slow"), SHARED))
+    saved = TrialCheckpoints(tmp_path, Slow(Artifacts("memory://slow"), FOLDER))
     with saved.continued(state, facts):
         saved.save()
         now += 199
@@ -320,7 +320,7 @@ def test_other_files_in_the_place_are_no_checkpoints(tmp_path: Path) -> None:
         (place / name / "manifest.json").write_text("{}")
     (place / "step-0000000009").mkdir()
     (place / "step-0000000009" / "values.json").write_text("{}")
-    assert SharedCheckpoints(artifacts, SHARED).steps() == [1]
+    assert SharedCheckpoints(artifacts, FOLDER).steps() == [1]
     save_checkpoint(tmp_path / "a", 3, {}, {})
-    SharedCheckpoints(artifacts, SHARED).upload(tmp_path / "a" / "step-0000000003")
-    assert SharedCheckpoints(artifacts, SHARED).steps() == [3, 1]
+    SharedCheckpoints(artifacts, FOLDER).upload(tmp_path / "a" / "step-0000000003")
+    assert SharedCheckpoints(artifacts, FOLDER).steps() == [3, 1]
