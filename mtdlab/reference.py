@@ -31,7 +31,9 @@ _REGION = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.D
 def commands_markdown() -> str:
     """Every command with its help text, arguments and options."""
     command = get_command(app)
-    return get_docs_for_click(obj=command, ctx=Context(command), indent=1, name="mtdlab").rstrip()
+    text = get_docs_for_click(obj=command, ctx=Context(command), indent=1, name="mtdlab")
+    # a usage is no command to copy
+    return text.replace("```console\n$ ", "```\n").rstrip()
 
 
 REGIONS: Mapping[str, Callable[[], str]] = {

@@ -65,7 +65,7 @@ def test_a_study_of_another_metric_is_refused(
     frames = mtdlab.load_study("tiny", str(recorded.storage))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "mtdlab.store.load_frames",
+            "mtdlab.store.frames.load_frames",
             lambda name, *_, **__: replace(frames, name=name, metric=f"score of {name}"),
             raising=False,
         )

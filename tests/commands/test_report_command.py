@@ -103,7 +103,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study(
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
     monkeypatch.setattr(
-        "mtdlab.store.load_frames",
+        "mtdlab.store.frames.load_frames",
         lambda name, *_, **__: StudyFrames(name, "sts_test", 2, next(readings)),
     )
     monkeypatch.setattr(time, "sleep", pauses.append)

@@ -214,16 +214,16 @@ def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: s
     published = load_curve("figure3_mtd_by_batch")
     sizes = sorted({*curves["batch_size"], *published["batch_size"]})
 
-    def panel(shown: pd.DataFrame, name: str) -> Draw:
-        return lambda ax: figures.draw_batch_curves(shown, ax, sizes=sizes, name=name)
-
     deviation = "deviation from the mean over levels"
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            ("this study: mean over seeds", panel(curves, score)),
-            (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
-            (SOURCE, panel(published, SCORE)),
+            ("this study: mean over seeds", _batch_panel(curves, sizes, score)),
+            (
+                f"this study: {deviation}",
+                _batch_panel(paired, sizes, deviation.replace("the ", "the\n")),
+            ),
+            (SOURCE, _batch_panel(published, sizes, SCORE)),
         ],
         height=7.4,
         columns=2,
