@@ -40,8 +40,8 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
     Raises NothingToReport if there is no such study; MtdlabError if `new` is not a name of a study
-    or a folder of that name exists, while a sweep runs the study, and if a folder cannot be renamed
-    after the study was; StorageError if the database fails or `new` is taken.
+    or is taken, while a sweep runs the study, and if a folder cannot be renamed after the study
+    was; StorageError if the database fails.
     """
     for name in (old, new):
         _check_name(name)

@@ -354,6 +354,8 @@ def _translate_errors(url: str) -> Iterator[None]:
             hint = f"; {free_space(path.absolute().parent)}; free some, then rerun the sweep"
         if "readonly" in reason and path is not None and not path.exists():
             hint = "; the file was moved or removed while it was in use"
+        if "malformed" in reason:
+            raise _damaged(url, f"is damaged: {reason}") from None
         is_lost = isinstance(error, exc.DBAPIError) and error.connection_invalidated
         kind = ConnectionLost if is_lost else StorageError
         raise kind(f"{mask(url)}: {reason}{hint}") from None

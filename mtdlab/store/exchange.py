@@ -3,7 +3,7 @@
 from sqlalchemy import delete, update
 
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.errors import StorageError
+from mtdlab.errors import MtdlabError
 from mtdlab.store.database import adding, create_tables, read_at_one_moment, reading
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
@@ -26,13 +26,13 @@ def write_records(url: str, records: Records, name: str) -> None:
     """Write a study under `name`, with its copy in Optuna's tables, in one transaction.
 
     A trial that was running waits. Checkpoints and models are not shared with the study that it is
-    copied from: each of the two would remove the other's. Raises StorageError, also where the name
-    is taken.
+    copied from: each of the two would remove the other's. Raises StorageError, and MtdlabError for a
+    name that is taken.
     """
     create_tables(url)
     with adding(url) as session:
         if conflict := conflict_in(session, name, url):
-            raise StorageError(f"{conflict}; choose another name")
+            raise MtdlabError(f"{conflict}; choose another name")
         study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
         session.add(study)
         session.flush()
@@ -59,11 +59,11 @@ def delete_records(url: str, name: str) -> None:
 def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None:
     """Rename a study in mtdlab's and Optuna's tables in one transaction.
 
-    `invocation` is recorded as the one that resumes it. Raises StorageError if `new` is taken.
+    `invocation` is recorded as the one that resumes it. Raises MtdlabError if `new` is taken.
     """
     with adding(url) as session:
         if conflict := conflict_in(session, new, url, renamed=old):
-            raise StorageError(f"{conflict}; choose another name")
+            raise MtdlabError(f"{conflict}; choose another name")
         session.execute(
             update(StudyRow).where(StudyRow.name == old).values(name=new, invocation=invocation)
         )

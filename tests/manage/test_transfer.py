@@ -199,8 +199,10 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
     models = tmp_path / "models"
     (models / "grid").mkdir(parents=True)
     before = load_study("grid", two)
-    with pytest.raises(StorageError, match=r"has a study drawn already"):
+    with pytest.raises(MtdlabError, match=r"has a study drawn already") as refused:
         rename_study("grid", "drawn", two, models)
+    # as an import under a name that is taken
+    assert refused.value.exit_code == 2
     assert rename_study("grid", "other", two, models) == [models / "other"]
     after = load_study("other", two)
     assert str(after.invocation.without("storage")) == "mtdlab sweep grid.yaml --set study=other"
@@ -337,7 +339,7 @@ def test_names_that_differ_in_case_only_are_refused(two: str, exported: Path) ->
     twin = r"has a study grid, with which Grid would share its folders .*another name"
     with pytest.raises(MtdlabError, match=twin):
         import_study(exported / "drawn.db", two, "Grid")
-    with pytest.raises(StorageError, match=twin):
+    with pytest.raises(MtdlabError, match=twin):
         rename_study("drawn", "Grid", two, exported / "models")
     spec = parse_study("Grid", "study: Grid\nsearch: {ema_decay: [0.5]}\n", [])
     with pytest.raises(MtdlabError, match=twin):
@@ -354,7 +356,7 @@ def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Pat
     match = r"has a plan of study planned, which would be lost \(mtdlab delete planned deletes it"
     with pytest.raises(MtdlabError, match=match):
         import_study(exported / "grid.db", two, "planned")
-    with pytest.raises(StorageError, match=match):
+    with pytest.raises(MtdlabError, match=match):
         rename_study("grid", "planned", two, tmp_path)
     assert names_in(two) == {"grid", "drawn"}
     delete_study("planned", two, tmp_path)

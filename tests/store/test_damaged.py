@@ -148,6 +148,15 @@ def test_a_schema_that_is_not_text_is_named(path: Path, refusal: Callable[[str],
     assert path.read_bytes() == damaged
 
 
+def test_pages_of_other_content_are_said_with_what_to_do(
+    path: Path, refusal: Callable[[str], str]
+) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"Z" * (len(content) - 4096))
+    for command in ("studies", "doctor"):
+        assert "disk image is malformed; restore it from a backup" in refusal(command)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_many_damaged_databases(
