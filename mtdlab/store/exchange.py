@@ -26,8 +26,8 @@ def write_records(url: str, records: Records, name: str) -> None:
     """Write a study under `name`, with its copy in Optuna's tables, in one transaction.
 
     A trial that was running waits. Checkpoints and models are not shared with the study that it is
-    copied from: each of the two would remove the other's. Raises StorageError, and MtdlabError for a
-    name that is taken.
+    copied from: each of the two would remove the other's. Raises StorageError, and MtdlabError for
+    a name that is taken.
     """
     create_tables(url)
     with adding(url) as session:
