@@ -61,8 +61,6 @@ class ProgramSettings:
         return {"method": self.method, **self.values, "seed": self.seed}
 
 
-ReportScore = Callable[[int, float], None]
-"""The type of report(step, score), with the score x 100; a call may raise to end the trial."""
 SIGNATURE = "train(settings, *, seed, checkpoints, report)"
 RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
 _ANY: Any = object()
@@ -103,12 +101,6 @@ class Program:
         names += [member.__module__ for member in members if inspect.isroutine(member)]
         names += [member.__module__ for member in members if inspect.isclass(member)]
         return list(dict.fromkeys(name.partition(".")[0] for name in names if name))
-
-    def call(
-        self, settings: Mapping[str, Scalar], *, seed: int, checkpoints: Path, report: ReportScore
-    ) -> object:
-        """Train: call the function and return what it returns; its errors pass through."""
-        return self.load()(settings, seed=seed, checkpoints=checkpoints, report=report)
 
 
 def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program:

@@ -270,9 +270,7 @@ def mtd_value(mtd: float | None) -> float | None:
 
 def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the configurations, as from `list_configurations`, confound, and likely mistakes."""
-    from mtdlab.trial.checks import length_warnings
-
-    return warn_of_confounding(rows) + length_warnings(spec) + spec.warnings()
+    return warn_of_confounding(rows) + spec.warnings()
 
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -173,8 +173,8 @@ class MethodSpec(StudySpec):
         return self
 
     def warnings(self) -> list[str]:
-        """A sentence for each pooling that is not the encoder's, and for queues below a batch."""
-        return [*self._pooling_warnings(), *self._queue_warnings()]
+        """Those of all studies, poolings that are not the encoder's, and queues below a batch."""
+        return [*super().warnings(), *self._pooling_warnings(), *self._queue_warnings()]
 
     def _pooling_warnings(self) -> Iterator[str]:
         """Of a pooling that is searched, or part of a method, the choice is clear."""

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
@@ -63,7 +63,6 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
-STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class StudySpec(ABC):
         margin: points (score x 100) below which a difference counts as none in the verdict.
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
-        definition: the study file with its profile and --set, as `defined_study` reads it.
+        definition: the study file with its profile and --set, as `build_study` reads it.
         nuisance: the settings whose value is chosen for each configuration; None without any.
         chosen: what was chosen of them; None before, and without a nuisance setting.
     """
@@ -217,8 +216,8 @@ class StudySpec(ABC):
         return {}
 
     def warnings(self) -> list[str]:
-        """A sentence for each setting that may not be meant."""
-        return []
+        """A sentence for each setting that may not be meant, such as a history beyond the run."""
+        return list(describe_lengths(self.configurations().values(), self.beyond_run))
 
     def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         """A recorded identity with the defaults of settings that its methods have gained since."""
@@ -418,11 +417,6 @@ class StudySpec(ABC):
             "trainer": sections if "method" in self.search else sections[self.methods[0]],
             "search": search,
         }
-
-
-def is_study_name(name: str) -> bool:
-    """Whether a text can name a study: letters, digits, dots and dashes, at most 100."""
-    return re.fullmatch(STUDY_NAME, name) is not None
 
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:

@@ -8,7 +8,8 @@ that uses them.
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -90,7 +91,10 @@ class UserEvaluator(UserModule):
 
     @property
     def function(self) -> Function:
-        return _function(self.spec)
+        """The function. Raises MtdlabError where its module has none of this name."""
+        place, _, name = self.spec.rpartition(":")
+        module = execute(place, f"--evaluator {place}")
+        return find_function(module, name, f"--evaluator {self.spec}")
 
 
 _present: list[UserEvaluator] = []
@@ -132,25 +136,13 @@ def find_evaluator() -> UserEvaluator:
 def _import_function(spec: str) -> UserEvaluator:
     place, _, name = spec.rpartition(":")
     sha256 = digest(execute(place, f"--evaluator {place}"))
-    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256, _takes_split(spec))
-    _present[:] = [evaluator]
-    return evaluator
-
-
-def _function(spec: str) -> Function:
-    place, _, name = spec.rpartition(":")
-    return find_function(execute(place, f"--evaluator {place}"), name, f"--evaluator {spec}")
-
-
-def _takes_split(spec: str) -> bool:
-    """Whether the function takes a split too. Raises MtdlabError for other parameters."""
-    signature = inspect.signature(_function(spec))
+    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256)
+    signature = inspect.signature(evaluator.function)
     for arguments in (("encode", "split"), ("encode",)):
-        try:
+        with suppress(TypeError):
             signature.bind(*arguments)
-        except TypeError:
-            continue
-        return len(arguments) > 1
+            _present[:] = [replace(evaluator, has_dev=len(arguments) > 1)]
+            return _present[0]
     raise MtdlabError(
         f"--evaluator {spec}: takes {signature}; it must take (encode), or (encode, split) with "
         'split "dev" or "test"'

@@ -15,15 +15,15 @@ from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.files import temporary_folders
-from mtdlab.store import FinishedTrial, Look, SavedModel
+from mtdlab.store import FinishedTrial, SavedModel
 from mtdlab.store.restarts import retry_lost
+from mtdlab.store.tables import LookRow
 from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
-from mtdlab.trial.checks import length_warnings
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import check, modules_of, objectives_of
 from mtdlab.trial.recorded_study import as_begun
@@ -52,7 +52,7 @@ class SweepResult:
     ran: int
     seconds: float
     exit_code: int
-    look: Look | None = None
+    look: LookRow | None = None
     failures: tuple[FinishedTrial, ...] = ()
     too_many_failed: bool = False
     model: SavedModel | None = None
@@ -112,7 +112,7 @@ def sweep(
         engine: Engine = ThisProcess()
         inputs: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=execution.retry_failed):
-            for warning in length_warnings(spec):
+            for warning in spec.warnings():
                 _warn(warning)
             begin_phase("importing the packages that train")
             if runs:
