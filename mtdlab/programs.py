@@ -84,11 +84,6 @@ class Program:
         """The module's name and the function's."""
         return f"{self.module.name}:{self.function}"
 
-    @property
-    def option(self) -> str:
-        """The option and the reference, by which errors name the program."""
-        return f"--objective {self.reference}"
-
     def load(self) -> Callable[..., Any]:
         """The function. Raises MtdlabError where its file has changed since it was named."""
         function: Callable[..., Any] = getattr(_import(self), self.function)
@@ -129,11 +124,10 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
 def _import(program: Program) -> ModuleType:
     """The module of a program, imported and compared once per process."""
     _extend_path(program.folders)
-    module = execute(program.module.spec, program.option)
+    option = f"--objective {program.reference}"
+    module = execute(program.module.spec, option)
     if digest(module) != program.module.sha256:
-        raise MtdlabError(
-            f"{program.option}: {module.__file__} changed while the sweep was running"
-        )
+        raise MtdlabError(f"{option}: {module.__file__} changed while the sweep was running")
     return module
 
 

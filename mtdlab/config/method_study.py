@@ -107,21 +107,15 @@ class MethodSpec(StudySpec):
         return dump | shares
 
     @property
-    def devices(self) -> frozenset[str]:
-        return frozenset(self.fixed(method).device for method in self.methods)
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        return self.possible_values("evaluation")
-
-    @property
     def always_has_queue(self) -> bool:
+        """Whether every trial of the search has a queue of keys."""
         kinds = [settings_class(method).model_fields for method in self.methods]
         has_queue = all("queue_size" in fields for fields in kinds)
         return has_queue and 0 not in self.possible_values("queue_size")
 
     @property
     def used_pooling(self) -> Pooling | None:
+        """The pooling that the encoder's files declare, where a method uses it."""
         used = {self.fixed(method).pooling for method in self.methods}
         return self.encoder_pooling if self.encoder_pooling in used else None
 

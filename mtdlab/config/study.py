@@ -16,7 +16,7 @@ from mtdlab.analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
-from mtdlab.settings import Pooling, RunSettings, Setting
+from mtdlab.settings import RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
@@ -190,26 +190,6 @@ class StudySpec(ABC):
         raise TypeError(f"study {spec.name} is a {type(spec).__name__}, not a {cls.__name__}")
 
     # what differs between studies of methods and of programs, as it is for a program
-
-    @property
-    def devices(self) -> frozenset[str]:
-        """The values of `device` by which mtdlab takes GPUs; none where a program takes its own."""
-        return frozenset()
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        """The data sets of graded pairs that trials are scored on, as far as mtdlab knows."""
-        return ()
-
-    @property
-    def always_has_queue(self) -> bool:
-        """Whether every trial of the search is known to have a queue of keys."""
-        return False
-
-    @property
-    def used_pooling(self) -> Pooling | None:
-        """The pooling that the encoder's files declare, where a method uses it."""
-        return None
 
     def without_effect(self) -> dict[str, str]:
         """The searched settings that change nothing in some trials, and by which value."""
