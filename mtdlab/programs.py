@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Any, ClassVar, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.errors import MtdlabError, similar
@@ -35,8 +35,6 @@ class ProgramSettings:
         method: the program's reference, recorded where a trial of mtdlab's has its method.
         values: what the program receives, by name; the seed is not among them.
     """
-
-    trained_by: ClassVar[str] = "program"
 
     method: str
     seed: int
@@ -63,7 +61,6 @@ class ProgramSettings:
 
 SIGNATURE = "train(settings, *, seed, checkpoints, report)"
 RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
-_ANY: Any = object()
 
 
 @dataclass(frozen=True)
@@ -114,10 +111,9 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     spec = locate(name, places, option)
     _extend_path(paths)
     module = execute(spec, option)
-    if getattr(module, "__file__", None) is None:
-        raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
+    sha256 = digest(module, option)
     _check(find_function(module, function, option), option)
-    return Program(UserModule(module.__name__, spec, digest(module)), function, paths)
+    return Program(UserModule(module.__name__, spec, sha256), function, paths)
 
 
 @lru_cache
@@ -126,7 +122,7 @@ def _import(program: Program) -> ModuleType:
     _extend_path(program.folders)
     option = f"--objective {program.reference}"
     module = execute(program.module.spec, option)
-    if digest(module) != program.module.sha256:
+    if digest(module, option) != program.module.sha256:
         raise MtdlabError(f"{option}: {module.__file__} changed while the sweep was running")
     return module
 
@@ -147,7 +143,7 @@ def _check(function: Any, option: str) -> None:
     except ValueError:
         return  # a function in C may have none
     try:
-        signature.bind({}, seed=0, checkpoints=Path(), report=_ANY)
+        signature.bind({}, seed=0, checkpoints=Path(), report=print)
     except TypeError as error:
         raise MtdlabError(
             f"{option}: it cannot be called as expected ({error}); its signature is {signature}, "

@@ -27,7 +27,7 @@ class MethodSpec(StudySpec):
         tracking: what else training curves are written as: none or tensorboard.
     """
 
-    objectives: ClassVar[tuple[str, ...]] = (TrainerSettings.trained_by,)
+    trained_by: ClassVar[str] = "trainer"
     keeps_models: ClassVar[bool] = True
 
     user_modules: tuple[UserModule, ...] = ()
@@ -189,11 +189,8 @@ class MethodSpec(StudySpec):
                 )
 
     def _queue_warnings(self) -> Iterator[str]:
-        if self.sampler != "grid":
-            return
-        every = [self.settings(point, self.seeds[0]) for point in self.points()]
-        every += self.baselines()
-        sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
+        every = [*self.configurations().values(), *(each.model_dump() for each in self.baselines())]
+        sizes = {(each.get("queue_size", 0), each["batch_size"]) for each in every}
         for queue, batch in sorted(sizes):
             if 0 < queue < batch:
                 yield (
@@ -207,12 +204,12 @@ class MethodSpec(StudySpec):
         return [trials[0] for trials in self.trials_by_inputs().values()]
 
     def without_effect(self) -> dict[str, str]:
-        found = {
+        return {
             name: why
             for settings in self._approximate()
             for name, why in settings.without_effect.items()
+            if name in self.search
         }
-        return {name: why for name, why in found.items() if name in self.search}
 
     def baselines(self) -> list[TrainerSettings]:
         """The settings of the baseline, in a list of one; empty without one."""

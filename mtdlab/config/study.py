@@ -89,7 +89,7 @@ class StudySpec(ABC):
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
     Attributes:
-        objectives: the names of what trains its trials (`RunSettings.trained_by`).
+        trained_by: the name of what trains its trials, see `mtdlab.trial.objective`.
         keeps_models: whether the best trial's model is kept, and may be shared.
         unknown_cost: why the cost of a trial is not known before one has run; empty where it is.
         metric: the score that is reported.
@@ -109,7 +109,7 @@ class StudySpec(ABC):
         chosen: what was chosen of them; None before, and without a nuisance setting.
     """
 
-    objectives: ClassVar[tuple[str, ...]]
+    trained_by: ClassVar[str]
     keeps_models: ClassVar[bool]
     unknown_cost: ClassVar[str] = ""
 

@@ -21,7 +21,7 @@ from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
-from mtdlab.methods.user_modules import find_evaluator
+from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
 from mtdlab.terminal import lent_streams
 from mtdlab.user_code import ended_forks
@@ -36,7 +36,11 @@ class EvaluatorTask(ExternalTask):
 
     def __init__(self, encoder: Encoder) -> None:
         """Raises MtdlabError where no function is named."""
-        self._user, self._encoder = find_evaluator(), encoder
+        if (user := present_evaluator()) is None:
+            raise MtdlabError(
+                f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
+            )
+        self._user, self._encoder = user, encoder
         self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:

@@ -1,8 +1,7 @@
 """Import of modules with custom methods, and of a function that scores encoders.
 
-Only `--import`, `--evaluator`, MTDLAB_IMPORT and MTDLAB_EVALUATOR name them, never a study file, so
-that opening a study file executes no code. The SHA-256 of their content is recorded with each study
-that uses them.
+Only `--import`, `--evaluator`, MTDLAB_IMPORT and MTDLAB_EVALUATOR name them. The SHA-256 of their
+content is recorded with each study that uses them.
 """
 
 import inspect
@@ -68,7 +67,7 @@ def _import_once(spec: str) -> UserModule:
         )
     for method in methods:
         register(method)
-    return UserModule(module.__name__, spec, digest(module))
+    return UserModule(module.__name__, spec, digest(module, f"--import {spec}"))
 
 
 EVALUATOR_VARIABLE = "MTDLAB_EVALUATOR"
@@ -124,19 +123,10 @@ def present_evaluator() -> UserEvaluator | None:
     return _present[0] if _present else None
 
 
-def find_evaluator() -> UserEvaluator:
-    """The evaluator of this process. Raises MtdlabError where none is named."""
-    if (evaluator := present_evaluator()) is None:
-        raise MtdlabError(
-            f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
-        )
-    return evaluator
-
-
 def _import_function(spec: str) -> UserEvaluator:
     place, _, name = spec.rpartition(":")
-    sha256 = digest(execute(place, f"--evaluator {place}"))
-    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256)
+    option = f"--evaluator {place}"
+    evaluator = UserEvaluator(f"evaluator {name}", spec, digest(execute(place, option), option))
     signature = inspect.signature(evaluator.function)
     for arguments in (("encode", "split"), ("encode",)):
         with suppress(TypeError):

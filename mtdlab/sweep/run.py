@@ -25,7 +25,7 @@ from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.heartbeat import recorded_sweep
-from mtdlab.trial.objective import check, modules_of, objectives_of
+from mtdlab.trial.objective import modules_of, objective_of
 from mtdlab.trial.recorded_study import as_begun
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy
@@ -118,7 +118,7 @@ def sweep(
             if runs:
                 engine = _engine(spec, execution)
                 opened.enter_context(closing(engine))
-            inputs = check(job)
+            inputs = objective_of(spec).check(job)
         if place is not None and (inputs is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, invocation, notify=_warn)
@@ -136,12 +136,10 @@ def sweep(
         supervisor = Supervisor(work, engine, execution.max_failed, wait=execution.wait)
         if runs:
             if inputs is not None:
-                for objective in objectives_of(spec):
-                    _warn(objective.prepare(study))
+                _warn(objective_of(spec).prepare(study))
             engine.lead(supervisor.run)
             if not stop.requested() and (place or job.checkpoints.exists()):
-                for objective in objectives_of(spec):
-                    retry_lost(partial(objective.restore, study))
+                retry_lost(partial(objective_of(spec).restore, study))
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 

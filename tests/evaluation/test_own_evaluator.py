@@ -165,6 +165,7 @@ def test_what_it_returns_is_checked_on_the_untrained_encoder(
     [
         ("x", "--evaluator x: it is spelled MODULE:FUNCTION, such as my_metric.py:score"),
         ("gone.py:score", "--evaluator gone.py: no such file"),
+        ("builtins:len", "--evaluator builtins: builtins is no module of Python files; name one"),
         ("no_such_module:score", "--evaluator no_such_module: no file no_such_module"),
         ("FILE:gone", "has no function gone; choose from"),
         ("FILE:number", "has no function number; "),
