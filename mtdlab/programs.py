@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType, UnionType
-from typing import Any, ClassVar, get_origin, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.errors import MtdlabError, similar
@@ -35,8 +35,6 @@ class ProgramSettings:
         method: the program's reference, recorded where a trial of mtdlab's has its method.
         values: what the program receives, by name; the seed is not among them.
     """
-
-    trained_by: ClassVar[str] = "program"
 
     method: str
     seed: int
@@ -61,11 +59,8 @@ class ProgramSettings:
         return {"method": self.method, **self.values, "seed": self.seed}
 
 
-ReportScore = Callable[[int, float], None]
-"""The type of report(step, score), with the score x 100; a call may raise to end the trial."""
 SIGNATURE = "train(settings, *, seed, checkpoints, report)"
 RETURNS = "a mapping of names to scores, such as {'accuracy': 97.3}"
-_ANY: Any = object()
 
 
 @dataclass(frozen=True)
@@ -86,11 +81,6 @@ class Program:
         """The module's name and the function's."""
         return f"{self.module.name}:{self.function}"
 
-    @property
-    def option(self) -> str:
-        """The option and the reference, by which errors name the program."""
-        return f"--objective {self.reference}"
-
     def load(self) -> Callable[..., Any]:
         """The function. Raises MtdlabError where its file has changed since it was named."""
         function: Callable[..., Any] = getattr(_import(self), self.function)
@@ -103,12 +93,6 @@ class Program:
         names += [member.__module__ for member in members if inspect.isroutine(member)]
         names += [member.__module__ for member in members if inspect.isclass(member)]
         return list(dict.fromkeys(name.partition(".")[0] for name in names if name))
-
-    def call(
-        self, settings: Mapping[str, Scalar], *, seed: int, checkpoints: Path, report: ReportScore
-    ) -> object:
-        """Train: call the function and return what it returns; its errors pass through."""
-        return self.load()(settings, seed=seed, checkpoints=checkpoints, report=report)
 
 
 def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program:
@@ -127,21 +111,19 @@ def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program
     spec = locate(name, places, option)
     _extend_path(paths)
     module = execute(spec, option)
-    if getattr(module, "__file__", None) is None:
-        raise MtdlabError(f"{option}: {name} is no module of Python files; name one that is")
+    sha256 = digest(module, option)
     _check(find_function(module, function, option), option)
-    return Program(UserModule(module.__name__, spec, digest(module)), function, paths)
+    return Program(UserModule(module.__name__, spec, sha256), function, paths)
 
 
 @lru_cache
 def _import(program: Program) -> ModuleType:
     """The module of a program, imported and compared once per process."""
     _extend_path(program.folders)
-    module = execute(program.module.spec, program.option)
-    if digest(module) != program.module.sha256:
-        raise MtdlabError(
-            f"{program.option}: {module.__file__} changed while the sweep was running"
-        )
+    option = f"--objective {program.reference}"
+    module = execute(program.module.spec, option)
+    if digest(module, option) != program.module.sha256:
+        raise MtdlabError(f"{option}: {module.__file__} changed while the sweep was running")
     return module
 
 
@@ -161,7 +143,7 @@ def _check(function: Any, option: str) -> None:
     except ValueError:
         return  # a function in C may have none
     try:
-        signature.bind({}, seed=0, checkpoints=Path(), report=_ANY)
+        signature.bind({}, seed=0, checkpoints=Path(), report=print)
     except TypeError as error:
         raise MtdlabError(
             f"{option}: it cannot be called as expected ({error}); its signature is {signature}, "

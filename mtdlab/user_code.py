@@ -96,9 +96,16 @@ def find_function(module: ModuleType, name: str, option: str) -> Callable[..., A
     return function
 
 
-def digest(module: ModuleType) -> str:
-    """The SHA-256 of a module's file, or of all Python files of a package."""
-    file = Path(str(module.__file__))
+def digest(module: ModuleType, option: str) -> str:
+    """The SHA-256 of a module's file, or of all Python files of a package.
+
+    Raises MtdlabError, which `option` begins, for a module without a file, such as `builtins`.
+    """
+    if (name := getattr(module, "__file__", None)) is None:
+        raise MtdlabError(
+            f"{option}: {module.__name__} is no module of Python files; name one that is"
+        )
+    file = Path(name)
     package = file.name == "__init__.py"
     files = sorted(file.parent.rglob("*.py")) if package else [file]
     sha256 = hashlib.sha256()

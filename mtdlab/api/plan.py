@@ -250,7 +250,9 @@ def suggest_baseline(spec: "StudySpec") -> str:
 
     Empty for another study, and for one that a program trains: its settings are its own.
     """
-    if spec.baseline is not None or not spec.always_has_queue:
+    from mtdlab.config import MethodSpec
+
+    if spec.baseline or not (isinstance(spec, MethodSpec) and spec.always_has_queue):
         return ""
     return (
         "none: the study does not show what a queue is worth; to compare it with SimCSE, which has "
@@ -270,9 +272,7 @@ def mtd_value(mtd: float | None) -> float | None:
 
 def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the configurations, as from `list_configurations`, confound, and likely mistakes."""
-    from mtdlab.trial.checks import length_warnings
-
-    return warn_of_confounding(rows) + length_warnings(spec) + spec.warnings()
+    return warn_of_confounding(rows) + spec.warnings()
 
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -446,13 +446,15 @@ def count_pairs(spec: "StudySpec") -> int:
 
     Those of other metrics are known once a trial has recorded them.
     """
+    from mtdlab.config import MethodSpec
     from mtdlab.evaluation.pairs import load_pairs
 
     splits: Mapping[str, Literal["dev", "test"]] = {"sts_dev": "dev", "sts_test": "test"}
-    if len(spec.evaluations) != 1 or spec.metric not in splits:
+    sources = spec.possible_values("evaluation") if isinstance(spec, MethodSpec) else ()
+    if len(sources) != 1 or spec.metric not in splits:
         return 0
     with suppress(MtdlabError):
-        source = spec.places.find("evaluation", spec.evaluations[0])
+        source = spec.places.find("evaluation", sources[0])
         return len(load_pairs(source, splits[spec.metric]))
     return 0
 

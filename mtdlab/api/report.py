@@ -139,7 +139,7 @@ def load_named(study: str, storage: str | None) -> "StudyFrames":
 
 def check_name(name: str | None, *, what: str = "--name", several: bool = False) -> None:
     """Raise MtdlabError for a name that no folder can have; over several studies it may have +."""
-    from mtdlab.config.study import is_study_name
+    from mtdlab.settings.messages import is_study_name
 
     if name is not None and not is_study_name(name.replace("+", "-") if several else name):
         raise MtdlabError(

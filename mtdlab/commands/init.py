@@ -247,7 +247,6 @@ def _absolute(value: str, file: Path) -> str:
 def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None:
     """Check the study, write its file, and print what it holds, what it lacks and what is next."""
     from mtdlab.config.reader import parse_study
-    from mtdlab.trial.checks import length_warnings
 
     spec = parse_study("the new study", text)
     try:
@@ -255,7 +254,7 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise MtdlabError(f"{path} cannot be written: {reason}") from None
-    trials, warnings = len(spec.planned_trials()), [*missing, *length_warnings(spec)]
+    trials, warnings = len(spec.planned_trials()), [*missing, *spec.warnings()]
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}
         print_json(fields)

@@ -71,6 +71,7 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
+    from mtdlab.config import MethodSpec
     from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
 
@@ -102,7 +103,7 @@ def plan(
     print_text(describe_size(spec, len(rows), ended), flush=True)
     for text in filter(None, (describe_baseline(spec), describe_nuisance(spec))):
         print_text(text, flush=True)
-    if pooling := spec.used_pooling:
+    if isinstance(spec, MethodSpec) and (pooling := spec.used_pooling):
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
     costs = find_these(print_design) if find_these else None
     print_design()

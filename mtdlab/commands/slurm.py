@@ -181,8 +181,13 @@ def _gpus(spec: "StudySpec") -> int:
     """The number of GPUs of a task: one where the study asks for one or would take one here."""
     import torch
 
-    wanted = any(device.startswith("cuda") for device in spec.devices)
-    return int(wanted or ("auto" in spec.devices and torch.cuda.is_available()))
+    from mtdlab.config import MethodSpec
+
+    if not isinstance(spec, MethodSpec):
+        return 0  # a program takes its own
+    devices = {spec.fixed(method).device for method in spec.methods}
+    wanted = any(device.startswith("cuda") for device in devices)
+    return int(wanted or ("auto" in devices and torch.cuda.is_available()))
 
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:

@@ -1,6 +1,5 @@
 """The summary that a sweep prints at its end: best trial, model, failures, next command."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from mtdlab.api.plan import mtd_value
 from mtdlab.commands.printing import name_trials, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
 from mtdlab.config import StudySpec
+from mtdlab.store.records import as_record
 from mtdlab.store.urls import mask, storage_url
 from mtdlab.sweep.progress import describe_look
 from mtdlab.sweep.run import SweepResult
@@ -89,7 +89,8 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
     }
     if (look := result.look) is None:
         return fields
-    described = asdict(look) | {"trials": len(look.trials), "added": len(look.added)}
+    described = as_record(look) | {"trials": len(look.trials), "added": len(look.added)}
+    del described["study_id"]
     return fields | {"look": described}
 
 

@@ -27,7 +27,7 @@ class MethodSpec(StudySpec):
         tracking: what else training curves are written as: none or tensorboard.
     """
 
-    objectives: ClassVar[tuple[str, ...]] = (TrainerSettings.trained_by,)
+    trained_by: ClassVar[str] = "trainer"
     keeps_models: ClassVar[bool] = True
 
     user_modules: tuple[UserModule, ...] = ()
@@ -107,21 +107,15 @@ class MethodSpec(StudySpec):
         return dump | shares
 
     @property
-    def devices(self) -> frozenset[str]:
-        return frozenset(self.fixed(method).device for method in self.methods)
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        return self.possible_values("evaluation")
-
-    @property
     def always_has_queue(self) -> bool:
+        """Whether every trial of the search has a queue of keys."""
         kinds = [settings_class(method).model_fields for method in self.methods]
         has_queue = all("queue_size" in fields for fields in kinds)
         return has_queue and 0 not in self.possible_values("queue_size")
 
     @property
     def used_pooling(self) -> Pooling | None:
+        """The pooling that the encoder's files declare, where a method uses it."""
         used = {self.fixed(method).pooling for method in self.methods}
         return self.encoder_pooling if self.encoder_pooling in used else None
 
@@ -173,8 +167,8 @@ class MethodSpec(StudySpec):
         return self
 
     def warnings(self) -> list[str]:
-        """A sentence for each pooling that is not the encoder's, and for queues below a batch."""
-        return [*self._pooling_warnings(), *self._queue_warnings()]
+        """Those of all studies, poolings that are not the encoder's, and queues below a batch."""
+        return [*super().warnings(), *self._pooling_warnings(), *self._queue_warnings()]
 
     def _pooling_warnings(self) -> Iterator[str]:
         """Of a pooling that is searched, or part of a method, the choice is clear."""
@@ -195,11 +189,8 @@ class MethodSpec(StudySpec):
                 )
 
     def _queue_warnings(self) -> Iterator[str]:
-        if self.sampler != "grid":
-            return
-        every = [self.settings(point, self.seeds[0]) for point in self.points()]
-        every += self.baselines()
-        sizes = {(getattr(each, "queue_size", 0), each.batch_size) for each in every}
+        every = [*self.configurations().values(), *(each.model_dump() for each in self.baselines())]
+        sizes = {(each.get("queue_size", 0), each["batch_size"]) for each in every}
         for queue, batch in sorted(sizes):
             if 0 < queue < batch:
                 yield (
@@ -213,12 +204,12 @@ class MethodSpec(StudySpec):
         return [trials[0] for trials in self.trials_by_inputs().values()]
 
     def without_effect(self) -> dict[str, str]:
-        found = {
+        return {
             name: why
             for settings in self._approximate()
             for name, why in settings.without_effect.items()
+            if name in self.search
         }
-        return {name: why for name, why in found.items() if name in self.search}
 
     def baselines(self) -> list[TrainerSettings]:
         """The settings of the baseline, in a list of one; empty without one."""

@@ -7,10 +7,15 @@ data, with seeds of their own, so that the scores that are compared took no part
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtdlab.config.source import Source
-from mtdlab.settings import Setting
+from mtdlab.settings.roles import BASELINE
+
+if TYPE_CHECKING:
+    # they import this module
+    from mtdlab.config.study import StudySpec
+    from mtdlab.config.study_file import StudyFile
 
 NUISANCE = "nuisance"
 SEEDS, PER = "seeds", "per"
@@ -49,18 +54,18 @@ def nuisance_values(section: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given for name, given in section.items() if name not in (SEEDS, PER)}
 
 
-def read_nuisance(
-    source: Source,
-    seeds: Sequence[int],
-    known: Mapping[str, Setting],
-    others: Mapping[str, Mapping[str, Any]],
-) -> Nuisance | None:
-    """The section of a study file, which has one; None where it has a mistake.
+def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisance | None:
+    """The section of a study file whose grid is compared by another score than chooses its values.
 
-    Args:
-        seeds: those of the study, which are not used for the choice.
-        others: the sections that give settings, by name.
+    None where it has a mistake.
     """
+    if spec.sampler != "grid":
+        message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
+        source.add((NUISANCE,), message)
+    if spec.select_by in (spec.metric, "sts_test"):
+        message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
+        source.add((NUISANCE,), f"{message}; name one under select_by")
+    others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
     section: dict[str, Any] = source.values[NUISANCE]
     values = nuisance_values(section)
     if not values:
@@ -70,14 +75,14 @@ def read_nuisance(
         path = (NUISANCE, name)
         if elsewhere := [key for key, settings in others.items() if name in settings]:
             source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
-        elif name not in known:
-            source.collect([source.unknown_setting(path, known)])
+        elif name not in spec.known:
+            source.collect([source.unknown_setting(path, spec.known)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
             source.add(path, f"{given!r}: write a list of two values or more")
         elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
             source.add(path, f"{wrong[0]!r} is not a single value")
-    own = source.attempt(lambda: _read_seeds(source, section.get(SEEDS), seeds))
-    per = source.attempt(lambda: _read_per(source, section.get(PER), others["search"]))
+    own = source.attempt(lambda: _read_seeds(source, section.get(SEEDS), spec.seeds))
+    per = source.attempt(lambda: _read_per(source, section.get(PER), top.search))
     if own is None or per is None or not source.sound((NUISANCE,)):
         return None
     return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)

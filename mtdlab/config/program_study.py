@@ -27,7 +27,7 @@ class ProgramSpec(StudySpec):
         named: every setting that the sections trainer and search name.
     """
 
-    objectives: ClassVar[tuple[str, ...]] = (ProgramSettings.trained_by,)
+    trained_by: ClassVar[str] = "program"
     keeps_models: ClassVar[bool] = False
     unknown_cost: ClassVar[str] = "how long a program takes is known once its trials have run"
 

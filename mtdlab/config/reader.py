@@ -23,7 +23,7 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
-from mtdlab.config.nuisance import NUISANCE, Nuisance, read_nuisance
+from mtdlab.config.nuisance import read_nuisance
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.config.program_study import (
     ProgramSpec,
@@ -100,7 +100,7 @@ def build_study(
         if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
             spec = replace(spec, skip=spec.skip + skip)
         if top.nuisance is not None and source.sound(("select_by",)):
-            spec = replace(spec, nuisance=_read_nuisance(top, spec, source))
+            spec = replace(spec, nuisance=read_nuisance(top, spec, source))
         try:
             check_study(top, spec, source)
         except ValueError as error:
@@ -109,21 +109,6 @@ def build_study(
     source.raise_all()
     assert spec is not None, "a study that cannot be built has a mistake"
     return spec
-
-
-def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance | None:
-    """The nuisance settings of a study whose grid is compared by another score than chooses them.
-
-    None where the section has a mistake.
-    """
-    if spec.sampler != "grid":
-        message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
-        source.add((NUISANCE,), message)
-    if spec.select_by in (spec.metric, "sts_test"):
-        message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
-        source.add((NUISANCE,), f"{message}; name one under select_by")
-    others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
-    return read_nuisance(source, spec.seeds, spec.known, others)
 
 
 def _read_seeds(top: StudyFile, source: Source) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
@@ -382,23 +367,6 @@ def parse_study(
 ) -> StudySpec:
     """The study of a file's text, which errors call `name`. Raises SpecError as `read_study`."""
     return build_study(parse(name, text), modules, folder, program)
-
-
-def defined_study(
-    definition: Mapping[str, Any],
-    text: str,
-    modules: Sequence[UserModule] = (),
-    folder: Path | None = None,
-    program: Program | None = None,
-    overrides: Sequence[str] = (),
-) -> StudySpec:
-    """The study of a recorded `StudySpec.definition`, which was read from `text`.
-
-    Raises SpecError where this version refuses it.
-    """
-    values = copy.deepcopy(dict(definition))
-    source = Source(f"study {values.get('study')}", text, values)
-    return build_study(_over(source, overrides), modules, folder, program)
 
 
 def read_settings(

@@ -6,7 +6,7 @@ from typing import Any
 from mtdlab.config.checks import OF_STUDY
 from mtdlab.config.search import STRATA, StrataSection
 from mtdlab.config.study_file import StudyFile
-from mtdlab.methods.presets import PRESETS, SAID, changed_settings
+from mtdlab.methods.presets import PRESETS, SAID
 from mtdlab.methods.registry import BUILTIN, find_method, method_names
 from mtdlab.settings import Setting, TrainerSettings, counted_in_steps, settings_of
 from mtdlab.settings.limits import LIMITS
@@ -63,6 +63,17 @@ def presets_markdown() -> str:
         for name in names
     ]
     return _markdown(["setting", *columns], rows)
+
+
+def changed_settings(method: str, preset: str) -> dict[str, Any]:
+    """The values of a preset that differ from the defaults of the method."""
+    kind = find_method(method).Settings
+    defaults, values = kind().model_dump(), kind(method=method, preset=preset).model_dump()
+    return {
+        name: PRESETS[method][preset].get(name, value)
+        for name, value in values.items()
+        if value != defaults[name] and name not in ("preset", "method")
+    }
 
 
 def preset_markdown(method: str) -> str:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.analysis.data.runs import MTD_DECIMALS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
-from mtdlab.settings import Pooling, RunSettings, Setting
+from mtdlab.settings import RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
 
 SHARES = (0.3, 0.5, 0.7, 1.0)
@@ -63,7 +63,6 @@ def default_looks(max_seeds: int) -> tuple[int, ...]:
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
 Pruner = Literal["none", "median", "hyperband"]
-STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class StudySpec(ABC):
     """A checked study: `trainer` fixed, `search` varied, one trial per configuration and seed.
 
     Attributes:
-        objectives: the names of what trains its trials (`RunSettings.trained_by`).
+        trained_by: the name of what trains its trials, see `mtdlab.trial.objective`.
         keeps_models: whether the best trial's model is kept, and may be shared.
         unknown_cost: why the cost of a trial is not known before one has run; empty where it is.
         metric: the score that is reported.
@@ -105,12 +104,12 @@ class StudySpec(ABC):
         margin: points (score x 100) below which a difference counts as none in the verdict.
         alpha: error rate of the verdict, over all looks.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
-        definition: the study file with its profile and --set, as `defined_study` reads it.
+        definition: the study file with its profile and --set, as `build_study` reads it.
         nuisance: the settings whose value is chosen for each configuration; None without any.
         chosen: what was chosen of them; None before, and without a nuisance setting.
     """
 
-    objectives: ClassVar[tuple[str, ...]]
+    trained_by: ClassVar[str]
     keeps_models: ClassVar[bool]
     unknown_cost: ClassVar[str] = ""
 
@@ -192,33 +191,13 @@ class StudySpec(ABC):
 
     # what differs between studies of methods and of programs, as it is for a program
 
-    @property
-    def devices(self) -> frozenset[str]:
-        """The values of `device` by which mtdlab takes GPUs; none where a program takes its own."""
-        return frozenset()
-
-    @property
-    def evaluations(self) -> tuple[str, ...]:
-        """The data sets of graded pairs that trials are scored on, as far as mtdlab knows."""
-        return ()
-
-    @property
-    def always_has_queue(self) -> bool:
-        """Whether every trial of the search is known to have a queue of keys."""
-        return False
-
-    @property
-    def used_pooling(self) -> Pooling | None:
-        """The pooling that the encoder's files declare, where a method uses it."""
-        return None
-
     def without_effect(self) -> dict[str, str]:
         """The searched settings that change nothing in some trials, and by which value."""
         return {}
 
     def warnings(self) -> list[str]:
-        """A sentence for each setting that may not be meant."""
-        return []
+        """A sentence for each setting that may not be meant, such as a history beyond the run."""
+        return list(describe_lengths(self.configurations().values(), self.beyond_run))
 
     def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         """A recorded identity with the defaults of settings that its methods have gained since."""
@@ -418,11 +397,6 @@ class StudySpec(ABC):
             "trainer": sections if "method" in self.search else sections[self.methods[0]],
             "search": search,
         }
-
-
-def is_study_name(name: str) -> bool:
-    """Whether a text can name a study: letters, digits, dots and dashes, at most 100."""
-    return re.fullmatch(STUDY_NAME, name) is not None
 
 
 def plan_of(spec: StudySpec) -> dict[str, Any]:

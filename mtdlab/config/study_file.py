@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
 from mtdlab.config.source import KeyPath, Source, SpecError
-from mtdlab.config.study import STUDY_NAME, Pruner, Sampler, UntilSection, VerdictSection
+from mtdlab.config.study import Pruner, Sampler, UntilSection, VerdictSection
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.limits import TRIALS
-from mtdlab.settings.messages import describe_rule
+from mtdlab.settings.messages import STUDY_NAME, describe_rule
 
 Model = TypeVar("Model", bound=BaseModel)
 Count = Annotated[int, Field(ge=0)]

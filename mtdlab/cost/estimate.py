@@ -36,7 +36,7 @@ from mtdlab.training.state import EVALUATED
 from mtdlab.trial.objective import modules_of
 from mtdlab.trial.samplers import ask
 from mtdlab.trial.slots import default_jobs, gpu_share, threads_each
-from mtdlab.trial.trainer import selection_warnings, shortfall_warnings
+from mtdlab.trial.trainer import data_warnings
 
 CLOSE = 1.3
 """Ratio of the upper to the lower bound of a duration up to which their mean stands for both."""
@@ -166,9 +166,7 @@ def estimate(
         kinds=len(kinds),
         known=int((steps[:, 1] <= KNOWN * steps[:, 0]).sum()),
         encoders=measured[0].encoders,
-        warnings=warn_of_evaluation(in_steps, in_evaluations)
-        + selection_warnings(spec)
-        + shortfall_warnings(spec),
+        warnings=warn_of_evaluation(in_steps, in_evaluations) + data_warnings(spec),
     )
 
 

@@ -8,14 +8,17 @@ in no state, since loading the encoder restores them.
 import copy
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import TrainerSettings
+
+if TYPE_CHECKING:
+    # it takes seconds to import, and study files are read without it
+    from transformers import PreTrainedModel
 
 ALL_LINEAR = "all-linear"
 """The value of `lora_targets` for every linear layer."""
@@ -29,7 +32,7 @@ def check_adapters(settings: TrainerSettings) -> None:
         )
 
 
-def add_adapters(model: PreTrainedModel, settings: TrainerSettings) -> None:
+def add_adapters(model: "PreTrainedModel", settings: TrainerSettings) -> None:
     """Freeze a model and add adapters, which do not change its vectors before training.
 
     Nothing is done for `lora_rank: 0`. Raises MtdlabError without the package peft, or if
@@ -75,7 +78,7 @@ def frozen_memo(module: nn.Module) -> dict[int, Any]:
     return {id(parameter): parameter for parameter in _frozen(module).values()}
 
 
-def copy_to_train(model: PreTrainedModel) -> PreTrainedModel:
+def copy_to_train(model: "PreTrainedModel") -> "PreTrainedModel":
     """A copy of a loaded model whose weights a run may change; the frozen ones are shared.
 
     Adapters are drawn anew from torch's global generator, which the run has seeded.
@@ -101,7 +104,7 @@ def load_own_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:
         raise RuntimeError(f"missing or unexpected in a state: {', '.join(sorted(others))}")
 
 
-def merge_adapters(model: PreTrainedModel) -> None:
+def merge_adapters(model: "PreTrainedModel") -> None:
     """Add the adapters to the weights of a model, which then has its family's own layers."""
     for name, layer in _adapted_layers(model).items():
         layer.merge()

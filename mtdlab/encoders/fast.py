@@ -11,15 +11,18 @@ D dimension, H heads, d = D / H, S concatenated parts (queries, keys, values).
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import gelu, linear
-from transformers import BertModel, PreTrainedModel, RobertaModel, XLMRobertaModel
 
 from mtdlab.encoders.adapters import has_adapters
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+
+if TYPE_CHECKING:
+    # it takes seconds to import, and study files are read without it
+    from transformers import PreTrainedModel
 
 ROWS = 64
 """P is a multiple of this, because matrix kernels are prepared for each shape."""
@@ -111,8 +114,10 @@ OnEmbeddings = Callable[[Tensor, Tensor], Tensor]
 """A change of the embedding block's output (N, L, D), under a mask (N, L), before layer 1."""
 
 
-def is_fast(model: PreTrainedModel) -> bool:
+def is_fast(model: "PreTrainedModel") -> bool:
     """Whether this module supports the model."""
+    from transformers import BertModel, RobertaModel, XLMRobertaModel
+
     config: Any = model.config
     return (
         type(model) in (BertModel, RobertaModel, XLMRobertaModel)
@@ -125,7 +130,7 @@ def is_fast(model: PreTrainedModel) -> bool:
 
 
 def first_tokens(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     words: Tensor,
     mask: Tensor,
     dropout: Dropout,
@@ -183,7 +188,7 @@ def _attend_once(attention: Any, hidden: Tensor, packing: Packing) -> Tensor:
 
 
 def all_tokens(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     words: Tensor,
     mask: Tensor,
     dropout: Dropout,
@@ -203,7 +208,7 @@ def all_tokens(
     return [packing.pad(hidden) for hidden in packed]
 
 
-def _packing(model: PreTrainedModel, mask: Tensor) -> Packing:
+def _packing(model: "PreTrainedModel", mask: Tensor) -> Packing:
     return Packing.of(mask, int(model.config.num_attention_heads))
 
 

@@ -33,7 +33,7 @@ from mtdlab.encoders.folders import (
     read_json,
     why_missing,
 )
-from mtdlab.encoders.pooling import position_table
+from mtdlab.encoders.pooling import position_limit
 from mtdlab.encoders.traits import check_kind, dropout_fields, read_causality
 from mtdlab.errors import MtdlabError, one_line
 
@@ -90,10 +90,6 @@ def weights_digest(model: PreTrainedModel) -> str:
     return sha256.hexdigest()
 
 
-UNLIMITED = 1 << 20
-"""The positions of an encoder without a limit, as where attention is biased by distance."""
-
-
 @dataclass(frozen=True)
 class Encoder:
     """A pre-trained model and its tokenizer.
@@ -121,13 +117,6 @@ class Encoder:
     def sentences(self, texts: Iterable[str], prompt: str = "") -> Sentences:
         """The distinct sentences among some texts, tokenised as in an evaluation."""
         return Sentences(texts, self.tokenizer, self.token_limit(MAX_LENGTH), prompt)
-
-
-def position_limit(model: PreTrainedModel) -> int:
-    """The maximum number of tokens: the encoder's positions, of rotary ones the configuration's."""
-    if (table := position_table(model)) is None:
-        return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
-    return len(table)
 
 
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
 from mtdlab.encoders.fast import OnEmbeddings, all_tokens, first_tokens, is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Pooling, Representation
+
+if TYPE_CHECKING:
+    # it takes seconds to import, and study files are read without it
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def places_of(sentence: Tensor) -> Tensor:
 
 
 def encode(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     attention_mask: Tensor,
     representation: Representation,
     *,
@@ -111,7 +114,7 @@ def encode(
 
 
 def encode_segments(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     words: Tensor,
     mask: Tensor,
     representation: Representation,
@@ -156,7 +159,7 @@ def _without_cache(forward: Callable[..., Any]) -> dict[str, bool]:
     return {"use_cache": False} if "use_cache" in inspect.signature(forward).parameters else {}
 
 
-def embedding_block(model: PreTrainedModel) -> nn.Module:
+def embedding_block(model: "PreTrainedModel") -> nn.Module:
     """The part of an encoder before its first layer, with positions and LayerNorm.
 
     Raises MtdlabError for a family without one, whose word embeddings enter the first layer.
@@ -170,7 +173,7 @@ def embedding_block(model: PreTrainedModel) -> nn.Module:
     return block
 
 
-def position_table(model: PreTrainedModel) -> Tensor | None:
+def position_table(model: "PreTrainedModel") -> Tensor | None:
     """The embeddings (M, D) of an encoder's positions, the first one first; None without a table.
 
     Position ids of RoBERTa and MPNet start at the padding id + 1; those before it are unused.
@@ -181,7 +184,18 @@ def position_table(model: PreTrainedModel) -> Tensor | None:
     return table.weight[0 if table.padding_idx is None else table.padding_idx + 1 :]
 
 
-def position_embeddings(model: PreTrainedModel) -> Tensor:
+UNLIMITED = 1 << 20
+"""The positions of an encoder without a limit, as where attention is biased by distance."""
+
+
+def position_limit(model: "PreTrainedModel") -> int:
+    """The maximum number of tokens: the encoder's positions, of rotary ones the configuration's."""
+    if (table := position_table(model)) is None:
+        return int(getattr(model.config, "max_position_embeddings", None) or UNLIMITED)
+    return len(table)
+
+
+def position_embeddings(model: "PreTrainedModel") -> Tensor:
     """The table of `position_table`. Raises MtdlabError for a family without absolute positions."""
     if (table := position_table(model)) is None:
         raise MtdlabError(

@@ -204,64 +204,55 @@ def evaluate(
             "--whiten and --flow, and name an encoder"
         )
     with _progress() as advance:
-        named = _Evaluation(model, tasks, data, pairs, processing, advance)
-        return named.average_words() if words else named.encode(pooling, precision, mteb)
-
-
-@dataclass(frozen=True)
-class _Evaluation:
-    """The parameters of an evaluation that an encoder and word vectors share, see `evaluate`."""
-
-    model: str
-    tasks: str | None
-    data: str | Path | None
-    pairs: str | Path | None
-    processing: Processing | None
-    advance: Advance
-
-    def average_words(self) -> ScoreReport:
-        """Score averages of word vectors."""
-        file = Path(self.model.removeprefix(PREFIX))
-        suite = self._suite(lambda texts: WordAverages(texts, file))
-        vectors, remark = suite.sentences.vectors, suite.sentences.remark
-        scores, spaces = self._score(suite, vectors)
-        return ScoreReport(self.model, None, self.processing, "cpu", scores, spaces, [], remark)
-
-    def encode(
-        self, pooling: str | None, precision: str | None, mteb: str | Path | None
-    ) -> ScoreReport:
-        """Score an encoder, and write MTEB's tree."""
-        loaded = load_encoder(self.model, pooling=pooling, precision=precision)
+        if words:
+            file = Path(model.removeprefix(PREFIX))
+            averages = _open(lambda texts: WordAverages(texts, file), tasks, data, pairs, advance)
+            measured = _score(averages, averages.sentences.vectors, processing)
+            remark = averages.sentences.remark
+            return ScoreReport(model, None, processing, "cpu", *measured, [], remark)
+        loaded = load_encoder(model, pooling=pooling, precision=precision)
         encoder, embedder, how = loaded.encoder, loaded.embedder, loaded.representation
-        suite = self._suite(lambda texts: encoder.sentences(texts, how.prompt))
-        scores, spaces = self._score(suite, suite.embed(embedder))
-        external = open_tasks(external_tasks(self.tasks or ""), encoder, how.prompt)
+        suite = _open(
+            lambda texts: encoder.sentences(texts, how.prompt), tasks, data, pairs, advance
+        )
+        scores, spaces = _score(suite, suite.embed(embedder), processing)
+        external = open_tasks(external_tasks(tasks or ""), encoder, how.prompt)
         scores += score_external(embedder, external)
-        files = write_mteb(Path(mteb), self.model, encoder.model, scores) if mteb else []
+        files = write_mteb(Path(mteb), model, encoder.model, scores) if mteb else []
         device = str(embedder.device)
-        return ScoreReport(self.model, how, self.processing, device, scores, spaces, files)
+        return ScoreReport(model, how, processing, device, scores, spaces, files)
 
-    def _suite(self, collect: Callable[[Iterable[str]], T]) -> Suite[T]:
-        """The tasks and sets of pairs. Raises MtdlabError where no task's data are there."""
-        folder = senteval_folder(self.data)
-        everything = KNOWN if folder else (BUILTIN,)
-        chosen = published_tasks(self.tasks) if self.tasks else everything
-        spaces = sts_benchmark_pairs(folder) if folder and "STSB" in chosen else {}
-        if self.pairs is not None:
-            spaces[str(self.pairs)] = read_table(Path(self.pairs))
-        suite = Suite(chosen, folder, collect, spaces, self.advance)
-        named = self.data is not None or bool(self.tasks)
-        if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
-            name, reason = next(iter(suite.missing.items()))
-            raise MtdlabError(
-                f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
-                "--data or MTDLAB_DATA, or take --tasks builtin"
-            )
-        return suite
 
-    def _score(self, suite: Suite[T], vectors: Vectors) -> tuple[list[TaskScore], list[Space]]:
-        spaces = [suite.space(name, vectors, self.processing) for name in suite.spaces]
-        return suite.score_all(vectors, self.processing), spaces
+def _open(
+    collect: Callable[[Iterable[str]], T],
+    tasks: str | None,
+    data: str | Path | None,
+    pairs: str | Path | None,
+    advance: Advance,
+) -> Suite[T]:
+    """The tasks and sets of pairs. Raises MtdlabError where no task's data are there."""
+    folder = senteval_folder(data)
+    everything = KNOWN if folder else (BUILTIN,)
+    chosen = published_tasks(tasks) if tasks else everything
+    spaces = sts_benchmark_pairs(folder) if folder and "STSB" in chosen else {}
+    if pairs is not None:
+        spaces[str(pairs)] = read_table(Path(pairs))
+    suite = Suite(chosen, folder, collect, spaces, advance)
+    named = data is not None or bool(tasks)
+    if suite.missing and (not suite.loaded or (named and suite.loaded.keys() == {BUILTIN})):
+        name, reason = next(iter(suite.missing.items()))
+        raise MtdlabError(
+            f"evaluate: no task's data are there ({name}: {reason}); give SentEval's folder by "
+            "--data or MTDLAB_DATA, or take --tasks builtin"
+        )
+    return suite
+
+
+def _score(
+    suite: Suite[T], vectors: Vectors, processing: Processing | None
+) -> tuple[list[TaskScore], list[Space]]:
+    spaces = [suite.space(name, vectors, processing) for name in suite.spaces]
+    return suite.score_all(vectors, processing), spaces
 
 
 def senteval_folder(data: str | Path | None) -> Path | None:

@@ -6,30 +6,27 @@ checkpoint is selected on them. The function of the user is that of --evaluator.
 Letters: S texts, D dimension.
 """
 
-import numbers
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from mtdlab.encoders.embed import Embedder, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.encoders.saved import SentenceEncoder
 from mtdlab.errors import MtdlabError, TrialError, one_line
-from mtdlab.evaluation.items import PER_ITEM, Items, own_items
+from mtdlab.evaluation.items import own_scores
 from mtdlab.evaluation.mteb import MtebTask
 from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore
-from mtdlab.methods.user_modules import find_evaluator
-from mtdlab.settings.limits import too_far
+from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings.tasks import BEIR, DEV, EVALUATOR, MTEB, task_of
 from mtdlab.terminal import lent_streams
 from mtdlab.user_code import ended_forks
 
-EXPECTED = "it must return a dict of floats by name, such as {'accuracy': 0.83}"
+EXPECTED = "a dict of floats by name, such as {'accuracy': 0.83}"
 
 
 class EvaluatorTask(ExternalTask):
@@ -39,7 +36,11 @@ class EvaluatorTask(ExternalTask):
 
     def __init__(self, encoder: Encoder) -> None:
         """Raises MtdlabError where no function is named."""
-        self._user, self._encoder = find_evaluator(), encoder
+        if (user := present_evaluator()) is None:
+            raise MtdlabError(
+                f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
+            )
+        self._user, self._encoder = user, encoder
         self.has_dev = self._user.has_dev
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
@@ -59,39 +60,19 @@ class EvaluatorTask(ExternalTask):
             # code of the user can raise any exception, and call sys.exit
             raise MtdlabError(f"{place}: {one_line(error)}") from error
         suffix = DEV if split == "dev" else ""
-        scores, items = _check_scores(returned, self._user.sha256, place)
+        try:
+            scores, items = own_scores(returned, place, EXPECTED, self._user.sha256, unit=100)
+        except TrialError as error:
+            raise MtdlabError(str(error)) from None
+        for name in scores:
+            if not name or "," in name or ":" in name:
+                raise MtdlabError(
+                    f"{place} returned a score named {name!r}; a name is text without ':' and ','"
+                )
         return [
             TaskScore(f"{EVALUATOR}:{name}{suffix}", 100 * value, n=1, items=items.get(name))
             for name, value in scores.items()
         ]
-
-
-def _check_scores(
-    returned: Any, sha256: str, place: str
-) -> tuple[dict[str, float], dict[str, Items]]:
-    """Scores and their items by name. Raises MtdlabError for anything else."""
-    if not isinstance(returned, Mapping) or not returned.keys() - {PER_ITEM}:
-        what = "an empty dict" if isinstance(returned, Mapping) else f"{type(returned).__name__}"
-        raise MtdlabError(f"{place}: returned {what}; {EXPECTED}")
-    scores = {name: value for name, value in returned.items() if name != PER_ITEM}
-    for name, value in scores.items():
-        if not isinstance(name, str) or not name or "," in name or ":" in name:
-            raise MtdlabError(
-                f"{place}: returned a score named {name!r}; a name is text without ':' and ','"
-            )
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise MtdlabError(f"{place}: returned {type(value).__name__} as {name!r}; {EXPECTED}")
-        # before it is a float, and x 100
-        if problem := too_far(f"{place}: returned {name!r}, which", value):
-            raise MtdlabError(problem)
-        if not np.isfinite(float(value)):
-            raise MtdlabError(f"{place}: returned {float(value)} as {name!r}; {EXPECTED}")
-    sole = next(iter(scores)) if len(scores) == 1 else None
-    try:
-        items = own_items(returned.get(PER_ITEM), scores, sole, sha256, unit=100)
-    except ValueError as error:
-        raise MtdlabError(f"{place}: {error}") from None
-    return {name: float(value) for name, value in scores.items()}, items
 
 
 def open_tasks(names: Sequence[str], encoder: Encoder, prompt: str) -> tuple[ExternalTask, ...]:
@@ -122,11 +103,8 @@ def score_split(embedder: Embedder, task: ExternalTask, split: Split) -> list[Ta
 
 
 def find_task(name: str, tasks: Sequence[ExternalTask]) -> ExternalTask:
-    """The task of a dev score. Raises MtdlabError where it is not there or has no dev data."""
-    wanted = next((task for task in tasks if task.name == task_of(name)), None)
-    if wanted is None:
-        listed = ", ".join(task.name for task in tasks) or "none"
-        raise MtdlabError(f"select_on {name}: trainer.tasks lacks this task; it has {listed}")
+    """The task of a dev score, which settings name. Raises MtdlabError if it has no dev data."""
+    wanted = next(task for task in tasks if task.name == task_of(name))
     if not wanted.has_dev:
         raise MtdlabError(
             f"select_on {name}: the task has no dev data; add qrels/dev.tsv to its folder, or a "

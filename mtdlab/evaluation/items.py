@@ -5,6 +5,7 @@ Letters: P items.
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mtdlab.analysis.data.items import Kind
-from mtdlab.settings.limits import FURTHEST
+from mtdlab.errors import TrialError
+from mtdlab.settings.limits import FURTHEST, is_number, too_far
 
 PER_ITEM = "per_item"
 """The key by which a program or evaluator of the user returns the items of its scores."""
@@ -59,20 +61,58 @@ def digest_of(*parts: Any) -> str:
     return sha256.hexdigest()
 
 
-def own_items(
-    given: object, scores: Mapping[str, float], sole: str | None, origin: str, unit: float = 1.0
-) -> dict[str, Items]:
-    """The items, by score, that a user's function returned as `per_item` beside its `scores`.
+def own_scores(
+    returned: Any,
+    place: str,
+    expected: str,
+    origin: str,
+    *,
+    metric: str | None = None,
+    unit: float = 1.0,
+) -> tuple[dict[str, float], dict[str, Items]]:
+    """The scores that a user's function returned by name, and the items of those that have any.
 
     Args:
-        given: a sequence of numbers whose mean is the score `sole`, or such sequences by score.
-        sole: None where a sequence could be of any of several scores.
+        returned: scores by name; the key `per_item` has a sequence of numbers whose mean is the
+            metric, or the only score, or such sequences by score.
+        place: begins messages, with what was `expected`.
         origin: SHA-256 of the function's module: with the name and the number of items the digest.
         unit: the points of 1 in scores and items.
 
     Raises:
-        ValueError: with a sentence for anything else.
+        TrialError: for anything but finite numbers that can be recorded, with items that fit them.
     """
+    if not isinstance(returned, Mapping):
+        raise TrialError(f"{place} returned {_kind(returned)}; expected {expected}")
+    scores = {}
+    for name, value in returned.items():
+        if name == PER_ITEM:
+            continue
+        if not isinstance(name, str) or not is_number(value):
+            raise TrialError(f"{place} returned {name!r}: {_kind(value)}; expected {expected}")
+        if problem := too_far(f"{place} returned {name!r}, which", value):
+            raise TrialError(problem)
+        scores[name] = float(value)
+        if not math.isfinite(scores[name]):
+            problem = f"{place} returned {name} {scores[name]}; expected a finite number"
+            raise TrialError(problem, "nan_loss")
+    if not scores:
+        raise TrialError(f"{place} returned no score; expected {expected}")
+    sole = next(iter(scores)) if len(scores) == 1 else metric
+    try:
+        return scores, _items(returned.get(PER_ITEM), scores, sole, origin, unit)
+    except ValueError as error:
+        raise TrialError(f"{place}: {error}") from None
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _items(
+    given: object, scores: Mapping[str, float], sole: str | None, origin: str, unit: float
+) -> dict[str, Items]:
+    """The items by score; a plain sequence is of the score `sole`. Raises ValueError."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -141,7 +141,7 @@ class Suite(Generic[T]):
         parts = [part for task in (*self.loaded.values(), self.spaces.values()) for part in task]
         self.sentences = collect(text for part in parts for text in (*part.first, *part.second))
 
-    def score_all(self, vectors: Vectors, processing: Processing | None) -> list[TaskScore]:
+    def score_all(self, vectors: Vectors, processing: Processing | None = None) -> list[TaskScore]:
         """Every task's score, in the suite's order, from the vectors of `embed`."""
         return [self.score(task, vectors, processing) for task in self.tasks]
 
@@ -206,11 +206,6 @@ class Suite(Generic[T]):
     def embed(self: "Suite[Sentences]", embedder: Embedder) -> Vectors:
         """Sentence vectors (S, D) of all tasks and sets, each sentence encoded once."""
         return self.sentences.embed(embedder, partial(self._advance, "sentences"))
-
-
-def score_tasks(embedder: Embedder, suite: Suite[Sentences]) -> list[TaskScore]:
-    """Every task of a suite, in its order."""
-    return suite.score_all(suite.embed(embedder), None)
 
 
 def check_directions(vectors: Floats) -> None:

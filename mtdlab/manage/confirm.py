@@ -13,7 +13,7 @@ from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.best import asks_for_best
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.statistics.contrasts import Contrast, compare_trials
-from mtdlab.config import PlannedTrial, StudySpec
+from mtdlab.config import StudySpec
 from mtdlab.config.reader import parse_study
 from mtdlab.errors import NothingToReport
 from mtdlab.programs import Program
@@ -71,10 +71,10 @@ def plan_confirmation(
         text = _as_text(values | {"seeds": list(range(first, first + count))})
     spec = parse_study(name, text, modules, original.file_folder, program)
     refuse_other_modules(study, original, spec.imports)
-    best, runner_up = (settings.mtd for settings in _pair(spec))
+    best, runner_up = (settings.mtd for _, settings in _pair(spec))
     names = [f"MTD {format_mtd(mtd or 0.0)}" for mtd in (best, runner_up)]
     if asks_for_best(frames.trials, frames.settings):
-        names = [_name(trial.parameters or {}, frames) for trial in _first_trials(spec)]
+        names = [_name(parameters, frames) for parameters, _ in _pair(spec)]
     return Confirmation(spec, best, runner_up, _difference(frames, spec), (names[0], names[1]))
 
 
@@ -128,14 +128,10 @@ def _as_text(values: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
 
 
-def _first_trials(spec: StudySpec) -> list[PlannedTrial]:
-    """The trials of the best configuration, then of the runner-up, with the first seed."""
-    return [trial for trial in spec.search_trials() if trial.seed == spec.seeds[0]]
-
-
-def _pair(spec: StudySpec) -> list[RunSettings]:
-    """The settings of the best configuration, then of the runner-up, with the first seed."""
-    return [spec.settings(trial.parameters or {}, trial.seed) for trial in _first_trials(spec)]
+def _pair(spec: StudySpec) -> list[tuple[dict[str, Any], RunSettings]]:
+    """What is searched, and all settings, of the best configuration, then of the runner-up."""
+    points, seed = spec.grid_points().values(), spec.seeds[0]
+    return [(point, spec.settings(point, seed)) for point in points]
 
 
 def _name(values: Mapping[str, Any], frames: StudyFrames) -> str:
@@ -150,17 +146,13 @@ def _difference(frames: StudyFrames, spec: StudySpec) -> Contrast:
     runs = completed_runs(frames.trials)
     varied = varied_settings(runs, frames.settings)
     numbers = []
-    for settings in _pair(spec):
+    for _, settings in _pair(spec):
         wanted, same = settings.model_dump(), runs
         for name in varied:
             if name in wanted:
                 same = same[same[name] == wanted[name]]
         if not len(same):
-            at = (
-                f"at MTD {format_mtd(settings.mtd)}"
-                if settings.mtd
-                else f"with {_name(wanted, frames)}"
-            )
-            raise NothingToReport(f"study {frames.name}: no complete run {at}")
+            named = _name(wanted, frames)
+            raise NothingToReport(f"study {frames.name}: no complete run with {named}")
         numbers.append(int(same["number"].min()))
     return compare_trials(frames, *numbers)

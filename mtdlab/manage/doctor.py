@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mtdlab.config.study import is_study_name
 from mtdlab.files import free_bytes, temporary_folders
+from mtdlab.settings.messages import is_study_name
 from mtdlab.store import database
 from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
 from mtdlab.store.tables import SCHEMA_VERSION, living_state

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.config.study import is_study_name
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
+from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
 from mtdlab.store.database import adding, refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.encoders.fast import OnEmbeddings
+from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
 from mtdlab.methods.losses import unit
 from mtdlab.settings import TrainerSettings
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     # transformers takes seconds to import, and reading a study file needs only the settings
     from transformers import PreTrainedModel
 
-    from mtdlab.encoders.fast import OnEmbeddings
     from mtdlab.encoders.loading import Encoder
 
 S = TypeVar("S", bound=TrainerSettings)
@@ -207,12 +208,9 @@ class Method(nn.Module, ABC, Generic[S]):
         words: Tensor,
         mask: Tensor,
         dropout: Dropout = NO_DROPOUT,
-        change: "OnEmbeddings | None" = None,
+        change: OnEmbeddings | None = None,
     ) -> Tensor:
         """Sentence vectors (N, D), pooled as in training, see `mtdlab.encoders.pooling.encode`."""
-        # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import encode
-
         pooled = self.settings.training_representation
         with self.device.autocast():
             return encode(

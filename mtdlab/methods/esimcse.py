@@ -24,6 +24,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from mtdlab.device import Device
+from mtdlab.encoders.pooling import position_limit
 from mtdlab.methods.base import Step, Tokens, Transformer
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import info_nce
@@ -80,9 +81,6 @@ class ESimCSE(TwoPass[ESimCSESettings]):
 
     def __init__(self, encoder: Transformer, settings: ESimCSESettings, device: Device) -> None:
         """The momentum encoder starts as a copy of `encoder`, or from random weights."""
-        # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.loading import position_limit
-
         super().__init__(encoder, settings, device)
         self.target = make_target(self.branch, shared=self.branch.pooler)
         queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size))

@@ -4,20 +4,16 @@ Letters: N batch, L tokens, D dimension of the encoder, P of the projection's ou
 """
 
 import itertools
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.encoders.pooling import Segments, encode_segments
 from mtdlab.methods.base import Transformer, evaluation_mode
 from mtdlab.methods.losses import unit
 from mtdlab.settings import Representation
-
-if TYPE_CHECKING:
-    from mtdlab.encoders.pooling import Segments
-
 
 NORM_EPS = 1e-5
 """torch's ε of LayerNorm."""
@@ -80,7 +76,7 @@ def copy_pooler(source: nn.Module | None, pooler: nn.Linear) -> None:
 class SegmentMean(nn.Module):
     """The mean of segment vectors, weighted by length: a module, so that hooks receive both."""
 
-    def forward(self, vectors: Tensor, segments: "Segments") -> Tensor:
+    def forward(self, vectors: Tensor, segments: Segments) -> Tensor:
         """Vectors (N, D) of the sentences from those (S, D) of their segments."""
         return segments.mean(vectors)
 
@@ -118,9 +114,6 @@ class Branch(nn.Module):
 
         Both branches share the random stream `dropout`; their masks differ.
         """
-        # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import encode_segments
-
         vectors, segments = encode_segments(
             self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )

@@ -20,7 +20,7 @@ Letters: N batch, S segments of all sentences of a batch, D dimension.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import SerializerFunctionWrapHandler, model_serializer
@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
+from mtdlab.encoders.pooling import Segments, places_of
 from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.esimcse import ESimCSE, ESimCSESettings
 from mtdlab.methods.heads import SegmentMean
@@ -38,9 +39,6 @@ from mtdlab.methods.simcse import SimCSE
 from mtdlab.methods.sncse import SNCSE, SNCSESettings
 from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.trainer import Positive
-
-if TYPE_CHECKING:
-    from mtdlab.encoders.pooling import Segments
 
 Backbone = Literal["simcse", "esimcse", "mocose", "sncse"]
 BACKBONES: Mapping[str, type[Method[Any]]] = {
@@ -217,7 +215,7 @@ def record_passes(backbone: nn.Module) -> Iterator[list[Pass]]:
     """The forward passes of all branches of `backbone` meanwhile, in their order."""
     passes: list[Pass] = []
 
-    def record(_module: nn.Module, inputs: "tuple[Tensor, Segments]", output: Tensor) -> None:
+    def record(_module: nn.Module, inputs: tuple[Tensor, Segments], output: Tensor) -> None:
         vectors, segments = inputs
         passes.append(Pass(vectors, segments.sentence, output))
 
@@ -237,9 +235,6 @@ def local_loss(first: Pass, second: Pass, temperature: float) -> Tensor:
     at the same place of the same sentence, t' runs over the segments of all other sentences.
     Summed over the segments of a sentence, mean over the sentences.
     """
-    # imported here: transformers takes seconds to import, and study files are read without it
-    from mtdlab.encoders.pooling import places_of
-
     logits = cosines(first.segments, second.segments) / temperature
     same = first.sentence.unsqueeze(1) == second.sentence
     twins = same & (places_of(first.sentence).unsqueeze(1) == places_of(second.sentence))

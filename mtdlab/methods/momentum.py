@@ -6,6 +6,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from mtdlab.encoders.adapters import frozen_memo
 from mtdlab.methods.base import Transformer
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -17,9 +18,6 @@ def make_target(online: Module, shared: nn.Module | None = None) -> Module:
     Neither are parameters that are frozen beside adapters (LoRA), so that the average is over the
     adapters.
     """
-    # imported here: transformers takes seconds to import, and study files are read without it
-    from mtdlab.encoders.adapters import frozen_memo
-
     memo = frozen_memo(online) | ({id(shared): shared} if shared else {})
     target = copy.deepcopy(online, memo)
     trained = {id(parameter) for parameter in online.parameters()}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from mtdlab.encoders.pooling import position_embeddings
 from mtdlab.methods.base import Tokens, Transformer
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.augmentation import SHUFFLE, Augmentation, parse_augmentation
@@ -119,9 +120,6 @@ class EmbeddingNoise(RandomDraws):
 
     def _augment_as_published(self, augmentation: Augmentation, words: Tensor) -> Tensor:
         """Augment as MoCoSE's program, which pads to `max_length` positions and changes all."""
-        # imported here: transformers takes seconds to import, and study files are read without it
-        from mtdlab.encoders.pooling import position_embeddings
-
         count, length, dimension = words.shape
         share = augmentation.share or 0.0
         if augmentation.name == SHUFFLE:

@@ -10,7 +10,6 @@ This module imports no torch: a study file is read without it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mtdlab.settings.trainer import INTENDED, Multiple, Preset
 
@@ -290,17 +289,3 @@ order of documents | – | drawn with replacement | a permutation each epoch | n
 }
 SAID: Mapping[str, Mapping[str, Said]] = {name: _parse(table) for name, table in _TABLES.items()}
 """Every setting that a preset changes, and each known difference that is no setting."""
-
-
-def changed_settings(method: str, preset: str) -> dict[str, Any]:
-    """The values of a preset that differ from the defaults of the method."""
-    # imported here: a method's settings import this module
-    from mtdlab.methods.registry import settings_class
-
-    defaults = settings_class(method)().model_dump()
-    values = settings_class(method)(method=method, preset=preset).model_dump()
-    return {
-        name: PRESETS[method][preset].get(name, value)
-        for name, value in values.items()
-        if value != defaults[name] and name not in ("preset", "method")
-    }

@@ -10,10 +10,10 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.errors import MtdlabError, nearest
+from mtdlab.settings import TrainerSettings, settings_of
 
 if TYPE_CHECKING:
     from mtdlab.methods.base import Method
-    from mtdlab.settings import TrainerSettings
 
 GROUP = "mtdlab.methods"
 DEFAULT = "mocose"
@@ -74,7 +74,6 @@ def _attribute(path: str) -> Any:
 def _check_method(name: str, loaded: Any) -> "type[Method[Any]]":
     # imported here to start fast: torch takes seconds
     from mtdlab.methods.base import Method
-    from mtdlab.settings import TrainerSettings
 
     if not (isinstance(loaded, type) and issubclass(loaded, Method)):
         raise MtdlabError(
@@ -94,7 +93,7 @@ def register(method: "type[Method[Any]]") -> None:
     _imported[name] = _check_method(name, method)
 
 
-def settings_class(name: str) -> "type[TrainerSettings]":
+def settings_class(name: str) -> type[TrainerSettings]:
     """A method's settings class. Raises MtdlabError for an unknown method."""
     if name in SETTINGS:
         settings: type[TrainerSettings] = _attribute(SETTINGS[name])
@@ -107,9 +106,6 @@ def describe_method(name: str) -> dict[str, Any]:
 
     Reports use this record, so that they do not need the method to be installed.
     """
-    # imported here to start fast, as in `_check_method`
-    from mtdlab.settings import settings_of
-
     settings = settings_class(name)
     titled: Any = settings if name in SETTINGS else find_method(name)
     return {
@@ -118,7 +114,7 @@ def describe_method(name: str) -> dict[str, Any]:
     }
 
 
-def make_settings(**values: Any) -> "TrainerSettings":
+def make_settings(**values: Any) -> TrainerSettings:
     """Checked settings of the method `method`, by default MoCoSE.
 
     Raises pydantic.ValidationError for invalid values, MtdlabError for an unknown method.

@@ -8,7 +8,6 @@ Letters: N batch.
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -41,30 +40,13 @@ def _as_text(given: Any) -> str:
         values = yaml.safe_load(given) if isinstance(given, str) else given
         if not values:
             return ""
-        if any(type(name) is not str for name in values):
+        if not isinstance(values, dict) or any(type(name) is not str for name in values):
             raise TypeError
-        _temperature_of(values)
         return json.dumps(values, sort_keys=True, allow_nan=False)
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError):
+    except (yaml.YAMLError, TypeError, ValueError):
         raise ValueError(
-            f"{given!r}: write the arguments of the loss by name, as in {{mini_batch_size: 16}}; a "
-            "scale or temperature is a number above 0"
+            f"{given!r}: write the arguments of the loss by name, as in {{mini_batch_size: 16}}"
         ) from None
-
-
-def _temperature_of(arguments: Mapping[str, Any]) -> float | None:
-    """The temperature that arguments of a loss give; None for none.
-
-    Raises ValueError where it is no number above 0.
-    """
-    stated = None
-    for name in ("scale", "temperature"):
-        value = arguments.get(name, 1)
-        if type(value) not in (int, float) or not value > 0:
-            raise ValueError(f"{name} {value!r} is no number above 0")
-        if name in arguments:
-            stated = float(value) if name == "temperature" else 1 / value
-    return stated
 
 
 Arguments = Annotated[
@@ -96,17 +78,6 @@ class SentenceTransformersSettings(TrainerSettings):
         """The arguments of the loss by name."""
         return dict(json.loads(self.loss_arguments or "{}"))
 
-    @classmethod
-    def fill(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults, with the temperature that the arguments of the loss give."""
-        filled = super().fill(values)
-        # a wrong value is reported where it is checked
-        with suppress(ValueError):
-            given = json.loads(_as_text(values.get("loss_arguments")) or "{}")
-            if (stated := _temperature_of(given)) is not None:
-                filled["temperature"] = stated
-        return filled
-
     @property
     def without_effect(self) -> Mapping[str, str]:
         """The temperature, with a loss that has none."""
@@ -119,11 +90,10 @@ class SentenceTransformersSettings(TrainerSettings):
 
     def check(self) -> None:
         super().check()
-        stated = _temperature_of(self.arguments)
-        if stated is not None and not math.isclose(stated, self.temperature):
+        if {"scale", "temperature"} & self.arguments.keys():
             raise ValueError(
-                f"loss_arguments have a temperature of {stated:g}, but temperature is "
-                f"{self.temperature:g}; give one of the two"
+                "loss_arguments give the loss a scale or a temperature; take it out, and write the "
+                "temperature, 1 / scale, as trainer.temperature"
             )
         names = {augmentation.name for augmentation in parse_augmentation(self.augmentation)}
         if changing := sorted(names.intersection(EMBEDDING_LEVEL)):

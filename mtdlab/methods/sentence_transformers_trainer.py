@@ -119,9 +119,9 @@ def _complete(
     if missing := [each for each in declared.keys() - given if declared[each].default is empty]:
         raise MtdlabError(f"loss {name} needs loss_arguments with {' and '.join(sorted(missing))}")
     if "scale" in declared:
-        given.setdefault("scale", 1 / temperature)
+        given["scale"] = 1 / temperature
     elif "temperature" in declared:
-        given.setdefault("temperature", temperature)
+        given["temperature"] = temperature
     for each, value in given.items():
         if each == "guide":
             given[each] = _load_guide(str(value), str(model.device))

@@ -1,14 +1,14 @@
 """Import of modules with custom methods, and of a function that scores encoders.
 
-Only `--import`, `--evaluator`, MTDLAB_IMPORT and MTDLAB_EVALUATOR name them, never a study file, so
-that opening a study file executes no code. The SHA-256 of their content is recorded with each study
-that uses them.
+Only `--import`, `--evaluator`, MTDLAB_IMPORT and MTDLAB_EVALUATOR name them. The SHA-256 of their
+content is recorded with each study that uses them.
 """
 
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -67,7 +67,7 @@ def _import_once(spec: str) -> UserModule:
         )
     for method in methods:
         register(method)
-    return UserModule(module.__name__, spec, digest(module))
+    return UserModule(module.__name__, spec, digest(module, f"--import {spec}"))
 
 
 EVALUATOR_VARIABLE = "MTDLAB_EVALUATOR"
@@ -90,7 +90,10 @@ class UserEvaluator(UserModule):
 
     @property
     def function(self) -> Function:
-        return _function(self.spec)
+        """The function. Raises MtdlabError where its module has none of this name."""
+        place, _, name = self.spec.rpartition(":")
+        module = execute(place, f"--evaluator {place}")
+        return find_function(module, name, f"--evaluator {self.spec}")
 
 
 _present: list[UserEvaluator] = []
@@ -120,37 +123,16 @@ def present_evaluator() -> UserEvaluator | None:
     return _present[0] if _present else None
 
 
-def find_evaluator() -> UserEvaluator:
-    """The evaluator of this process. Raises MtdlabError where none is named."""
-    if (evaluator := present_evaluator()) is None:
-        raise MtdlabError(
-            f"the task evaluator needs a function; name it with --evaluator {SPELLED}"
-        )
-    return evaluator
-
-
 def _import_function(spec: str) -> UserEvaluator:
     place, _, name = spec.rpartition(":")
-    sha256 = digest(execute(place, f"--evaluator {place}"))
-    evaluator = UserEvaluator(f"evaluator {name}", spec, sha256, _takes_split(spec))
-    _present[:] = [evaluator]
-    return evaluator
-
-
-def _function(spec: str) -> Function:
-    place, _, name = spec.rpartition(":")
-    return find_function(execute(place, f"--evaluator {place}"), name, f"--evaluator {spec}")
-
-
-def _takes_split(spec: str) -> bool:
-    """Whether the function takes a split too. Raises MtdlabError for other parameters."""
-    signature = inspect.signature(_function(spec))
+    option = f"--evaluator {place}"
+    evaluator = UserEvaluator(f"evaluator {name}", spec, digest(execute(place, option), option))
+    signature = inspect.signature(evaluator.function)
     for arguments in (("encode", "split"), ("encode",)):
-        try:
+        with suppress(TypeError):
             signature.bind(*arguments)
-        except TypeError:
-            continue
-        return len(arguments) > 1
+            _present[:] = [replace(evaluator, has_dev=len(arguments) > 1)]
+            return _present[0]
     raise MtdlabError(
         f"--evaluator {spec}: takes {signature}; it must take (encode), or (encode, split) with "
         'split "dev" or "test"'

@@ -5,6 +5,7 @@ that size is built in memory.
 """
 
 import math
+import numbers
 from decimal import Decimal
 from typing import Any
 
@@ -35,6 +36,11 @@ LIMITS = {
     "numbers of a result, in magnitude": f"{FURTHEST:,}",
     "times, in seconds since 1970": f"{LATEST:,}",
 }
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number of Python or NumPy; true and false are none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def too_far(what: str, number: Any) -> str:

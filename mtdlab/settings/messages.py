@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+STUDY_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 PATTERNS = {
     "study": "a name has letters, digits, '.', '_' and '-', at most 100, and begins with a letter "
     "or a digit",
@@ -31,6 +32,11 @@ _RULES: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 _LONGEST = 60
 """The most characters of a value that a message shows."""
+
+
+def is_study_name(name: str) -> bool:
+    """Whether a text can name a study: letters, digits, dots and dashes, at most 100."""
+    return re.fullmatch(STUDY_NAME, name) is not None
 
 
 def describe_rule(broken: ErrorDetails) -> str:

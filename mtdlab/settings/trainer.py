@@ -64,13 +64,7 @@ def is_pairs(corpus: str) -> bool:
 
 
 class RunSettings(Protocol):
-    """The settings of one trial: `TrainerSettings`, or those of a program of the user.
-
-    Attributes:
-        trained_by: the name of the objective that trains it.
-    """
-
-    trained_by: ClassVar[str]
+    """The settings of one trial: `TrainerSettings`, or those of a program of the user."""
 
     @property
     def mtd(self) -> float | None:
@@ -132,7 +126,6 @@ class TrainerSettings(BaseModel):
     """
 
     presets: ClassVar[Mapping[str, Preset]] = {INTENDED: {}}
-    trained_by: ClassVar[str] = "trainer"
     least_batch: ClassVar[int] = 1
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -3,18 +3,14 @@
 from mtdlab.store.claims import Claim, Result
 from mtdlab.store.names import study_names
 from mtdlab.store.owner import Owner
-from mtdlab.store.progress import ProgressReader, StudyOverview, list_studies
+from mtdlab.store.progress import StudyOverview, list_studies
 from mtdlab.store.ranking import FinishedTrial, SavedModel
-from mtdlab.store.store import Look, Store
-from mtdlab.store.tables import FINISHED
+from mtdlab.store.store import Store
 
 __all__ = [
-    "FINISHED",
     "Claim",
     "FinishedTrial",
-    "Look",
     "Owner",
-    "ProgressReader",
     "Result",
     "SavedModel",
     "Store",

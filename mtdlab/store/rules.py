@@ -16,6 +16,7 @@ from mtdlab.analysis.data.defaults import BeyondRun
 from mtdlab.analysis.data.environment import Environment
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.settings.limits import FURTHEST, LATEST, STEPS
+from mtdlab.settings.messages import is_study_name
 
 LARGEST = 2**31 - 1
 """The largest of PostgreSQL's integers, as which whole numbers are stored."""
@@ -81,13 +82,6 @@ def _is_json(value: Any, depth: int = 0) -> bool:
     return value is None or isinstance(value, str | bool) or NUMBER.holds(value)
 
 
-def _is_study_name(value: str) -> bool:
-    # imported here: what lists studies does without study files and their settings
-    from mtdlab.config.study import is_study_name
-
-    return is_study_name(value)
-
-
 def _is_distribution(value: Any) -> bool:
     # imported here: store works without it, and its import takes a second
     from optuna.distributions import json_to_distribution
@@ -138,7 +132,7 @@ LEVEL = NUMBER.narrowed("a number between 0 and 1", lambda value: 0 < value < 1)
 TIME = NUMBER.narrowed("a time in seconds, from 1970 to 2099", lambda value: 0 <= value <= LATEST)
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 TEXT = IS_TEXT.narrowed("text", lambda value: len(value) <= LONGEST)
-NAME = IS_TEXT.narrowed("a name of a study", _is_study_name)
+NAME = IS_TEXT.narrowed("a name of a study", is_study_name)
 # what is read of them was read field by field (`tables._read_fields`)
 ENVIRONMENT = Rule("an environment", lambda value: isinstance(value, Environment))
 INVOCATION = Rule("a command", lambda value: isinstance(value, Invocation))

@@ -1,7 +1,6 @@
 """This module writes and reads one study: its record, trials, looks, sweeps and saved model."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Select, delete, select, update
@@ -23,24 +22,6 @@ from mtdlab.store.urls import mask, without_password
 
 if TYPE_CHECKING:
     from mtdlab.config import PlannedTrial
-
-
-@dataclass(frozen=True)
-class Look:
-    """A look has the columns of `LookRow`, all of them about trials of the search.
-
-    The trials are in the order of their numbers; `p_value` is None if the verdict was not tested.
-    """
-
-    look: int
-    seeds: int
-    trials: Sequence[int]
-    alpha: float
-    spent: float
-    p_value: float | None
-    verdict: str
-    decision: str
-    added: Sequence[Sequence[Any]] = ()
 
 
 class Store(Claims):
@@ -188,15 +169,13 @@ class Store(Claims):
                 .values(dict.fromkeys(("reports", "attributes")))
             )
 
-    def last_look(self) -> Look | None:
+    def last_look(self) -> LookRow | None:
         """Read the latest look, None before the first."""
         with self.database.reading() as session:
             mine = select(LookRow).where(LookRow.study_id == self.study_id)
-            row = session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
-            names = [each.name for each in fields(Look)]
-            return None if row is None else Look(**{name: getattr(row, name) for name in names})
+            return session.scalars(mine.order_by(LookRow.look.desc()).limit(1)).first()
 
-    def record_look(self, look: Look, added: "Mapping[int, PlannedTrial]") -> bool:
+    def record_look(self, look: LookRow, added: "Mapping[int, PlannedTrial]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
 
         They are those of the look and those of the baseline with their seeds.
@@ -214,7 +193,8 @@ class Store(Claims):
                 or [*session.scalars(complete.order_by(TrialRow.number))] != [*look.trials]
             ):
                 return False
-            session.add(LookRow(study_id=self.study_id, **vars(look)))
+            look.study_id = self.study_id
+            session.add(look)
             for position, trial in added.items():
                 session.add(self._row_of(trial, position, leads=False))
             return True

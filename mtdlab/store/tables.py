@@ -434,7 +434,10 @@ def items_array(task: str, digest: str) -> str:
 
 
 class LookRow(Base):
-    """A row is a look at the verdict of a study that adds seeds until it is decided."""
+    """A row is a look at the verdict of a study that adds seeds until it is decided.
+
+    All of its trials are of the search.
+    """
 
     __tablename__ = "mtdlab_looks"
 
@@ -444,12 +447,13 @@ class LookRow(Base):
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
     trials: Mapped[list[int]] = _held_to(rules.listed(rules.WHOLE))
-    """Numbers of the completed trials that it was computed from."""
+    """Numbers of the completed trials that it was computed from, in their order."""
     alpha: Mapped[float] = _held_to(rules.LEVEL)
     """The nominal significance level that the p value is compared with."""
     spent: Mapped[float] = _held_to(rules.FRACTION)
     """Error probability spent up to this look."""
     p_value: Mapped[float | None] = _held_to(rules.FRACTION)
+    """It is None if the verdict was not tested."""
     verdict: Mapped[str]
     decision: Mapped[str]
     """continue, or why the study ends: decided, flat, equivalent, max_seeds, no scores."""

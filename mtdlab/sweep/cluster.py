@@ -23,7 +23,7 @@ from mtdlab.sweep.engine import Death, Engine, Work
 from mtdlab.sweep.open_study import check_same_inputs
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.heartbeat import call_repeatedly
-from mtdlab.trial.objective import check
+from mtdlab.trial.objective import objective_of
 from mtdlab.trial.signals import StopRequest
 from mtdlab.trial.study import Job
 
@@ -68,7 +68,7 @@ def _check(job: Job) -> None:
     """Check once per process what the trials need, and that it has the inputs of the others."""
     from mtdlab.trial.worker import open_in_process
 
-    found, store = check(job), open_in_process(job).store
+    found, store = objective_of(job.spec).check(job), open_in_process(job).store
     if warning := check_same_inputs(job.spec.name, store, found):
         logging.getLogger(__name__).warning(warning)
     if place := store.artifacts():

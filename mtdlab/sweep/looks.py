@@ -7,8 +7,8 @@ from mtdlab.analysis.inference.looks import boundaries_at, judge_look
 from mtdlab.analysis.statistics.tuning import choose_values
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
-from mtdlab.store import Look
 from mtdlab.store.frames import load_frames
+from mtdlab.store.tables import LookRow
 from mtdlab.trial.study import OpenStudy
 
 
@@ -34,7 +34,7 @@ def take_look(study: OpenStudy) -> bool:
     return True
 
 
-def _compute(study: OpenStudy, last: Look | None) -> Look:
+def _compute(study: OpenStudy, last: LookRow | None) -> LookRow:
     """The look after `last`, computed from the trials that are recorded now."""
     spec = study.spec
     index = last.look if last else 0
@@ -44,7 +44,7 @@ def _compute(study: OpenStudy, last: Look | None) -> Look:
     judged = judge_look(frames, alpha=nominal, is_last=is_last)
     complete = frames.trials.loc[frames.trials["state"] == "COMPLETE", "number"]
     goes_on = judged.decision == "continue"
-    return Look(
+    return LookRow(
         look=index + 1,
         seeds=spec.looks[index],
         trials=complete.tolist(),

@@ -23,8 +23,8 @@ from mtdlab.terminal import print_text, printable
 
 if TYPE_CHECKING:
     from mtdlab.settings import Setting
-    from mtdlab.store import Look
     from mtdlab.store.progress import Progress as StudyProgress
+    from mtdlab.store.tables import LookRow
 
 
 WIDTH = 100
@@ -87,7 +87,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def describe_look(look: "Look", looks: int) -> str:
+def describe_look(look: "LookRow", looks: int) -> str:
     """A look in one line."""
     p_value = "no test" if look.p_value is None else f"p {look.p_value:.2g}"
     ends = {

@@ -15,17 +15,17 @@ from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
 from mtdlab.files import temporary_folders
-from mtdlab.store import FinishedTrial, Look, SavedModel
+from mtdlab.store import FinishedTrial, SavedModel
 from mtdlab.store.restarts import retry_lost
+from mtdlab.store.tables import LookRow
 from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
 from mtdlab.sweep.open_study import check_same_inputs, has_trials_left, open_study
 from mtdlab.sweep.progress import Phases
 from mtdlab.sweep.supervisor import Supervisor
 from mtdlab.terminal import begin_phase, following_phases, print_text
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
-from mtdlab.trial.checks import length_warnings
 from mtdlab.trial.heartbeat import recorded_sweep
-from mtdlab.trial.objective import check, modules_of, objectives_of
+from mtdlab.trial.objective import modules_of, objective_of
 from mtdlab.trial.recorded_study import as_begun
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy
@@ -52,7 +52,7 @@ class SweepResult:
     ran: int
     seconds: float
     exit_code: int
-    look: Look | None = None
+    look: LookRow | None = None
     failures: tuple[FinishedTrial, ...] = ()
     too_many_failed: bool = False
     model: SavedModel | None = None
@@ -112,13 +112,13 @@ def sweep(
         engine: Engine = ThisProcess()
         inputs: dict[str, Any] | None = None
         if has_trials_left(spec, url, retry_failed=execution.retry_failed):
-            for warning in length_warnings(spec):
+            for warning in spec.warnings():
                 _warn(warning)
             begin_phase("importing the packages that train")
             if runs:
                 engine = _engine(spec, execution)
                 opened.enter_context(closing(engine))
-            inputs = check(job)
+            inputs = objective_of(spec).check(job)
         if place is not None and (inputs is not None or artifacts is not None):
             Artifacts(place).check()
         store = open_study(spec, url, invocation, notify=_warn)
@@ -136,12 +136,10 @@ def sweep(
         supervisor = Supervisor(work, engine, execution.max_failed, wait=execution.wait)
         if runs:
             if inputs is not None:
-                for objective in objectives_of(spec):
-                    _warn(objective.prepare(study))
+                _warn(objective_of(spec).prepare(study))
             engine.lead(supervisor.run)
             if not stop.requested() and (place or job.checkpoints.exists()):
-                for objective in objectives_of(spec):
-                    retry_lost(partial(objective.restore, study))
+                retry_lost(partial(objective_of(spec).restore, study))
     return retry_lost(lambda: _result(study, supervisor, stop, started))
 
 

@@ -25,7 +25,7 @@ from mtdlab.evaluation.external import find_task, open_tasks, score_external
 from mtdlab.evaluation.items import digest_of
 from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
 from mtdlab.evaluation.sts import Evaluation, StsTask
-from mtdlab.evaluation.suite import ExternalTask, Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import ExternalTask, Suite, TaskScore
 from mtdlab.methods.base import View
 from mtdlab.methods.registry import BUILTIN, find_method
 from mtdlab.settings import TrainerSettings, settings_of
@@ -79,7 +79,8 @@ class OpenedInputs:
         """Scores on both splits and on tasks, and singular values of vectors as they are."""
         spectrum = singular_values(np.concatenate([dev, test]))
         pairs = (self.dev.evaluate(dev), self.test.evaluate(test))
-        tasks = score_tasks(embedder, self.suite) + score_external(embedder, self.external)
+        tasks = self.suite.score_all(self.suite.embed(embedder))
+        tasks += score_external(embedder, self.external)
         return EncoderScores(*pairs, spectrum, tuple(tasks))
 
 

@@ -68,7 +68,7 @@ class StsAverage(StsTask):
         geometry = self._test.evaluate(vectors[self._test_rows])
         if not self._suite.tasks:
             return geometry
-        scores = [task_score.score for task_score in self._suite.score_all(vectors, None)]
+        scores = [task_score.score for task_score in self._suite.score_all(vectors)]
         mean = float(np.mean([NAN if score is None else score for score in scores]))
         return replace(geometry, score=mean, items=None)
 

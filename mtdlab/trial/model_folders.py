@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import tempfile
 from collections.abc import Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.data_paths import RUN
+from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
     # commands that name a folder start without it
@@ -26,6 +28,23 @@ def kept_trial(model: Path) -> int | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         return int(json.loads((model / RUN).read_text("utf-8"))["trial"])
     return None
+
+
+def check_writable(folder: Path) -> None:
+    """Raise MtdlabError if files cannot be written to a folder, or it cannot be created."""
+    existing = folder
+    try:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        # a file without a name where the system has them: nothing is left behind
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        problem = f"cannot be written to ({reason})" if existing.is_dir() else "is not a folder"
+        raise MtdlabError(
+            f"models cannot be saved in {folder}: {existing} {problem}; "
+            "name another folder with --models"
+        ) from None
 
 
 def remove_checkpoints_of(folder: Path) -> None:

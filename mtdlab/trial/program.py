@@ -2,10 +2,9 @@
 
 import json
 import math
-import numbers
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +13,13 @@ from typing import Any
 from mtdlab.analysis.data.environment import Environment, Program
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
-from mtdlab.evaluation.items import PER_ITEM, own_items
+from mtdlab.evaluation.items import own_scores
 from mtdlab.programs import RETURNS, ProgramSettings
 from mtdlab.settings import RunSettings
-from mtdlab.settings.limits import STEPS, too_far
+from mtdlab.settings.limits import STEPS, is_number, too_far
 from mtdlab.store import Result
-from mtdlab.trial.checks import check_writable
 from mtdlab.trial.environment import machine
-from mtdlab.trial.model_folders import folders_of_ended, remove_checkpoints_of
+from mtdlab.trial.model_folders import check_writable, folders_of_ended, remove_checkpoints_of
 from mtdlab.trial.monitor import Watch
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, ended_early, load_result, save_result
@@ -132,11 +130,12 @@ class Reports(Watch):
         Raises TrialError for a step or a score that is none; Interrupted, ClaimLost and
         optuna.TrialPruned end the trial.
         """
-        number = _number(f"the score after step {step!r}", score)
-        if number is None:
+        if not is_number(score):
             kind = type(score).__name__
             raise TrialError(f"report({step!r}, ...) got a score of type {kind}; expected a number")
-        step = _step(step)
+        if problem := too_far(f"the score after step {step!r}", score):
+            raise TrialError(problem)
+        number, step = float(score), _step(step)
         self.passed(step, f"step {step:,}")
         if math.isfinite(number):
             # for the next call; a disk that fails is ignored
@@ -155,63 +154,30 @@ class Reports(Watch):
         return self._before + time.perf_counter() - self._start
 
 
-def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> object:
+def _call(spec: ProgramSpec, settings: ProgramSettings, folder: Path, reports: Reports) -> Any:
     """What the program returns. Raises what it raises, and TrialError where it exits."""
     folder.mkdir(parents=True, exist_ok=True)
     values = dict(settings.values)
     try:
         with ended_forks():
-            return spec.program.call(values, seed=settings.seed, checkpoints=folder, report=reports)
+            train = spec.program.load()
+            return train(values, seed=settings.seed, checkpoints=folder, report=reports)
     except SystemExit as error:
         raise TrialError(f"{spec.program.reference} called sys.exit({error.code!r})") from error
 
 
-def _complete(spec: ProgramSpec, returned: object) -> Result:
+def _complete(spec: ProgramSpec, returned: Any) -> Result:
     """The result of what a program returned. Raises TrialError where these are no scores."""
     name = spec.program.reference
-    if not isinstance(returned, Mapping):
-        raise TrialError(f"{name} returned {_kind(returned)}; expected {RETURNS}")
+    origin = spec.program.module.sha256
+    scores, items = own_scores(returned, name, RETURNS, origin, metric=spec.metric)
     for score in dict.fromkeys((spec.metric, spec.select_by)):
-        if score not in returned:
-            listed = ", ".join(map(str, returned)) or "none"
+        if score not in scores:
+            listed = ", ".join(scores)
             raise TrialError(f"{name} returned no score {score}; its scores are: {listed}")
-    scores = {}
-    for key, value in returned.items():
-        if key == PER_ITEM:
-            continue
-        number = _number(f"{name} returned {key!r}, which", value)
-        if not isinstance(key, str) or number is None:
-            raise TrialError(f"{name} returned {key!r}: {_kind(value)}; expected {RETURNS}")
-        if not math.isfinite(number):
-            raise TrialError(
-                f"{name} returned {key} {number}; expected a finite number", "nan_loss"
-            )
-        scores[key] = number
-    try:
-        origin = spec.program.module.sha256
-        items = own_items(returned.get(PER_ITEM), scores, spec.metric, origin)
-    except ValueError as error:
-        raise TrialError(f"{name}: {error}") from None
     # items of other scores are not needed
     kept = {score: each for score, each in items.items() if score == spec.metric}
     return Result("COMPLETE", values={"score": scores[spec.metric]}, scores=scores, items=kept)
-
-
-def _kind(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"
-
-
-def _number(what: str, value: object) -> float | None:
-    """A number of Python or NumPy as a float; None for anything else.
-
-    Raises TrialError for a whole number that no float holds.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
-        raise TrialError(too_far(what, value)) from None
 
 
 def _step(value: Any) -> int:

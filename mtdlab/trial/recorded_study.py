@@ -8,7 +8,8 @@ from typing import Any
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.config import StudySpec
-from mtdlab.config.reader import defined_study
+from mtdlab.config.reader import build_study
+from mtdlab.config.source import Source
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.programs import Program
 from mtdlab.settings.roles import BASELINE
@@ -134,8 +135,8 @@ def read_defined(
     refuse_other_objective(study, recorded.objective, program.reference if program else "")
     # it may have been renamed since
     definition = {**recorded.definition, "study": study}
-    defined = defined_study(definition, recorded.file_text, modules, recorded.file_folder, program)
-    spec = as_begun(defined, url)
+    source = Source(f"study {study}", recorded.file_text, definition)
+    spec = as_begun(build_study(source, modules, recorded.file_folder, program), url)
     refuse_other_modules(study, recorded, spec.imports)
     return spec, recorded.invocation
 

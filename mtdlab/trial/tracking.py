@@ -29,28 +29,26 @@ def check_tracking(tracking: str) -> None:
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
-    """Write a trial's event file; returns an error as a note. No error ends the sweep."""
+    """Write a trial's event file: the curve, final scores and settings of its run.
+
+    Returns an error as a note. No error ends the sweep.
+    """
+    final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
     try:
-        write_events(FOLDER / study / f"trial-{number:05d}", settings, outcome)
+        # the package is an extra, and takes a second to import
+        from torch.utils.tensorboard import SummaryWriter
+        from torch.utils.tensorboard.summary import hparams
+
+        with SummaryWriter(str(FOLDER / study / f"trial-{number:05d}")) as writer:
+            for name, column in outcome.curve.items():
+                tag = score_of_selection(settings.select_on) if name == SCORE else name
+                for step, value in enumerate(column, start=1):
+                    if math.isfinite(value):
+                        writer.add_scalar(tag, float(value), step)
+            for tag, score in final.items():
+                writer.add_scalar(tag, score, outcome.best_step)
+            for summary in hparams(settings.model_dump(), final):
+                writer.file_writer.add_summary(summary)
     except Exception as error:
         return f"training curves not written: {describe(error)}"
     return ""
-
-
-def write_events(folder: Path, settings: TrainerSettings, outcome: Outcome) -> None:
-    """Write the curve, final scores and settings of a run to `folder`. Raises OSError."""
-    # the package is an extra, and takes a second to import
-    from torch.utils.tensorboard import SummaryWriter
-    from torch.utils.tensorboard.summary import hparams
-
-    final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
-    with SummaryWriter(str(folder)) as writer:
-        for name, column in outcome.curve.items():
-            tag = score_of_selection(settings.select_on) if name == SCORE else name
-            for step, value in enumerate(column, start=1):
-                if math.isfinite(value):
-                    writer.add_scalar(tag, float(value), step)
-        for tag, score in final.items():
-            writer.add_scalar(tag, score, outcome.best_step)
-        for summary in hparams(settings.model_dump(), final):
-            writer.file_writer.add_summary(summary)

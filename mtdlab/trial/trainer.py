@@ -8,10 +8,11 @@ from typing import Any
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import locate_augmentation, resolve_paths
 from mtdlab.device import choose_device
+from mtdlab.encoders.embed import Distinct
 from mtdlab.evaluation.pairs import evaluation_folder
-from mtdlab.evaluation.tasks import describe_shortfall, load_task, task_folder
+from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import RunSettings
-from mtdlab.settings.tasks import BUILTIN, published_tasks
+from mtdlab.settings.tasks import published_tasks
 from mtdlab.store import Result
 from mtdlab.store.rules import VERSIONS
 from mtdlab.terminal import print_text
@@ -23,8 +24,8 @@ from mtdlab.training.selection import warn_of_missing_sets
 from mtdlab.trial.artifacts import Artifacts
 from mtdlab.trial.best_model import Trained, publish_left_models, publish_model, stage_model
 from mtdlab.trial.checkpoints import SAME, SharedCheckpoints, TrialCheckpoints, describe_run
-from mtdlab.trial.checks import check_writable
 from mtdlab.trial.environment import environment_of, machine, packages_of
+from mtdlab.trial.model_folders import check_writable
 from mtdlab.trial.monitor import TrialMonitor
 from mtdlab.trial.objective import Objective
 from mtdlab.trial.results import NOT_ENDING, complete, ended_early, load_result, save_result
@@ -56,7 +57,7 @@ class Trainer(Objective):
                 (spec.metric, spec.select_by),
             )
             digests |= {f"{name} {getattr(settings, name)}": text for name, text in found.items()}
-        for warning in spec.warnings() + selection_warnings(spec) + shortfall_warnings(spec):
+        for warning in data_warnings(spec):
             print_text(f"mtdlab: {warning}", file=sys.stderr)
         packages = packages_of(*job.spec.methods)
         return digests | {VERSIONS: machine(packages).all_versions}
@@ -143,33 +144,20 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
     return result, Trained(settings, inputs, outcome, origin | environment.sentences(), identity)
 
 
-def selection_warnings(spec: MethodSpec) -> list[str]:
-    """A sentence for each value of `evaluation` that lacks sets of `select_on: sts_average`.
+def data_warnings(spec: MethodSpec) -> list[str]:
+    """A sentence for each STS set and each part of a task's files that evaluation folders lack.
 
-    Raises MtdlabError for an evaluation folder that is not there.
+    The sets are those of `select_on: sts_average`. Raises MtdlabError for data that are missing or
+    damaged.
     """
-    if "sts_average" not in spec.possible_values("select_on"):
-        return []
-    sources = dict.fromkeys(resolve_paths(each, spec.places).evaluation for each in spec.inputs())
-    return [warning for source in sources if (warning := warn_of_missing_sets(source))]
-
-
-def shortfall_warnings(spec: MethodSpec) -> list[str]:
-    """A sentence for each task of the study whose files are shorter than published.
-
-    Raises MtdlabError for evaluation data that are missing or damaged.
-    """
-    found: dict[str, None] = {}
+    averages, found = "sts_average" in spec.possible_values("select_on"), dict[str, None]()
     # once where methods differ alone
-    sources = {
-        (resolve_paths(each, spec.places).evaluation, each.tasks): None for each in spec.inputs()
-    }
-    for evaluation, tasks in sources:
-        data = evaluation_folder(evaluation)
-        for name in published_tasks(tasks):
-            folder = task_folder(name, data)
-            if name == BUILTIN or folder is None:
-                continue
-            if text := describe_shortfall(name, load_task(name, folder)):
-                found[f"task {name}: {text}"] = None
-    return list(found)
+    located = dict.fromkeys(
+        (resolve_paths(each, spec.places).evaluation, each.tasks) for each in spec.inputs()
+    )
+    for evaluation, tasks in located:
+        if averages:
+            found[warn_of_missing_sets(evaluation)] = None
+        suite = Suite(published_tasks(tasks), evaluation_folder(evaluation), Distinct)
+        found |= {f"task {name}: {text}": None for name, text in suite.shortfalls.items()}
+    return list(filter(None, found))

@@ -17,7 +17,7 @@ from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
 from mtdlab.trial.model_folders import remove_checkpoints_of
-from mtdlab.trial.objective import objective_of, objectives_of
+from mtdlab.trial.objective import objective_of
 from mtdlab.trial.recorded_study import check_unchanged
 from mtdlab.trial.signals import Interrupted, StopRequest
 from mtdlab.trial.study import Job, OpenStudy, TrialRun, deleted
@@ -52,7 +52,7 @@ def work(job: Job, sweep: int, stop: StopRequest) -> bool:
     """
     job.spec.ensure_imported()
     # before the claim, since it may import torch and transformers, which takes seconds
-    objectives_of(job.spec)
+    objective_of(job.spec)
     study, lost, has_claimed = open_in_process(job), 0, False
     while not stop.requested():
         try:
@@ -119,7 +119,7 @@ def _run(run: TrialRun) -> None:
         if settings is None:
             run.record(Result("FAIL", mistake, reason_code="error"))
         else:
-            notes = objective_of(settings.trained_by).run(settings, run)
+            notes = objective_of(study.spec).run(settings, run)
     except Interrupted:
         study.store.release(claim)
         return

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.config.study import is_study_name
+from mtdlab.settings.messages import is_study_name
 from tests.commands.conftest import Command, command, folder
 
 __all__ = ["command", "folder"]

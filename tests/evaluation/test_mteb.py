@@ -14,7 +14,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.mteb import MtebTask, write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.sts import StsTask
-from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore
 from mtdlab.training.inputs import check_inputs, load_inputs
 from mtdlab.training.loop import train
 from tests.conftest import WORDS, Settings
@@ -56,7 +56,7 @@ def test_mtebs_own_evaluator_agrees(name: str, theirs_name: str) -> None:
 
     encoder = load_encoder(MINILM, 0.1)
     suite = Suite((name,), SHARED, encoder.sentences)
-    [ours] = score_tasks(embedder_of(encoder, "mean"), suite)
+    [ours] = suite.score_all(suite.embed(embedder_of(encoder, "mean")))
     [pairs] = suite.loaded[name]
     task = mteb.get_task(theirs_name)
     rows = {"sentence1": pairs.first, "sentence2": pairs.second, "score": pairs.gold.tolist()}

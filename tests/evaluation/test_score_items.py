@@ -12,7 +12,8 @@ from test_senteval import lay_out
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.encoders.loading import Encoder
-from mtdlab.evaluation.items import MOST, Items, own_items
+from mtdlab.errors import TrialError
+from mtdlab.evaluation.items import MOST, Items, own_scores
 from mtdlab.evaluation.pairs import SUBSETS, Pairs
 from mtdlab.evaluation.retrieval import RetrievalTask
 from mtdlab.evaluation.suite import Split
@@ -89,18 +90,23 @@ def test_a_digest_is_that_of_the_items(tmp_path: Path, encoder: Encoder) -> None
     assert len({digest(data, "test"), digest(data, "dev"), digest(other, "test")}) == 3
 
 
+def own_items(
+    given: Any, scores: dict[str, float], metric: str | None, origin: str = "abc"
+) -> dict[str, Items]:
+    returned = {**scores, "per_item": given}
+    return own_scores(returned, "own:f", "scores", origin, metric=metric, unit=100)[1]
+
+
 def test_items_of_a_function_are_those_of_a_score() -> None:
     scores = {"accuracy": 0.75, "other": 0.5}
-    found = own_items([1, 1, 0, 1], scores, "accuracy", "abc", unit=100)
+    found = own_items([1, 1, 0, 1], scores, "accuracy")
     assert found.keys() == {"accuracy"}
     assert found["accuracy"].values.tolist() == [100, 100, 0, 100]
-    assert (
-        found["accuracy"].digest
-        != own_items([1, 1, 0, 1], scores, "accuracy", "d", 100)["accuracy"].digest
-    )
-    named = own_items({"other": np.array([True, False])}, scores, None, "abc", unit=100)
+    elsewhere = own_items([1, 1, 0, 1], scores, "accuracy", "d")
+    assert found["accuracy"].digest != elsewhere["accuracy"].digest
+    named = own_items({"other": np.array([True, False])}, scores, None)
     assert named["other"].values.tolist() == [100, 0]
-    assert own_items(None, scores, None, "abc") == {}
+    assert own_items(None, scores, None) == {}
 
 
 @pytest.mark.parametrize(
@@ -120,12 +126,12 @@ def test_items_of_a_function_are_those_of_a_score() -> None:
     ],
 )
 def test_other_items_are_refused_in_a_sentence(given: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        own_items(given, {"accuracy": 0.75, "other": 0.5}, "accuracy", "abc", unit=100)
+    with pytest.raises(TrialError, match=message):
+        own_items(given, {"accuracy": 0.75, "other": 0.5}, "accuracy")
 
 
 def test_of_several_scores_the_items_are_named() -> None:
     with pytest.raises(
-        ValueError, match=r"does not say of which score; return \{'a': \[\.\.\.\]\}"
+        TrialError, match=r"does not say of which score; return \{'a': \[\.\.\.\]\}"
     ):
-        own_items([1, 0], {"a": 0.5, "b": 0.5}, None, "abc")
+        own_items([1, 0], {"a": 0.5, "b": 0.5}, None)

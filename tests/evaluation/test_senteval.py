@@ -16,7 +16,7 @@ from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text
 from mtdlab.evaluation.pairs import SUBSETS, Labelled
-from mtdlab.evaluation.suite import Suite, score_tasks
+from mtdlab.evaluation.suite import Suite
 from mtdlab.evaluation.tasks import (
     BINARY,
     PUBLISHED,
@@ -27,7 +27,7 @@ from mtdlab.evaluation.tasks import (
 )
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import KNOWN, parse_tasks
-from mtdlab.trial.trainer import shortfall_warnings
+from mtdlab.trial.trainer import data_warnings
 from tests.evaluation.conftest import SHARED, embedder_of
 
 Graded = Sequence[tuple[str, str, str]]
@@ -321,7 +321,8 @@ def test_published_files_are_complete(task: str) -> None:
 
 def test_the_score_carries_the_warning(encoder: Encoder, tmp_path: Path) -> None:
     lay_out(tmp_path, "STSB")
-    scores = score_tasks(embedder_of(encoder), Suite(["STSB"], tmp_path, encoder.sentences))
+    suite = Suite(["STSB"], tmp_path, encoder.sentences)
+    scores = suite.score_all(suite.embed(embedder_of(encoder)))
     report = ScoreReport("m", Representation("cls"), None, "cpu", scores, [], [])
     warning = "its test split has 12 of the 1,379 published pairs"
     assert scores[0].score is not None
@@ -335,7 +336,7 @@ def test_a_sweep_names_short_tasks(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     trainer = {"evaluation": str(tmp_path / "data"), "tasks": "CR,STS13"}
     path.write_text(f"study: a\ntrainer: {json.dumps(trainer)}\nsearch: {{ema_decay: [0.5]}}\n")
-    assert shortfall_warnings(read_study(path)) == [
+    assert data_warnings(read_study(path)) == [
         "task CR: custrev.neg has 12 of the 1,368 published sentences; custrev.pos has 12 of the "
         "2,407 published sentences"
     ]

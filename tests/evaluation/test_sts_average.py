@@ -12,12 +12,11 @@ from test_senteval import lay_out
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.config import read_study
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.evaluation.suite import score_tasks
 from mtdlab.training.inputs import load_inputs
 from mtdlab.training.loop import train
 from mtdlab.training.selection import StsAverage, averaged_sets, warn_of_missing_sets
 from mtdlab.trial.environment import environment_of
-from mtdlab.trial.trainer import selection_warnings
+from mtdlab.trial.trainer import data_warnings
 from tests.conftest import Settings
 from tests.evaluation.conftest import embedder_of
 
@@ -67,7 +66,8 @@ def test_the_score_is_the_mean_of_the_tasks(settings_of: Settings, senteval: Pat
     inputs = load_inputs(settings)
     embedder = embedder_of(inputs.encoder)
     _, found = StsAverage(str(senteval), inputs.encoder, inputs.test).measure(embedder)
-    scores: list[Any] = [each.score for each in score_tasks(embedder, inputs.suite)]
+    vectors = inputs.suite.embed(embedder)
+    scores: list[Any] = [each.score for each in inputs.suite.score_all(vectors)]
     assert found.score == pytest.approx(np.mean(scores))
     _, test = inputs.test.measure(embedder)
     assert dataclasses.replace(found, score=test.score) == test
@@ -103,7 +103,7 @@ def test_a_study_that_lacks_sets_is_warned_of(senteval: Path, tmp_path: Path) ->
         path = tmp_path / "study.yaml"
         settings = f"{{evaluation: {senteval}{trainer}}}"
         path.write_text(f"study: a\ntrainer: {settings}\nsearch: {{{search}}}\n")
-        return selection_warnings(read_study(path))
+        return data_warnings(read_study(path))
 
     [warning] = warnings("ema_decay: [0.5], select_on: [dev, sts_average]")
     assert "(STS13, STS14, STS15, STS16 missing)" in warning

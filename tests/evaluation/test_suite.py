@@ -26,7 +26,7 @@ from mtdlab.evaluation.mteb import write_mteb
 from mtdlab.evaluation.pairs import Pairs
 from mtdlab.evaluation.processing import Whiten
 from mtdlab.evaluation.senteval_classification import Examples, nested_accuracy, split_accuracy
-from mtdlab.evaluation.suite import Suite, TaskScore, score_tasks
+from mtdlab.evaluation.suite import Suite, TaskScore
 from mtdlab.settings import Representation
 from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
@@ -82,7 +82,8 @@ def test_a_score_is_scipys_spearman(
 
 
 def test_a_task_without_data_is_named(suite_of: SuiteOf, encoder: Encoder) -> None:
-    [there, absent] = score_tasks(embedder_of(encoder), suite_of("STSB"))
+    suite = suite_of("STSB")
+    [there, absent] = suite.score_all(suite.embed(embedder_of(encoder)))
     assert there.score is not None
     assert (absent.task, absent.score, absent.n) == ("STS14", None, 0)
     assert absent.reason.startswith("no folder ")
@@ -302,5 +303,5 @@ def test_published_scores() -> None:
     """all-MiniLM-L6-v2, mean pooling: 72.37, 82.03, 77.15 as sentence-transformers has them."""
     encoder = load_encoder(MINILM, 0.1)
     suite = Suite(("STS12", "STSB", "SICKR"), SHARED, encoder.sentences)
-    scores = score_tasks(embedder_of(encoder, "mean"), suite)
+    scores = suite.score_all(suite.embed(embedder_of(encoder, "mean")))
     assert [f"{score.score:.2f}" for score in scores] == ["72.37", "82.03", "77.15"]

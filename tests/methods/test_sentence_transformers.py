@@ -190,13 +190,9 @@ def test_a_loss_that_does_not_fit_is_refused_before_a_run(
     ("changed", "message"),
     [
         ({"loss_arguments": "mini_batch_size"}, "write the arguments of the loss by name"),
-        ({"loss_arguments": {"scale": 0}}, "a scale or temperature is a number above 0"),
-        ({"loss_arguments": {"scale": "a"}}, "a scale or temperature is a number above 0"),
         ({"loss_arguments": {"margin": float("nan")}}, "write the arguments of the loss by name"),
-        (
-            {"loss_arguments": {"scale": 10}, "temperature": 0.05},
-            "a temperature of 0.1, but temperature is 0.05; give one",
-        ),
+        ({"loss_arguments": {"scale": 10}}, "write the temperature, 1 / scale, as trainer.temp"),
+        ({"loss_arguments": {"temperature": 0.1}}, "give the loss a scale or a temperature; take"),
         ({"batch_size": 1}, "leaves no negatives"),
         ({"augmentation": "token-cutoff:0.1"}, "token-cutoff changes embeddings"),
     ],
@@ -208,11 +204,10 @@ def test_settings_that_contradict_each_other_are_refused(
         theirs(**changed)
 
 
-def test_the_scale_of_the_arguments_is_the_temperature(theirs: Settings) -> None:
-    by_text, by_name = theirs(loss_arguments="{scale: 10}"), theirs(loss_arguments={"scale": 10})
-    assert by_text == by_name
-    assert by_name.temperature == pytest.approx(0.1)
-    assert_same(run(by_name), run(theirs(temperature=0.1)))
+def test_arguments_are_the_same_by_name_and_as_text(theirs: Settings) -> None:
+    by_text = theirs(loss_arguments="{mini_batch_size: 4}")
+    assert by_text == theirs(loss_arguments={"mini_batch_size": 4})
+    assert by_text.arguments == {"mini_batch_size": 4}
 
 
 def test_a_missing_library_is_one_sentence(

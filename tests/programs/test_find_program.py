@@ -92,7 +92,7 @@ def found(folder: Path, *folders: Path) -> Program:
 def test_a_dotted_module_of_the_working_folder_is_imported_with_its_helpers(folder: Path) -> None:
     program = found(folder, Path())
     assert program.reference == "package.deep:train"
-    result = program.call({}, seed=0, checkpoints=folder, report=lambda *_: None)
+    result = program.load()({}, seed=0, checkpoints=folder, report=lambda *_: None)
     assert result == {"a": 3.0}
     # at the end: its modules hide no installed ones
     assert sys.path[-1] == str(folder)
@@ -108,7 +108,7 @@ def test_the_folder_of_the_study_file_comes_after_the_working_folder(
     (other / "beside.py").write_text((other / "both.py").read_text())
     for name, score in (("both", 1), ("beside.py", 2)):
         program = find_program(f"{name}:train", (Path(), other))
-        assert program.call({}, seed=0, checkpoints=folder, report=print) == {"a": score}
+        assert program.load()({}, seed=0, checkpoints=folder, report=print) == {"a": score}
 
 
 def test_a_module_that_changed_is_refused_in_another_process(folder: Path) -> None:

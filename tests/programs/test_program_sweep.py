@@ -105,7 +105,7 @@ FAILED = {
     "return [1.0]": "own:train returned a value of type list; expected a mapping of names to",
     "pass": "own:train returned None; expected a mapping of names to scores, such as",
     "return {'loss': 1.0}": "own:train returned no score accuracy; its scores are: loss",
-    "return {}": "own:train returned no score accuracy; its scores are: none",
+    "return {}": "own:train returned no score; expected a mapping of names to scores",
     "return {'accuracy': '90'}": "own:train returned 'accuracy': a value of type str; expected",
     "return {'accuracy': True}": "own:train returned 'accuracy': a value of type bool; expected",
     "return {'accuracy': 1.0, 3: 1.0}": "own:train returned 3: a value of type float; expected a",
@@ -174,8 +174,8 @@ def test_what_cannot_be_imported_is_not_recorded(folder: Path, run: Command) -> 
     assert set(trials()["reason_code"][:6]) == {"error"}
     beyond = "numbers within 1e+30 of 0 are recorded"
     assert trials()["reason"].tolist()[:-1] == [
-        f"accuracy is 1.000e+308; {beyond}",
-        f"other is -1.000e+200; {beyond}",
+        f"own:train returned 'accuracy', which is 1.000e+308; {beyond}",
+        f"own:train returned 'other', which is -1.000e+200; {beyond}",
         f"own:train returned 'accuracy', which is 1.000e+5000; {beyond}",
         f"the score after step 1 is 1.000e+40; {beyond}",
         f"the score after step 1 is 1.000e+400; {beyond}",

@@ -25,10 +25,12 @@ from mtdlab.analysis.report import write_report
 from mtdlab.config import PlannedTrial
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
-from mtdlab.store import Look, ProgressReader, Result, SavedModel, Store, list_studies
+from mtdlab.store import Result, SavedModel, Store, list_studies
 from mtdlab.store.owner import this_process
+from mtdlab.store.progress import ProgressReader
+from mtdlab.store.records import as_record
 from mtdlab.store.store import record_plan
-from mtdlab.store.tables import TrialRow
+from mtdlab.store.tables import LookRow, TrialRow
 from mtdlab.store.urls import storage_url
 
 OWNER = {"host": "here", "boot": "1", "pid": 1, "started": "1"}
@@ -347,10 +349,12 @@ def test_the_death_of_a_worker_counts_against_the_trial_that_it_has(store: Store
 
 def test_a_look_is_not_recorded_while_trials_wait(store: Store) -> None:
     finish(store, Result("COMPLETE", values={"score": 40.0}))
-    look = Look(1, 1, [0], 0.05, 0.05, None, "inconclusive", "max_seeds", [])
+    look = LookRow(look=1, seeds=1, trials=[0], alpha=0.05, spent=0.04, added=[])
+    look.p_value, look.verdict, look.decision = None, "inconclusive", "max_seeds"
+    record = as_record(look) | {"study_id": store.study_id}
     assert not store.record_look(look, {})
     assert store.last_look() is None
     for _ in range(2):
         finish(store, Result("FAIL", "nan"))
     assert store.record_look(look, {})
-    assert store.last_look() == look
+    assert as_record(store.last_look()) == record

@@ -16,7 +16,9 @@ from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.inference.looks import boundaries_at
 from mtdlab.config import TrainerSettings
 from mtdlab.errors import MtdlabError
-from mtdlab.store import Look, Result, Store, owner
+from mtdlab.store import Result, Store, owner
+from mtdlab.store.records import as_record
+from mtdlab.store.tables import LookRow
 from mtdlab.sweep import run
 from mtdlab.sweep.engine import ThisProcess
 from mtdlab.sweep.open_study import open_study
@@ -182,11 +184,12 @@ def test_a_look_is_recorded_once_only_for_its_own_trials_and_its_design_cannot_c
     sweep()
     store = Store(url, 1)
     last = store.last_look()
-    numbers = last.trials
-    assert not store.record_look(Look(last.look, 3, numbers, 0.1, 0.1, None, "flat", "flat"), {})
-    following = Look(last.look + 1, 6, numbers[1:], 0.1, 0.1, None, "flat", "flat")
+    shared = {"alpha": 0.1, "spent": 0.1, "verdict": "flat", "decision": "flat", "added": []}
+    again = LookRow(look=last.look, seeds=3, trials=last.trials, **shared)
+    assert not store.record_look(again, {})
+    following = LookRow(look=last.look + 1, seeds=6, trials=last.trials[1:], **shared)
     assert not store.record_look(following, {})
-    assert store.last_look() == last
+    assert as_record(store.last_look()) == as_record(last)
     with pytest.raises(MtdlabError, match=r"until.looks: was \[3, 4, 6\], now \[3, 6\]"):
         sweep(STUDY.replace("[3, 4, 6]", "[3, 6]"))
     with pytest.raises(MtdlabError, match=r"verdict.alpha: was 0.05, now 0.2"):

@@ -11,7 +11,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.sts import Evaluation
 from mtdlab.training.inputs import EncoderScores
 from mtdlab.training.loop import Outcome
-from mtdlab.trial.tracking import check_tracking, track, write_events
+from mtdlab.trial.tracking import check_tracking, track
 
 NAN = float("nan")
 
@@ -27,13 +27,16 @@ def outcome() -> Outcome:
     return Outcome(4, view, view, curve, {}, 1.0)
 
 
-def test_the_file_holds_curves_scores_and_settings(tmp_path: Path, outcome: Outcome) -> None:
+def test_the_file_holds_curves_scores_and_settings(
+    tmp_path: Path, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="the extra tensorboard is not installed",
     )
-    write_events(tmp_path / "a", make_settings(steps=4, ema_decay=0.9), outcome)
-    read = events.EventAccumulator(str(tmp_path / "a"))
+    monkeypatch.chdir(tmp_path)
+    assert track("a", 3, make_settings(steps=4, ema_decay=0.9), outcome) == ""
+    read = events.EventAccumulator(str(tmp_path / "tensorboard" / "a" / "trial-00003"))
     read.Reload()
     found = {
         tag: [(event.step, event.value) for event in read.Scalars(tag)]
