@@ -35,7 +35,6 @@ from mtdlab.analysis.report.study_facts import (
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
 from mtdlab.analysis.statistics.multi_study import (
-    Agreement,
     compute_best_spectra,
     compute_curves,
     compute_overview,
@@ -145,11 +144,11 @@ class MultiStudyReport(Files):
     """Where a page over several studies was written, and each study's own by its name.
 
     Attributes:
-        agreements: how the first study's answer agrees with the others', where this was requested.
+        transfer: how the first study's answer agrees with the others', where this was requested.
     """
 
     pages: Mapping[str, Report]
-    agreements: tuple[Agreement, ...] = ()
+    transfer: agreement.Transfer | None = None
 
     def __repr__(self) -> str:
         own = (f"{name}: {report.page}" for name, report in self.pages.items())
@@ -366,5 +365,4 @@ def write_multi_study(
     )
     context = Studies(studies, overview, compared)
     files = write_page(out / name, whole, TOPICS, context, note=note)
-    agreements = tuple(compared.agreements) if compared else ()
-    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)
+    return MultiStudyReport(**vars(files), pages=pages, transfer=compared)
