@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mtdlab.terminal import in_columns, print_text
@@ -82,11 +82,9 @@ def describe_failures(trials: Iterable[int], reasons: Iterable[str]) -> list[str
     by_reason: dict[str, list[int]] = {}
     for number, reason in zip(trials, reasons, strict=True):
         by_reason.setdefault(reason, []).append(number)
-    return [f"{_name_trials(numbers)}: {reason}" for reason, numbers in by_reason.items()]
-
-
-def _name_trials(numbers: Sequence[int]) -> str:
-    """The first numbers of trials: trials 3, 5 and 2 more."""
-    listed = ", ".join(map(str, numbers[:_MOST_NAMED]))
-    more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
-    return f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}"
+    texts = []
+    for reason, numbers in by_reason.items():
+        listed = ", ".join(map(str, numbers[:_MOST_NAMED]))
+        more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+        texts.append(f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}")
+    return texts

@@ -170,20 +170,17 @@ def _resources(
 
     ended = find_ended(spec, url)
     trials = sum(trial.key not in ended for trial in spec.planned_trials())
-    gpus = _gpus(spec) if gpus is None else gpus
+    if gpus is None:
+        import torch
+
+        # one where the study asks for it, or would take it here
+        wanted = any(device.startswith("cuda") for device in spec.devices)
+        gpus = int(wanted or ("auto" in spec.devices and torch.cuda.is_available()))
     costs = find_costs(spec, gpus or None, 1, ended) if measure and trials else None
     if isinstance(costs, NoEstimate):
         print_text(f"mtdlab: no estimate: {costs.reason}", file=sys.stderr)
         costs = None
     return trials, derive(max(1, trials), costs, tasks=tasks, seconds=seconds, gpus=gpus)
-
-
-def _gpus(spec: "StudySpec") -> int:
-    """The number of GPUs of a task: one where the study asks for one or would take one here."""
-    import torch
-
-    wanted = any(device.startswith("cuda") for device in spec.devices)
-    return int(wanted or ("auto" in spec.devices and torch.cuda.is_available()))
 
 
 def _describe(job: "Script", path: Path, url: str) -> list[str]:

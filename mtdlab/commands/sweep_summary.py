@@ -29,7 +29,15 @@ def print_result(
     result: SweepResult, spec: StudySpec, models: Path, invocation: Invocation, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
-    beside = _find_baseline(result) if spec.baseline is not None else None
+    beside: Beside | None = None
+    if spec.baseline is not None:
+        # SciPy and pandas take a second, which other studies do without
+        from mtdlab.analysis.report.context import StudyContext
+        from mtdlab.analysis.report.summary import find_baseline
+        from mtdlab.store.frames import load_frames
+
+        frames = load_frames(result.study, result.storage, curves=False)
+        beside = find_baseline(StudyContext(frames))
     if as_json:
         own = {} if beside is None else {"baseline": baseline_fields(beside)}
         print_json(summary_fields(result, models, invocation) | own)
@@ -40,16 +48,6 @@ def print_result(
     if result.look:
         print_text(describe_look(result.look, len(spec.looks)))
     return result.exit_code
-
-
-def _find_baseline(result: SweepResult) -> "Beside | None":
-    """The baseline compared with the configuration that the page will recommend."""
-    # SciPy and pandas take a second, which other studies do without
-    from mtdlab.analysis.report.context import StudyContext
-    from mtdlab.analysis.report.summary import find_baseline
-    from mtdlab.store.frames import load_frames
-
-    return find_baseline(StudyContext(load_frames(result.study, result.storage, curves=False)))
 
 
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
