@@ -56,26 +56,26 @@ class Transfer:
     agreements: Sequence[Agreement]
     candidates: pd.DataFrame
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row for each agreement: a column per count, and of an estimate also for its ends."""
-        rows = [
-            {
-                "study": each.other,
-                "unit": each.unit,
-                "levels": each.levels,
-                **_spread("tau", each.order),
-                "pairs": each.pairs,
-                "alike": each.alike,
-                "opposite": each.opposite,
-                **_spread("first_best", each.best[0]),
-                **_spread("other_best", each.best[1]),
-                **_spread("ratio", each.ratio),
-                "same_best": each.same_best if math.isfinite(each.ratio.low) else None,
-            }
-            for each in self.agreements
-        ]
-        return pd.DataFrame(rows)
+
+def tabulate(agreements: Sequence[Agreement]) -> pd.DataFrame:
+    """A row for each agreement: a column per count, and of an estimate also for its ends."""
+    rows = [
+        {
+            "study": each.other,
+            "unit": each.unit,
+            "levels": each.levels,
+            **_spread("tau", each.order),
+            "pairs": each.pairs,
+            "alike": each.alike,
+            "opposite": each.opposite,
+            **_spread("first_best", each.best[0]),
+            **_spread("other_best", each.best[1]),
+            **_spread("ratio", each.ratio),
+            "same_best": each.same_best if math.isfinite(each.ratio.low) else None,
+        }
+        for each in agreements
+    ]
+    return pd.DataFrame(rows)
 
 
 def _spread(name: str, estimate: Estimate) -> dict[str, float]:
@@ -105,12 +105,13 @@ def _describe_missing(info: Transfer) -> str:
 def build(info: Transfer | None) -> Contents | None:
     if info is None:
         return None
-    csv = {AGREEMENT: info.table, CANDIDATES: info.candidates}
+    table = tabulate(info.agreements)
+    csv = {AGREEMENT: table, CANDIDATES: info.candidates}
     if not info.agreements:
         nothing = "There are no two studies with two levels of MTD and two seeds each."
         return Contents(csv=csv, text=[nothing])
     ends = [f"{name}_best_{end}" for name in ("first", "other") for end in ("low", "high")]
-    shown = info.table.drop(columns=[*ends, "same_best"]).round(3).rename(columns=_LABELS)
+    shown = table.drop(columns=[*ends, "same_best"]).round(3).rename(columns=_LABELS)
     caption = (
         f"Configurations worth running: those of {clean(info.studies[0].name)} at levels of MTD "
         f"that may be its best (simultaneous {PERCENT} confidence set), the highest mean first, "

@@ -35,6 +35,7 @@ from mtdlab.analysis.report.study_facts import (
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Files, Report, write_page, write_report
 from mtdlab.analysis.statistics.multi_study import (
+    Agreement,
     compute_best_spectra,
     compute_curves,
     compute_overview,
@@ -144,11 +145,11 @@ class MultiStudyReport(Files):
     """Where a page over several studies was written, and each study's own by its name.
 
     Attributes:
-        transfer: how the first study's answer agrees with the others', where this was requested.
+        agreements: how the first study's answer agrees with the others', where this was requested.
     """
 
     pages: Mapping[str, Report]
-    transfer: agreement.Transfer | None = None
+    agreements: tuple[Agreement, ...] = ()
 
     def __repr__(self) -> str:
         own = (f"{name}: {report.page}" for name, report in self.pages.items())
@@ -365,4 +366,5 @@ def write_multi_study(
     )
     context = Studies(studies, overview, compared)
     files = write_page(out / name, whole, TOPICS, context, note=note)
-    return MultiStudyReport(**vars(files), pages=pages, transfer=compared)
+    agreements = tuple(compared.agreements) if compared else ()
+    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)

@@ -249,7 +249,7 @@ def _write_studies(
 
     The page, and its summary: the fields of --json, and the lines without it.
     """
-    from mtdlab.analysis.report.agreement import describe_agreement
+    from mtdlab.analysis.report.agreement import describe_agreement, tabulate
 
     if len(studies) == 1 and name is None:
         [frames] = studies
@@ -268,9 +268,9 @@ def _write_studies(
     }
     lines = [f"{study}: {own.verdict.sentence}" for study, own in written.pages.items()]
     fields = _files(written) | {"pages": pages}
-    if written.transfer:
-        lines += map(describe_agreement, written.transfer.agreements)
-        fields["transfer"] = written.transfer.table.to_dict("records")
+    lines += map(describe_agreement, written.agreements)
+    if transfer:
+        fields["transfer"] = tabulate(written.agreements).to_dict("records")
     return written.page, fields, lines
 
 
