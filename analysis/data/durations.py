@@ -1,4 +1,9 @@
-"""Durations as text."""
+"""Durations, and amounts of things, as text."""
+
+
+def count(amount: int, noun: str) -> str:
+    """An amount with its noun in the right number: 1 trial, 2 trials."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def format_seconds(seconds: float) -> str:

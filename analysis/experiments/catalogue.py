@@ -140,11 +140,6 @@ class Experiment:
     encoder_width: int = 0
 
     @property
-    def anchor(self) -> str:
-        """The place of its section on the page."""
-        return "slices" if self.name == "queue_slices" else self.name.replace("_", "-")
-
-    @property
     def recorded(self) -> tuple[str, ...]:
         """The settings that a study must have recorded for the table."""
         return self.by if self.derive is None else self.made_of

@@ -167,11 +167,6 @@ class Comparison:
     paper_gap: Estimate | None
     slope: Estimate | None
 
-    @property
-    def same_method(self) -> bool:
-        """Whether the runs have the method of the published runs."""
-        return "method" not in self.differs
-
 
 def find_top(values: pd.Series) -> int:
     """The index of the highest value."""

@@ -1,7 +1,7 @@
 """The verdict on a study: the shape of its score over MTD, and which levels may be the best."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -115,11 +115,6 @@ class Verdict:
         """Whether levels above the highest that is compared were run, beyond the run."""
         return any(level > self.last for level in self.left_out)
 
-    @property
-    def good_ends(self) -> tuple[float, ...]:
-        """Those of the first and the last level that may be the best."""
-        return tuple(end for end in (self.first, self.last) if end in self.optimal_range)
-
 
 def compute_verdict(
     trials: pd.DataFrame,
@@ -199,8 +194,7 @@ def _scope(verdict: Verdict, conditions: str) -> str:
     covered = "these evaluation data"
     if verdict.items:
         covered = f"evaluation data like these {verdict.items:,} items"
-    held = f" This holds for {covered}{conditions and ', '}{conditions}."
-    return " ".join(filter(None, (held, describe_over_looks(verdict.over_looks))))
+    return f" This holds for {covered}{conditions and ', '}{conditions}."
 
 
 def describe_over_looks(looks: OverLooks | None) -> str:
@@ -261,14 +255,14 @@ def judge(verdict: Verdict, tests: ShapeTests, fit: Fit) -> Verdict:
 
 
 def write_sentence(verdict: Verdict) -> str:
-    """The verdict as text, with its numbers; at most four sentences."""
-    if verdict.levels < 2 or (verdict.seeds < 2 and not verdict.known_errors):
-        return _nothing_compared(verdict)
-    texts = [_describe_shape(verdict), describe_leads(verdict)]
-    if verdict.verdict == "peaked" and verdict.good_ends:
-        ends = join_words([f"MTD {format_mtd(end)}" for end in verdict.good_ends])
-        plural = "s" * (len(verdict.good_ends) - 1)
-        texts.append(f"{ends}, at the end{plural} of the range, may be as good.")
+    """The verdict as text, with its numbers: its answer, what it rests on, the best levels."""
+    texts = [f"{answer_shape(verdict)}."]
+    if _find_obstacle(verdict):
+        return texts[0]
+    if verdict.leads:
+        size, over = verdict.leads[0].size, over_all_looks(verdict.over_looks)
+        texts.append(f"{name_lead(verdict)}: {describe_points(size, verdict.confidence, over)}.")
+    texts.append(describe_certainty(verdict))
     if verdict.verdict != "flat":
         texts.append(_optimal(verdict))
     if verdict.verdict in ("rising", "falling"):
@@ -280,44 +274,91 @@ def write_sentence(verdict: Verdict) -> str:
             f"{'' if verdict.peak_excluded else 'not '}excluded; MTDs {beyond[0]} were not "
             f"{beyond[1]}."
         )
-    return " ".join(filter(None, texts))
+    return " ".join(texts)
 
 
-def _describe_shape(verdict: Verdict) -> str:
+def answer_shape(verdict: Verdict, settings: str = "") -> str:
+    """The shape of the score over MTD in a few words, and the levels that may be the best.
+
+    `settings` are those of the lowest and the highest of these levels, such as "η 0.9 to 0.97".
+    """
     first, last = format_mtd(verdict.first), format_mtd(verdict.last)
-    seeds = "" if verdict.known_errors else f"{verdict.seeds} seeds"
+    levels = verdict.optimal_range or (verdict.peak_mtd,)
+    low, high = format_mtd(levels[0]), format_mtd(levels[-1])
+    best = f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
+    best += f" ({settings})" if settings else ""
     if verdict.verdict == "peaked":
-        shape = "rises and falls" if verdict.good_ends else "peaks"
-        tested = f"inside the tested range, from MTD {first} to {last}"
-        return f"The score {shape} {tested} ({state_p(verdict)})."
+        if {verdict.first, verdict.last} & {*levels}:
+            return f"The score rises and falls inside the range; it is best {best}"
+        return f"The score peaks {best}"
     if verdict.verdict in ("rising", "falling"):
         verb = "rises" if verdict.verdict == "rising" else "falls"
-        return f"The score {verb} overall with MTD from {first} to {last} ({state_p(verdict)})."
+        if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
+            return f"The score {verb} overall with MTD; it is best {best}"
+        if verb == "falls":
+            return f"The score falls with MTD, from {first}, the lowest tested"
+        compared = "within the run" if verdict.is_cut else "tested"
+        return f"The score rises with MTD, up to {last}, the highest {compared}"
     if verdict.verdict == "flat":
-        return (
-            f"The score is flat from MTD {first} to {last}: any two levels differ by less than "
-            f"{verdict.margin:g} points ({seeds and f'{seeds}, '}two one-sided tests for each pair "
-            f"at α = {1 - verdict.confidence:.2g}{over_all_looks(verdict.over_looks)})."
-        )
-    return (
-        f"{f'With {seeds} no' if seeds else 'No'} shape of the curve is statistically significant "
-        f"({format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend)."
-    )
+        return f"MTD makes no difference between {first} and {last}"
+    none = f"no effect of MTD between {first} and {last} is significant"
+    return f"Inconclusive: {_find_obstacle(verdict) or none}"
 
 
-def _nothing_compared(verdict: Verdict) -> str:
+def _find_obstacle(verdict: Verdict) -> str:
+    """Why no levels are compared, in a few words; empty where some are."""
     if verdict.left_out and verdict.levels_run - len(verdict.left_out) < 2:
-        return "Fewer than two levels of MTD are within the run, so none are compared."
+        return "fewer than two levels of MTD are within the run"
     if not verdict.levels_run:
-        return "No completed trial with an MTD has a score yet."
+        return "no completed trial with an MTD has a score yet"
     if verdict.levels_run == 1:
-        return "All scored trials have the same MTD, so there are no levels to compare."
+        return "all scored trials have the same MTD"
     if verdict.seeds == 1:
-        return (
-            "With one seed, an effect of MTD cannot be distinguished from random variation; the "
-            f"highest score is at MTD {format_mtd(verdict.peak_mtd)}."
+        best = format_mtd(verdict.peak_mtd)
+        return f"one seed cannot separate MTD from chance; the highest score is at MTD {best}"
+    if verdict.levels < 2 or not (verdict.seeds or verdict.known_errors):
+        return "no two seeds were run at the same two levels of MTD"
+    return ""
+
+
+def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
+    """The certainty of the shape as text: difference to the lowest level, p value or margin, n.
+
+    `default`: the level of the default settings, in steps; NaN where it was not run.
+    """
+    if _find_obstacle(verdict):
+        return "Not tested."
+    over = over_all_looks(verdict.over_looks)
+    tests = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
+    if verdict.verdict == "peaked":
+        tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
+    elif verdict.verdict in ("rising", "falling"):
+        tests = f"{state_p(verdict)} for a trend"
+    elif verdict.verdict == "flat":
+        tests = (
+            f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
+            f"{100 * (1 - verdict.confidence):.3g} %{over})"
         )
-    return "No two seeds were run at the same two levels of MTD, so levels cannot be compared."
+    last, above = len(verdict.leads) - 1, {}
+    for place, lead in enumerate(verdict.leads[1:], start=1):
+        roles = {"the lowest": place == last, "the default": lead.mtd == default}
+        if named := [role for role, holds in roles.items() if holds]:
+            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
+    span = f"MTD {format_mtd(verdict.first)} to {format_mtd(verdict.last)}"
+    levels = f"{verdict.levels} levels, {span}"
+    if verdict.left_out:
+        levels += f" ({len(verdict.left_out)} beyond the run left out)"
+    ends = f"{verdict.seeds} seeds, {levels}."
+    if verdict.known_errors:
+        ends = f"{levels}, standard errors as given."
+    looks = describe_over_looks(verdict.over_looks)
+    return f"{list_above(above, verdict.confidence, over)}{tests}; {ends}{looks and ' '}{looks}"
+
+
+def name_lead(verdict: Verdict) -> str:
+    """The level with the highest estimate less the runner-up, in words."""
+    role = ", the runner-up" if len(verdict.leads) > 1 else ""
+    return f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(verdict.leads[0].mtd)}{role}"
 
 
 def _optimal(verdict: Verdict) -> str:
@@ -336,25 +377,13 @@ def _optimal(verdict: Verdict) -> str:
     )
 
 
-def describe_leads(verdict: Verdict) -> str:
-    """A sentence on how much the highest mean is above the runner-up and the lowest, or empty."""
-    if not verdict.leads:
-        return ""
-    best = f"The highest mean, at MTD {format_mtd(verdict.peak_mtd)},"
-    if verdict.verdict in ("rising", "falling") and verdict.best_is_inside:
-        best += " inside the range,"
-    last = len(verdict.leads) - 1
-    above = {}
-    for place, lead in enumerate(verdict.leads):
-        roles = {"the runner-up": place == 0 < last, "the lowest": place == last}
-        if named := [role for role, holds in roles.items() if holds]:
-            above[f"MTD {format_mtd(lead.mtd)}, {join_words(named)}"] = lead.size
-    over = over_all_looks(verdict.over_looks)
-    texts = [
-        f"{describe_points(size, verdict.confidence, over)} above {name}"
-        for name, size in above.items()
-    ]
-    return f"{best} is {', and '.join(texts)}."
+def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
+    """A sentence for each difference, by the name of what is exceeded, and a space after it.
+
+    `over`: what is written after the intervals.
+    """
+    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
+    return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
 
 
 def describe_points(difference: Estimate, level: float, over: str = "") -> str:

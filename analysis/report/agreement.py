@@ -56,22 +56,26 @@ class Transfer:
     agreements: Sequence[Agreement]
     candidates: pd.DataFrame
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """A row for each agreement: a column per count, and of an estimate also for its ends."""
-        rows = []
-        for agreement in self.agreements:
-            row: dict[str, object] = {
-                "study": agreement.other,
-                "unit": agreement.unit,
-                "levels": agreement.levels,
-            }
-            row |= _spread("tau", agreement.order)
-            row |= {name: getattr(agreement, name) for name in ("pairs", "alike", "opposite")}
-            for name, best in zip(("first", "other"), agreement.best, strict=True):
-                row |= _spread(name, best)
-            rows.append(row | _spread("ratio", agreement.ratio))
-        return pd.DataFrame(rows).rename(columns={"first": "first_best", "other": "other_best"})
+
+def tabulate(agreements: Sequence[Agreement]) -> pd.DataFrame:
+    """A row for each agreement: a column per count, and of an estimate also for its ends."""
+    rows = [
+        {
+            "study": each.other,
+            "unit": each.unit,
+            "levels": each.levels,
+            **_spread("tau", each.order),
+            "pairs": each.pairs,
+            "alike": each.alike,
+            "opposite": each.opposite,
+            **_spread("first_best", each.best[0]),
+            **_spread("other_best", each.best[1]),
+            **_spread("ratio", each.ratio),
+            "same_best": each.same_best if math.isfinite(each.ratio.low) else None,
+        }
+        for each in agreements
+    ]
+    return pd.DataFrame(rows)
 
 
 def _spread(name: str, estimate: Estimate) -> dict[str, float]:
@@ -101,12 +105,13 @@ def _describe_missing(info: Transfer) -> str:
 def build(info: Transfer | None) -> Contents | None:
     if info is None:
         return None
-    csv = {AGREEMENT: info.table, CANDIDATES: info.candidates}
+    table = tabulate(info.agreements)
+    csv = {AGREEMENT: table, CANDIDATES: info.candidates}
     if not info.agreements:
         nothing = "There are no two studies with two levels of MTD and two seeds each."
         return Contents(csv=csv, text=[nothing])
-    hidden = ["first_low", "first_high", "other_low", "other_high"]
-    shown = info.table.drop(columns=hidden).round(3).rename(columns=_LABELS)
+    ends = [f"{name}_best_{end}" for name in ("first", "other") for end in ("low", "high")]
+    shown = table.drop(columns=[*ends, "same_best"]).round(3).rename(columns=_LABELS)
     caption = (
         f"Configurations worth running: those of {clean(info.studies[0].name)} at levels of MTD "
         f"that may be its best (simultaneous {PERCENT} confidence set), the highest mean first, "

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.durations import count as count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
@@ -15,11 +16,6 @@ from mtdlab.analysis.report.page import Column, Table
 LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"
 BAND = f"The band is the {PERCENT} t interval over seeds, for these items."
-
-
-def count(amount: int, noun: str) -> str:
-    """An amount with its noun in the right number."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def describe_items(items: int) -> str:

@@ -5,7 +5,7 @@ history, the maximum traceable distance (MTD), or other settings.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,13 +18,14 @@ from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import (
     Verdict,
+    answer_shape,
+    describe_certainty,
     describe_interval,
     describe_over_looks,
-    describe_points,
     format_p,
-    join_words,
+    list_above,
+    name_lead,
     over_all_looks,
-    state_p,
 )
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
@@ -47,77 +48,12 @@ _FAMILIES = {
 """The tests that have a page's error rate, in words, by the topic of its finding."""
 
 
-def answer_shape(verdict: Verdict, settings: str = "") -> str:
-    """The shape of the score over MTD in a few words, and the levels that may be the best.
-
-    `settings` are those of the lowest and the highest of these levels, such as "η 0.9 to 0.97".
-    """
-    first, last = format_mtd(verdict.first), format_mtd(verdict.last)
-    levels = verdict.optimal_range or (verdict.peak_mtd,)
-    low, high = format_mtd(levels[0]), format_mtd(levels[-1])
-    best = f"at MTD {low}" if low == high else f"between MTD {low} and {high}"
-    best += f" ({settings})" if settings else ""
-    if verdict.verdict == "peaked":
-        if verdict.good_ends:
-            return f"The score rises and falls inside the range; it is best {best}"
-        return f"The score peaks {best}"
-    if verdict.verdict in ("rising", "falling"):
-        verb = "rises" if verdict.verdict == "rising" else "falls"
-        if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
-            return f"The score {verb} overall with MTD; it is best {best}"
-        if verb == "falls":
-            return f"The score falls with MTD, from {first}, the lowest tested"
-        compared = "within the run" if verdict.is_cut else "tested"
-        return f"The score rises with MTD, up to {last}, the highest {compared}"
-    if verdict.verdict == "flat":
-        return f"MTD makes no difference between {first} and {last}"
-    if verdict.levels < 2 and verdict.left_out:
-        return "Inconclusive: fewer than two levels of MTD are within the run"
-    if verdict.seeds < 2 and not verdict.known_errors:
-        return "Inconclusive: one seed cannot separate MTD from chance"
-    return f"Inconclusive: no effect of MTD between {first} and {last} is significant"
-
-
-def describe_certainty(verdict: Verdict, default: float = math.nan) -> str:
-    """The certainty of the shape as text: difference to the lowest level, p value or margin, n.
-
-    `default`: the level of the default settings, in steps; NaN where it was not run.
-    """
-    tests = f"{format_p(verdict.p_value)} for a peak, {format_p(verdict.p_trend)} for a trend"
-    if verdict.verdict == "peaked":
-        tests = f"{state_p(verdict)} for a peak (multiplicity-adjusted)"
-    elif verdict.verdict in ("rising", "falling"):
-        tests = f"{state_p(verdict)} for a trend"
-    elif verdict.verdict == "flat":
-        tests = (
-            f"Any two levels differ by less than {verdict.margin:g} points (equivalence tests at "
-            f"{100 * (1 - verdict.confidence):.3g} %{over_all_looks(verdict.over_looks)})"
-        )
-    elif (verdict.seeds < 2 and not verdict.known_errors) or verdict.levels < 2:
-        tests = "Not tested"
-    levels = count(verdict.levels, "level")
-    if verdict.left_out:
-        one = len(verdict.left_out) == 1
-        levels += f" ({len(verdict.left_out)} beyond the run {'is' if one else 'are'} left out)"
-    others = _describe_others(verdict, default)
-    if verdict.known_errors:
-        return f"{others}{tests}; {levels}, standard errors as given."
-    over = describe_over_looks(verdict.over_looks)
-    return f"{others}{tests}; {count(verdict.seeds, 'seed')}, {levels}.{over and ' '}{over}"
-
-
 def find_effect(verdict: Verdict) -> Effect | None:
     """The level with the highest estimate less the runner-up; None where nothing is compared."""
     if not verdict.leads:
         return None
-    lead = verdict.leads[0]
-    role = ", the runner-up" if len(verdict.leads) > 1 else ""
-    return make_effect(
-        lead.size,
-        verdict.confidence,
-        f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(lead.mtd)}{role}",
-        over_all_looks(verdict.over_looks),
-    )
+    over = over_all_looks(verdict.over_looks)
+    return make_effect(verdict.leads[0].size, verdict.confidence, name_lead(verdict), over)
 
 
 def make_effect(size: Estimate, level: float, text: str, over: str = "") -> Effect:
@@ -129,25 +65,6 @@ def write_effect(effect: Effect) -> str:
     """An effect as a sentence."""
     interval = f" ({effect.interval})" if effect.interval else ""
     return f"{effect.text}: {effect.value} points{interval}."
-
-
-def _describe_others(verdict: Verdict, default: float) -> str:
-    """Sentences on the differences to the lowest level and to the default; else empty."""
-    last, above = len(verdict.leads) - 1, {}
-    for place, lead in enumerate(verdict.leads[1:], start=1):
-        roles = {"the lowest": place == last, "the default": lead.mtd == default}
-        if named := [role for role, holds in roles.items() if holds]:
-            above[f"{join_words(named)}, MTD {format_mtd(lead.mtd)}"] = lead.size
-    return list_above(above, verdict.confidence, over_all_looks(verdict.over_looks))
-
-
-def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:
-    """A sentence for each difference, by the name of what is exceeded, and a space after it.
-
-    `over`: what is written after the intervals.
-    """
-    sizes = {name: describe_points(size, level, over) for name, size in above.items()}
-    return "".join(f"Above {name}: {size}. " for name, size in sizes.items())
 
 
 def describe_exploratory(topic: str, alpha: float) -> str:

@@ -288,16 +288,11 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     configurations = max(number_configurations(runs, names).nunique(), 1)
     need = context.need_for_verdict if of_mtd or finding.topic in _OF_BEST else None
     if need and not need.seeds:
-        items = context.verdict.items if of_mtd else context.best_scores.items
-        wider = "test a wider range of MTD" if of_mtd else "compare what differs more"
+        wider = "Test a wider range of MTD" if of_mtd else "Compare what differs more"
         if need.items:
-            return _step(
-                f"Use more evaluation items or {wider}: if the difference is as estimated, with "
-                f"the {items:,} items no number of seeds would decide; it takes at least "
-                f"{need.items:,}"
-            )
+            wider = f"{wider}, or use at least {need.items:,} evaluation items"
         return _step(
-            f"{wider[0].upper()}{wider[1:]}: more than {MOST_SEEDS} seeds would be needed to "
+            f"{wider}: if all is as estimated, more than {MOST_SEEDS} seeds would be needed to "
             "decide here"
         )
     # as estimated, the seeds so far may have been enough

@@ -10,9 +10,14 @@ from mtdlab.analysis.inference.level_means import (
     MeansVerdict,
     judge_means,
 )
-from mtdlab.analysis.inference.verdict import Verdict, format_p
+from mtdlab.analysis.inference.verdict import (
+    Verdict,
+    answer_shape,
+    describe_certainty,
+    format_p,
+)
 from mtdlab.analysis.report.cells import clean, describe_curve, make_table
-from mtdlab.analysis.report.findings import answer_shape, describe_certainty, find_effect
+from mtdlab.analysis.report.findings import find_effect
 from mtdlab.analysis.report.page import BasePage, Headline, NextStep, Recommendation, Status
 from mtdlab.analysis.report.topics.base import Contents, Drawing, Topic
 from mtdlab.analysis.report.writer import Report, write_page
@@ -64,8 +69,6 @@ def _describe_equality(judged: MeansVerdict) -> str:
 
 def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
     best = format_mtd(verdict.peak_mtd)
-    others = [format_mtd(level) for level in verdict.optimal_range if level != verdict.peak_mtd]
-    equal = f"Statistically indistinguishable from it: MTD {', '.join(others)}." if others else ""
     row = data.frame.loc[data.frame["mtd"] == verdict.peak_mtd].iloc[0]
     score = f"Mean {row['mean']:.2f} (95 % CI {row['low']:.2f} to {row['high']:.2f})."
     published = [name for name, (_, title) in PUBLISHED.items() if title == data.name]
@@ -75,7 +78,7 @@ def _headline(data: LevelMeans, verdict: Verdict) -> Headline:
         certainty=describe_certainty(verdict),
         kind=verdict.verdict,
         status=Status("", clean(data.source)),
-        recommendation=Recommendation("Highest mean", {"MTD": best}, f"{score} {equal}".strip()),
+        recommendation=Recommendation("Highest mean", {"MTD": best}, score),
         next_step=NextStep(
             "Run these levels with at least 3 seeds, and compare them seed by seed; mtdlab plan "
             "estimates the time of a study file."

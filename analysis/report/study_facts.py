@@ -67,9 +67,13 @@ def _beside(study: StudyFrames) -> list[Baseline | Tuning]:
 
 
 def trial_states(study: StudyFrames) -> pd.DataFrame:
-    """The state and reason of every trial that was started, those of baseline and choice too."""
+    """How every trial that was started ended, those of baseline and choice too.
+
+    The columns are state, reason, score and wall_seconds.
+    """
+    columns = ["state", "reason", "score", "wall_seconds"]
     every = [study.trials, *(each.trials for each in _beside(study))]
-    return pd.concat([trials[["state", "reason"]] for trials in every], ignore_index=True)
+    return pd.concat([trials[columns] for trials in every], ignore_index=True)
 
 
 def planned_trials(study: StudyFrames) -> int:
@@ -163,9 +167,7 @@ def list_fixed(study: StudyFrames) -> Mapping[str, str]:
 
 def describe_cost(study: StudyFrames) -> str:
     """A sentence on the time that trials took, those of baseline and choice too, or empty."""
-    every = [study.trials, *(each.trials for each in _beside(study))]
-    runs = [completed_runs(trials)["wall_seconds"] for trials in every]
-    seconds = pd.concat(runs, ignore_index=True).astype("float64")
+    seconds = completed_runs(trial_states(study))["wall_seconds"].astype("float64")
     if not np.isfinite(seconds).any():
         return ""
     return (

@@ -13,7 +13,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import completed_runs, format_mtd, traced_runs, varied_settings
+from mtdlab.analysis.data.runs import completed_runs, traced_runs, varied_settings
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.verdict import Verdict, over_all_looks
 from mtdlab.analysis.measures.trace import PARTS
@@ -111,16 +111,6 @@ def list_terms(study: StudyFrames) -> Mapping[str, str]:
     return sentences | {"score": f"{clean(study.metric)}, in points; higher is better."}
 
 
-def _describe_runs(context: StudyContext) -> str:
-    scored, levels = context.traced, context.curve["mtd"]
-    low, high = format_mtd(levels.min()), format_mtd(levels.max())
-    span = f"MTD {low}" if low == high else f"{len(levels)} levels of MTD from {low} to {high}"
-    return (
-        f"{count(len(scored), 'trial')} completed with a score, at {span}, with "
-        f"{count(scored['seed'].nunique(), 'seed')}."
-    )
-
-
 def _describe_training(runs: pd.DataFrame, program: str) -> str:
     before, after = runs["score_before"], runs["score"]
     both = np.isfinite(before.astype("float64"))
@@ -160,7 +150,7 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
         texts = (f"{finding.answer}. {finding.certainty}", score.describe_missing(context))
     else:
         training = _describe_training(context.traced, context.study.program)
-        texts = (*differences, context.verdict.sentence, _describe_runs(context), training)
+        texts = (*differences, context.verdict.sentence, completed, training)
     return tuple(filter(None, (*texts, describe_splits(context.study))))
 
 
@@ -175,21 +165,26 @@ def state_verdict(context: StudyContext) -> Verdict | BestVerdict:
     return replace(answer, sentence=sentence)
 
 
-def find_no_gain_of(study: StudyFrames) -> str:
-    """A sentence that training did not raise the score at the best level; empty where it did."""
-    context = StudyContext(study)
-    if not len(completed_runs(context.curve_trials)):
-        return ""
-    no_gain = find_no_gain(context, find_best_level(context))
-    return f"{no_gain.answer}. {no_gain.certainty}" if no_gain else ""
-
-
-def find_baseline(study: StudyFrames) -> Beside | None:
+def find_baseline(context: StudyContext) -> Beside | None:
     """The baseline compared with the configuration that a page recommends; None without one."""
-    if study.baseline is None:
-        return None
-    context = StudyContext(study)
-    return find_beside(context, find_answer(context).best)
+    return find_beside(context, context.once(find_answer).best)
+
+
+def list_rows(context: StudyContext) -> dict[str, str]:
+    """What a study asks, varied and shows, as text by name; empty where there is nothing to say."""
+    study, beside, no_gain = context.study, find_baseline(context), None
+    if len(completed_runs(context.curve_trials)):
+        no_gain = find_no_gain(context, find_best_level(context))
+    select_by = study.select_by or study.metric
+    ranked = "" if select_by == study.metric else f"; {select_by} ranks the trials"
+    return {
+        "question": ask(context) if study.table else study.description,
+        "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
+        "score": f"{study.metric}, in points{ranked}",
+        "training": f"{no_gain.answer}. {no_gain.certainty}" if no_gain else "",
+        "finding": state_verdict(context).sentence,
+        "baseline": beside.sentence.removeprefix("Baseline, ") if beside else "",
+    }
 
 
 def draw_study(study: StudyFrames) -> "Figure":
@@ -209,17 +204,9 @@ def draw_study(study: StudyFrames) -> "Figure":
 
 
 def write_html(study: StudyFrames) -> str:
-    """The study's name, status, question, finding and varied settings as a small table."""
-    context, status, beside = StudyContext(study), describe_status(study), find_baseline(study)
-    rows = {
-        "question": ask(context) if study.table else study.description,
-        "status": f"{status.kind}: {status.text}",
-        "finding": state_verdict(context).sentence,
-        "baseline": beside.sentence if beside else "",
-        **{f"varied: {name}": values for name, values in list_varied(study).items()},
-        "training": find_no_gain_of(study),
-        "score": f"{study.metric}, in points",
-    }
+    """The study's name, status, and what it asks, varied and shows as a small table."""
+    status = describe_status(study)
+    rows = {"status": f"{status.kind}: {status.text}"} | list_rows(StudyContext(study))
     cells = "".join(
         f'<tr><th style="text-align:left;vertical-align:top">{escape(name)}</th>'
         f'<td style="text-align:left">{escape(text)}</td></tr>'

@@ -23,6 +23,7 @@ from mtdlab.analysis.report.page import BasePage, Page, Section, Table, render
 from mtdlab.analysis.report.study_facts import describe_cost, list_fixed
 from mtdlab.analysis.report.summary import (
     describe_methods,
+    find_baseline,
     list_terms,
     state_verdict,
     summarise_study,
@@ -34,7 +35,7 @@ from mtdlab.analysis.report.topics.base import (
     choose_main_figure,
     render_figure,
 )
-from mtdlab.analysis.report.topics.baseline import Beside, find_beside
+from mtdlab.analysis.report.topics.baseline import Beside
 from mtdlab.analysis.report.warnings import list_warnings
 from mtdlab.analysis.statistics.sufficiency import Answer
 
@@ -70,24 +71,12 @@ def to_markdown(table: Table) -> str:
 
 def to_latex(table: Table) -> str:
     r"""A `table` environment in the style of booktabs; it needs `\usepackage{booktabs}`."""
-    rows = [[column.label for column in table.columns], *table.rows]
-    head, *lines = (f"{' & '.join(_escape(cell, _LATEX) for cell in row)} \\\\" for row in rows)
+    labels = [column.label for column in table.columns]
+    head, *rows = ([_escape(cell, _LATEX) for cell in row] for row in (labels, *table.rows))
+    caption = _escape(table.caption, _LATEX)
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
-    return "\n".join(
-        [
-            r"\begin{table}",
-            rf"\caption{{{_escape(table.caption, _LATEX)}}}",
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            head,
-            r"\midrule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    frame = pd.DataFrame(rows, columns=head)
+    return frame.to_latex(index=False, caption=caption, column_format=columns)
 
 
 def _escape(text: str, table: Mapping[int, str]) -> str:
@@ -300,7 +289,7 @@ def write_report(
     context = StudyContext(study)
     finding = context.once(find_answer)
     summary = summarise_study(context)
-    beside = find_beside(context, finding.best)
+    beside = find_baseline(context)
     headline = build_headline(context, finding, beside.sentence if beside else "")
     exploratory = describe_exploratory(finding.topic, study.alpha)
     description = study.description.strip().removeprefix(headline.question).strip()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from mtdlab.analysis.inference.pairing import LevelScores
-    from mtdlab.analysis.inference.power import BestNeed, Flatness, Need, Precision
+    from mtdlab.analysis.inference.power import Needed, Precision
     from mtdlab.analysis.inference.scatter import Scatter
     from mtdlab.analysis.measures import Floats
     from mtdlab.config import StudySpec
@@ -25,70 +25,46 @@ MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 
 
 @dataclass(frozen=True)
-class Power:
-    """What a study finds at its levels, and what finding an effect takes, in points.
+class Target:
+    """What a study is to show, in points, how often it does, and what showing it takes.
 
     Attributes:
-        effect: the peak or slope that has to be found.
-        tested: the level at which the peak is highest, and how far above both ends it is there.
-        planned: the share of studies with the planned seeds that find a peak (None with fewer than
-            3 levels) and a slope.
-        power: that of `needs` and `flat`.
-        needs: of the levels of the design, then of other numbers of levels.
-        flat: None where no score is called flat.
+        kind: a peak, a slope or no difference over levels of MTD; that the best configuration is
+            above all others, which are alike, or that all of them are equivalent.
+        points: the peak, the slope, the lead of the best, or the margin of the others.
+        compared: how many levels of MTD or configurations.
+        found: the share of studies with the planned seeds that show it; None where it is unknown.
+        needed: what the power of the plan takes.
+    """
+
+    kind: Literal["peak", "slope", "flat", "best", "equivalent"]
+    points: float
+    compared: int
+    found: float | None
+    needed: "Needed"
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a study shows with its planned seeds, what showing it takes, and what both assume.
+
+    Attributes:
+        seeds: the planned ones.
+        power: that of `Target.needed`.
+        peak_mtd, peak_points: the level of the design at which a peak is highest, and how far above
+            both ends it is there; None for a study that compares configurations.
         items: how many evaluation items are counted, 0 for none.
         bases: what `errors`, `correlations` and `items` were taken from, as text.
     """
 
-    effect: float
-    tested: "Tested"
-    planned: "Planned"
+    seeds: int
     power: float
-    needs: "list[Need]"
-    flat: "Flatness | None"
+    targets: "list[Target]"
+    peak_mtd: float | None
+    peak_points: float | None
     items: int
     precision: "Precision"
     bases: dict[str, str]
-
-
-@dataclass(frozen=True)
-class BestPower:
-    """What a study that compares configurations finds, and what a decision takes, in points.
-
-    Attributes:
-        compared: how many configurations, or methods at their levels of MTD.
-        effect: by how much the best is above all others, which are alike.
-        seeds, separated: the planned seeds, and the share of studies with them that separate it.
-        power: that of `need`.
-        items, precision, bases: as in `Power`.
-    """
-
-    compared: int
-    effect: float
-    seeds: int
-    separated: float
-    power: float
-    need: "BestNeed"
-    items: int
-    precision: "Precision"
-    bases: dict[str, str]
-
-
-@dataclass(frozen=True)
-class Tested:
-    """A level of MTD, and the height of a peak there above both ends, in points."""
-
-    mtd: float | None
-    above_ends: float
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The share of studies with so many seeds that find a peak, and a slope."""
-
-    seeds: int
-    peak: float | None
-    slope: float
 
 
 @dataclass(frozen=True)
@@ -101,7 +77,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Specification:
-    """What the verdict is judged by, its SHA-256, and whether it was recorded and when.
+    """What the verdict is judged by, and its SHA-256.
 
     `trials_started`: how many trials had started when it was first recorded; None where it is not.
     """
@@ -113,16 +89,14 @@ class Specification:
     beyond_run: str
     looks: list[int]
     sha256: str
-    recorded: bool
-    before_trial_1: bool | None = None
-    trials_started: int | None = None
+    trials_started: int | None
 
 
 @dataclass(frozen=True)
 class Design:
     """A study's power (None where what it compares is not known), looks and specification."""
 
-    power: Power | BestPower | None
+    power: Power | None
     looks: list[Look]
     specification: Specification
 
@@ -302,94 +276,96 @@ def find_design(
     nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
     power = _power(spec, url, effect, sd, nominal)
     started = record_plan(url, spec.name, plan, digest) if record else None
-    is_before = None if started is None else started == 0
     looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
-    return Design(
-        power,
-        looks,
-        Specification(
-            **plan, sha256=digest, recorded=record, before_trial_1=is_before, trials_started=started
-        ),
-    )
+    return Design(power, looks, Specification(**plan, sha256=digest, trials_started=started))
 
 
 def _power(
     spec: "StudySpec", url: str, effect: float, sd: float | None, nominal: Sequence[float]
-) -> Power | BestPower | None:
-    """What a study finds at the levels of MTD within the run, and what 80 % power takes.
+) -> Power | None:
+    """What a study shows of its configurations, or of its levels of MTD within the run.
 
-    Of a study that compares configurations, what it finds of these. None for a study whose levels
-    are not known, or of which fewer than two take part, and for more than 30 configurations.
-    `nominal`: significance level of each look.
+    None for a study of which these are not known, with fewer than two of them, and for more than 30
+    configurations. `nominal`: significance level of each look.
     """
-    from mtdlab.analysis.data.beyond_run import find_beyond
-    from mtdlab.analysis.data.runs import MTD_DECIMALS
-    from mtdlab.analysis.inference import power
-
-    if compared := spec.count_compared():
-        return _power_of_best(spec, url, compared, effect, sd, nominal)
-    rows = list(spec.configurations().values())
-    beyond = find_beyond(rows, spec.beyond_run)
-    mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
-    levels = sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
-    if len(levels) < 2:
-        return None
-    distance, seeds = power.design_levels(levels), spec.looks[-1]
-    scatter, bases = _find_scatter(spec, url, distance, sd)
-    heights = power.peak_effects(distance, effect) + effect
-    # the peak's top is in the middle of the range, where no level need be
-    best = int(heights.argmax())
-    return Power(
-        effect,
-        Tested(mtd_value(distance[best]), float(heights[best])),
-        Planned(
-            seeds,
-            *power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter),
-        ),
-        power.POWER,
-        power.compute_needs(distance, effect=effect, scatter=scatter, alpha=spec.alpha),
-        power.compute_flatness(
-            distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
-        ),
-        scatter.count,
-        power.compute_precision(distance, seeds, scatter),
-        bases,
-    )
-
-
-def _power_of_best(
-    spec: "StudySpec",
-    url: str,
-    compared: int,
-    effect: float,
-    sd: float | None,
-    nominal: Sequence[float],
-) -> BestPower | None:
     import numpy as np
 
     from mtdlab.analysis.inference import power
     from mtdlab.analysis.inference.pairing import MOST_LEVELS
 
-    if not 2 <= compared <= MOST_LEVELS:
+    compared = spec.count_compared()
+    levels = np.arange(1.0, compared + 1) if compared else np.array(_levels_within_run(spec))
+    if len(levels) < 2 or compared > MOST_LEVELS:
         return None
-    distance, looks = np.arange(1.0, compared + 1), spec.looks
-    scatter, bases = _find_scatter(spec, url, distance, sd, ordered=False)
-    separated = power.find_best_power(
-        looks, nominal, count=compared, effect=effect, scatter=scatter
+    distance = levels if compared else power.design_levels(levels)
+    scatter, bases = _find_scatter(spec, url, distance, sd, ordered=not compared)
+    heights = power.peak_effects(distance, effect) + effect
+    # the peak's top is in the middle of the range, where no level need be
+    top = int(heights.argmax())
+    return Power(
+        seeds=spec.looks[-1],
+        power=power.POWER,
+        targets=_list_targets(spec, distance, scatter, effect, nominal),
+        peak_mtd=None if compared else mtd_value(distance[top]),
+        peak_points=None if compared else float(heights[top]),
+        items=scatter.count,
+        precision=power.compute_precision(distance, spec.looks[-1], scatter),
+        bases=bases,
     )
-    return BestPower(
-        compared,
-        effect,
-        looks[-1],
-        separated,
-        power.POWER,
-        power.compute_best_needs(
-            compared, effect=effect, scatter=scatter, alpha=spec.alpha, margin=spec.margin
-        ),
-        scatter.count,
-        power.compute_precision(distance, looks[-1], scatter),
-        bases,
+
+
+def _levels_within_run(spec: "StudySpec") -> list[float]:
+    """The levels of MTD that take part in the verdict, in rising order."""
+    from mtdlab.analysis.data.beyond_run import find_beyond
+    from mtdlab.analysis.data.runs import MTD_DECIMALS
+
+    rows = list(spec.configurations().values())
+    beyond = find_beyond(rows, spec.beyond_run)
+    mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
+    return sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
+
+
+def _list_targets(
+    spec: "StudySpec",
+    distance: "Floats",
+    scatter: "Scatter",
+    effect: float,
+    nominal: Sequence[float],
+) -> list[Target]:
+    """The best of several configurations and their equivalence; over MTD a peak, slope, flatness.
+
+    A peak is planned over other numbers of levels too.
+    """
+    from mtdlab.analysis.inference import power
+
+    count, seeds = len(distance), spec.looks[-1]
+    if not scatter.ordered:
+        found = power.find_best_power(
+            spec.looks, nominal, count=count, effect=effect, scatter=scatter
+        )
+        need = power.compute_best_needs(
+            count, alpha=spec.alpha, margin=spec.margin, effect=effect, scatter=scatter
+        )
+        return [
+            Target("best", effect, count, found, need.separated),
+            Target("equivalent", spec.margin, count, None, need.equivalent),
+        ]
+    peak, slope = power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter)
+    needs = power.compute_needs(distance, alpha=spec.alpha, effect=effect, scatter=scatter)
+    flat = power.compute_flatness(
+        distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
     )
+    targets = [
+        Target("peak", effect, each.levels, peak if each.levels == count else None, each.peak)
+        for each in needs
+        if each.peak
+    ]
+    targets += [Target("slope", effect, count, slope, each.slope) for each in needs if each.slope]
+    if flat:
+        targets += [Target("flat", flat.margin, count, power.POWER, power.Needed(seeds))]
+    if flat and flat.items:
+        targets += [Target("flat", spec.margin, count, None, power.Needed(None, flat.items))]
+    return targets
 
 
 def _find_scatter(

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mtdlab.analysis.data.durations import count
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
-    count_noun,
     format_value,
     print_json,
     print_table,
@@ -94,9 +94,9 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
     if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
     pair = f"{names[0]} less {names[1]}: {what.mean:+.2f} points"
-    seeds = count_noun(contrast.seeds, "shared seed")
+    seeds = count(contrast.seeds, "shared seed")
     if "low" in contrast.table:
-        seeds += f", {count_noun(contrast.configurations, 'shared configuration')}"
+        seeds += f", {count(contrast.configurations, 'shared configuration')}"
     if contrast.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
     interval = f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds})."
@@ -112,7 +112,6 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
 
 def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:
     """The comparison as it is printed with --json: first less second, in points."""
-    what = contrast.difference
     return {
         "study": study.name,
         "first": names[0],
@@ -121,6 +120,6 @@ def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) 
         "settings": {name: list(values) for name, values in contrast.settings.items()},
         "shared_seeds": contrast.seeds,
         "shared_configurations": contrast.configurations,
-        "difference": {"mean": what.mean, "low": what.low, "high": what.high},
+        "difference": vars(contrast.difference),
         "scores": contrast.table.to_dict("records"),
     }

@@ -60,14 +60,14 @@ def confirm(
                 "runner_up": runner_up,
                 "best_mtd": mtd_value(planned.best),
                 "runner_up_mtd": mtd_value(planned.runner_up),
-                "original": _fields(planned.original),
-                "remeasured": _fields(again) if again else None,
+                "original": _estimate(planned.original),
+                "remeasured": _estimate(again) if again else None,
                 "confirmed": again is not None and again.difference.low > 0,
             }
         )
     else:
-        rows = [{"": study} | _fields(planned.original)]
-        rows += [{"": planned.spec.name} | _fields(again)] if again else []
+        rows = [{"": study} | _estimate(planned.original)]
+        rows += [{"": planned.spec.name} | _estimate(again)] if again else []
         print_text(
             f"{best} less {runner_up}, points, "
             "with 95 % intervals over seeds, and evaluation items where they were recorded"
@@ -78,14 +78,8 @@ def confirm(
     raise typer.Exit(result.exit_code)
 
 
-def _fields(contrast: "Contrast") -> dict[str, Any]:
-    estimate = contrast.difference
-    return {
-        "seeds": contrast.seeds,
-        "difference": estimate.mean,
-        "low": estimate.low,
-        "high": estimate.high,
-    }
+def _estimate(contrast: "Contrast") -> dict[str, Any]:
+    return {"seeds": contrast.seeds, **vars(contrast.difference)}
 
 
 def _sentence(original: "Contrast", again: "Contrast") -> str:

@@ -1,7 +1,7 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import chain
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mtdlab.analysis.data.durations import format_seconds
+from mtdlab.analysis.data.durations import count, format_seconds
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
-    BestPower,
     Design,
     NoEstimate,
     Power,
+    Target,
     find_costs,
     find_design,
     find_ended,
@@ -25,7 +25,8 @@ from mtdlab.api.plan import (
     suggest_baseline,
 )
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import count_noun, in_list, print_json, print_table, wrap_text
+from mtdlab.commands.printing import in_list, print_json, print_table, wrap_text
+from mtdlab.commands.show import report_command
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def plan(
     # it takes seconds: called while nothing is timed
     design = cache(partial(find_design, spec, storage, effect=effect, sd=sd, record=record))
     rows = list_configurations(spec)
-    warnings, ended = find_warnings(spec, rows), find_ended(spec, storage_url(storage))
+    url = storage_url(storage)
+    warnings, ended = find_warnings(spec, rows), find_ended(spec, url)
     planned = {trial.key for trial in spec.planned_trials()}
     left = planned - ended.keys()
     find_these = partial(find_costs, spec, jobs, jobs_per_gpu, ended) if measure and left else None
@@ -110,7 +112,7 @@ def plan(
     if costs:
         print_text("\n".join(cost_lines(costs)))
     if not left:
-        print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
+        print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")
     raise typer.Exit(_exit_code(costs))
 
 
@@ -123,14 +125,14 @@ def describe_size(
 ) -> str:
     """How many trials a study has, and how many of them are left."""
     trials = len(spec.planned_trials())
-    seeds = count_noun(len(spec.seeds), "seed")
+    seeds = count(len(spec.seeds), "seed")
     known = f"{configurations} configurations"
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
     if spec.baseline is not None:
         what = f"({what} + baseline)"
     if spec.nuisance is not None:
-        tried, own = count_noun(len([*spec.nuisance.candidates()]), "value"), spec.nuisance.seeds
-        seeds = f"({seeds} + {tried} x {count_noun(len(own), 'seed')} to choose by)"
+        tried, own = count(len([*spec.nuisance.candidates()]), "value"), spec.nuisance.seeds
+        seeds = f"({seeds} + {tried} x {count(len(own), 'seed')} to choose by)"
     most = "at most " if spec.until else ""
     text = f"study {spec.name}: {what} x {seeds} = {most}{trials} trials"
     if not ended:
@@ -166,8 +168,8 @@ def cost_lines(costs: "Estimate | NoEstimate") -> list[str]:
 
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
-    workers, trials = count_noun(costs.workers, "worker"), count_noun(costs.trials, "trial")
-    threads = count_noun(costs.threads, "thread")
+    workers, trials = count(costs.workers, "worker"), count(costs.trials, "trial")
+    threads = count(costs.threads, "thread")
     if costs.fewest != costs.trials:
         trials = f"{costs.fewest} to {trials}"
     whole = _span(costs.between)
@@ -210,7 +212,7 @@ def describe_design(design: Design) -> list[str]:
 
     lines, specified = [], design.specification
     if design.power:
-        lines = _describe_power(design.power, specified.looks[-1], specified.margin)
+        lines = _describe_power(design.power)
     if len(design.looks) > 1:
         levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
         lines.append(f"looks   at seeds (nominal level): {levels}")
@@ -225,18 +227,20 @@ def describe_design(design: Design) -> list[str]:
     ]
 
 
-def _describe_power(power: Power | BestPower, planned: int, margin: float) -> list[str]:
+def _describe_power(power: Power) -> list[str]:
     """What the planned seeds find, what 80 % power takes, and what both assume."""
-    rows = _best_rows(power, margin) if isinstance(power, BestPower) else _rows(power, margin)
-    seeds, precision, bases = count_noun(planned, "seed"), power.precision, power.bases
-    cells = [("", f"found with {seeds}", "80 % power takes"), *rows]
+    seeds, precision, bases = count(power.seeds, "seed"), power.precision, power.bases
+    cells = [("", f"found with {seeds}", "80 % power takes")]
+    for target in power.targets:
+        found = "" if target.found is None else f"{100 * target.found:.0f} %"
+        cells.append((_describe_target(target, power), found, _needed(target.needed, power.items)))
     first, second, _ = (max(map(len, column)) for column in zip(*cells, strict=True))
     table = [f"{text:{first}}  {found:{second}}  {need}".rstrip() for text, found, need in cells]
     notes = [
         f"residual standard deviation {precision.residual_sd:.2g} points, {bases['errors']}; "
         f"correlations {bases['correlations']}"
     ]
-    if planned < 2:
+    if power.seeds < 2:
         notes.insert(0, "one seed finds nothing: a comparison takes at least two")
     if power.items:
         more = "seeds" if precision.of_seeds > precision.of_items else "items"
@@ -251,48 +255,32 @@ def _describe_power(power: Power | BestPower, planned: int, margin: float) -> li
     return ["power" + lines[0][5:], *lines[1:]]
 
 
-def _rows(power: Power, margin: float) -> Iterator[tuple[str, str, str]]:
-    """An effect over levels of MTD, the share of studies that find it, what 80 % power takes."""
+def _describe_target(target: Target, power: Power) -> str:
+    """What a study is to show, in a few words."""
     from mtdlab.analysis.data.runs import format_mtd
 
-    planned, tested, items, (own, *others) = power.planned, power.tested, power.items, power.needs
-    if own.peak and planned.peak is not None:
-        peak = f"peak of {power.effect:g} points"
-        if tested.mtd is not None and tested.above_ends < 0.995 * power.effect:
-            # its top is in the middle of the range, between two levels
-            peak += f" ({tested.above_ends:.2f} at MTD {format_mtd(tested.mtd)})"
-        yield peak, _share(planned.peak), _needed(own.peak, items)
-        for need in others:
-            yield f"  with {need.levels} levels", "", _needed(need.peak, items)
-    slope = f"slope of {power.effect:g} points over the range"
-    yield slope, _share(planned.slope), _needed(own.slope, items)
-    if flat := power.flat:
-        yield f"flat within {flat.margin:.2g} points", _share(power.power), f"{planned.seeds} seeds"
-        if flat.items:
-            yield f"flat within {margin:g} points", "", _at_least(flat.items)
+    size, where = f"{target.points:.3g} points", ""
+    if target.found is None:
+        where = f" with {target.compared} levels"
+    elif power.peak_mtd and power.peak_points and power.peak_points < 0.995 * target.points:
+        # its top is in the middle of the range, between two levels
+        where = f" ({power.peak_points:.2f} at MTD {format_mtd(power.peak_mtd)})"
+    texts = {
+        "peak": f"peak of {size}{where}",
+        "slope": f"slope of {size} over the range",
+        "flat": f"flat within {size}",
+        "best": f"best of {target.compared} configurations by {size}",
+        "equivalent": f"all within {size}",
+    }
+    return texts[target.kind]
 
 
-def _best_rows(power: BestPower, margin: float) -> Iterator[tuple[str, str, str]]:
-    """As `_rows`, for a study that compares configurations."""
-    best = f"best of {power.compared} configurations by {power.effect:g} points"
-    yield best, _share(power.separated), _needed(power.need.separated, power.items)
-    yield f"all within {margin:g} points", "", _needed(power.need.equivalent, power.items)
-
-
-def _share(of_studies: float) -> str:
-    return f"{100 * of_studies:.0f} %"
-
-
-def _needed(needed: "Needed | None", items: int) -> str:
+def _needed(needed: "Needed", items: int) -> str:
     """What 80 % power takes: seeds, or items where no number of seeds is enough."""
-    if needed and needed.seeds:
+    if needed.seeds:
         return f"{needed.seeds} seeds"
-    if needed and needed.items:
-        return f"{_at_least(needed.items)} (now {items:,})"
-    return "more than 512 seeds"
-
-
-def _at_least(items: int) -> str:
-    """A number of items, rounded up to two digits."""
-    unit = 10 ** max(len(str(items)) - 2, 0)
-    return f"{-(-items // unit) * unit:,} items or more"
+    if not needed.items:
+        return "more than 512 seeds"
+    # rounded up to two digits
+    unit = 10 ** max(len(str(needed.items)) - 2, 0)
+    return f"{-(-needed.items // unit) * unit:,} items or more (now {items:,})"

@@ -4,13 +4,14 @@ import json
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mtdlab.terminal import in_columns, print_text
 
 _LABEL = 12
 _WIDEST = 100
+_MOST_NAMED = 10
 
 
 def in_fields(fields: Iterable[tuple[str, str]]) -> str:
@@ -76,13 +77,14 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def count_noun(number: int, noun: str) -> str:
-    """A number with its noun: 1 trial, 2 trials."""
-    return f"{number} {noun}{'s' if number != 1 else ''}"
-
-
-def name_trials(numbers: Sequence[int], most: int) -> str:
-    """The first `most` numbers of trials: trials 3, 5 and 2 more."""
-    listed = ", ".join(map(str, numbers[:most]))
-    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
-    return f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}"
+def describe_failures(trials: Iterable[int], reasons: Iterable[str]) -> list[str]:
+    """The numbers of the trials that failed for each reason: trials 3, 5: the loss is nan."""
+    by_reason: dict[str, list[int]] = {}
+    for number, reason in zip(trials, reasons, strict=True):
+        by_reason.setdefault(reason, []).append(number)
+    texts = []
+    for reason, numbers in by_reason.items():
+        listed = ", ".join(map(str, numbers[:_MOST_NAMED]))
+        more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
+        texts.append(f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}")
+    return texts

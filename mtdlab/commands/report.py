@@ -1,10 +1,9 @@
 """The command report, for studies, a table of runs, stored frames or published means."""
 
-import math
 import sys
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import name_trials, print_json
+from mtdlab.commands.printing import describe_failures, print_json
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -30,13 +29,10 @@ if TYPE_CHECKING:
     from mtdlab.analysis.inference.verdict import Lead, Verdict
     from mtdlab.analysis.report import MultiStudyReport, Report
     from mtdlab.analysis.report.topics.baseline import Beside
-    from mtdlab.analysis.statistics.multi_study import Agreement
 
 PAUSE = 5.0
 """The least number of seconds between two readings with --watch."""
 _SHARE = 10
-_ENDED = ("COMPLETE", "FAIL", "PRUNED")
-_MOST_NAMED = 5
 _MAPPING = ("score", "seed", "state", "MTD", "settings", "columns not read", "repeated")
 """What is said of a table: which column was read as what."""
 
@@ -253,14 +249,16 @@ def _write_studies(
 
     The page, and its summary: the fields of --json, and the lines without it.
     """
-    from mtdlab.analysis.report.agreement import describe_agreement
+    from mtdlab.analysis.report.agreement import describe_agreement, tabulate
 
     if len(studies) == 1 and name is None:
         [frames] = studies
         own = write_pages(frames, out=out, generated=generated)
         beside = [own.baseline.sentence] if own.baseline else []
         read = [f"{name}: {frames.table[name]}" for name in _MAPPING if name in frames.table]
-        lines = [own.verdict.sentence, *beside, *_describe_failed(frames), *read]
+        failed = frames.trials[frames.trials["state"] == "FAIL"]
+        why = describe_failures(failed["number"], failed["reason"])
+        lines = [own.verdict.sentence, *beside, *(f"failed: {each}" for each in why), *read]
         fields = _page_fields(own) | _ranking(frames)
         return own.page, fields | ({"table": frames.table} if frames.table else {}), lines
     written = write_pages(list(studies), out=out, name=name, generated=generated, transfer=transfer)
@@ -269,37 +267,11 @@ def _write_studies(
         for frames, own in zip(studies, written.pages.values(), strict=True)
     }
     lines = [f"{study}: {own.verdict.sentence}" for study, own in written.pages.items()]
-    lines += map(describe_agreement, written.agreements)
     fields = _files(written) | {"pages": pages}
+    lines += map(describe_agreement, written.agreements)
     if transfer:
-        fields["transfer"] = [_agreement_fields(agreement) for agreement in written.agreements]
+        fields["transfer"] = tabulate(written.agreements).to_dict("records")
     return written.page, fields, lines
-
-
-def _describe_failed(frames: "StudyFrames") -> Iterator[str]:
-    """A line on how many runs failed, with the numbers of the first; none where none failed."""
-    failed = frames.trials.loc[frames.trials["state"] == "FAIL", "number"].tolist()
-    if failed:
-        yield (
-            f"{len(failed)} of {len(frames.trials)} runs failed "
-            f"({name_trials(failed, _MOST_NAMED)}) and are left out of the scores."
-        )
-
-
-def _agreement_fields(agreement: "Agreement") -> dict[str, Any]:
-    """An agreement as it is printed with --json; null where a value is not known."""
-    estimates = {"tau": agreement.order, "ratio": agreement.ratio}
-    estimates |= dict(zip(("first_best", "other_best"), agreement.best, strict=True))
-    return {
-        "study": agreement.other,
-        "unit": agreement.unit,
-        "levels": agreement.levels,
-        "pairs": agreement.pairs,
-        "alike": agreement.alike,
-        "opposite": agreement.opposite,
-        **{name: vars(estimate) for name, estimate in estimates.items()},
-        "same_best": agreement.same_best if math.isfinite(agreement.ratio.low) else None,
-    }
 
 
 def _page_fields(written: "Report") -> dict[str, Any]:
@@ -403,14 +375,8 @@ def verdict_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
 
 
 def _lead_fields(lead: "Lead") -> dict[str, float | None]:
-    """The best level less another one, in points."""
-    size = lead.size
-    return {
-        "mtd": mtd_value(lead.mtd),
-        "difference": size.mean,
-        "low": size.low,
-        "high": size.high,
-    }
+    """The best level less another one, in points, with the ends of its interval."""
+    return {"mtd": mtd_value(lead.mtd), **vars(lead.size)}
 
 
 def write_on_changes(names: list[str], storage: str | None, write: Callable[[], None]) -> None:
@@ -419,22 +385,23 @@ def write_on_changes(names: list[str], storage: str | None, write: Callable[[], 
     It returns when all planned trials have ended, and on Ctrl-C. It waits ten times as long as
     writing takes, so that the trials keep the processor.
     """
-    from mtdlab.analysis.report.study_facts import planned_trials, trial_states
+    from mtdlab.analysis.report.page import Status
+    from mtdlab.analysis.report.study_facts import describe_status
     from mtdlab.store.frames import load_frames
 
     print_text("Watching. Ctrl-C stops this command, not the study.", file=sys.stderr)
-    written: list[tuple[int, list[str]]] = []
+    written: list[Status] = []
     pause = PAUSE
     with suppress(KeyboardInterrupt):
         while True:
             # read before writing: a change in between is written in the next round
             studies = [load_frames(name, storage, curves=False) for name in names]
-            states = [(planned_trials(each), [*trial_states(each)["state"]]) for each in studies]
+            states = [describe_status(each) for each in studies]
             if states != written:
                 started = time.monotonic()
                 write()
                 written, pause = states, max(PAUSE, _SHARE * (time.monotonic() - started))
-            if all(sum(state in _ENDED for state in own) >= planned for planned, own in states):
+            if all(state.is_over for state in states):
                 return
             time.sleep(pause)
     print_text("Stopped watching.", file=sys.stderr)

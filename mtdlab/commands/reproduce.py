@@ -1,6 +1,5 @@
 """The command reproduce."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from mtdlab.commands.printing import in_fields, in_list, print_json, print_table
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
+    from mtdlab.evaluation.sts import Evaluation
     from mtdlab.manage.reproduce import Repeatable, Reproduction
 
 
@@ -28,16 +28,26 @@ def reproduce(
     With --out it keeps the model, such as that of a recommended configuration, of which the sweep
     kept none: it keeps the model of the best trial alone.
     """
-    from mtdlab.manage.reproduce import find_repeatable
+    from mtdlab.manage.reproduce import find_repeatable, run_again
     from mtdlab.store.urls import storage_url
+    from mtdlab.terminal import progress_bar
     from mtdlab.training.export import check_model_folder
+    from mtdlab.trial.signals import stop_on_signals
 
     if out is not None:
         # before the training, not after it
         check_model_folder(out)
     modules, _ = Given(import_=import_, evaluator=evaluator).code()
     repeatable = find_repeatable(study, trial, storage_url(storage), modules)
-    reproduction = run_with_progress(repeatable, out)
+    with stop_on_signals() as stop, progress_bar(transient=True) as bar:
+        task = bar.add_task("steps", total=repeatable.settings.steps)
+
+        def advance(step: int, _: "Evaluation | None") -> None:
+            bar.update(task, completed=step)
+            if stop.requested():
+                raise KeyboardInterrupt
+
+        reproduction = run_again(repeatable, advance, out)
     if as_json:
         print_json(_fields(repeatable, reproduction))
         return
@@ -53,27 +63,6 @@ def reproduce(
     print_table(_rows(reproduction))
     for sentence in _sentences(reproduction):
         print_text(sentence)
-
-
-def run_with_progress(repeatable: "Repeatable", out: Path | None = None) -> "Reproduction":
-    """Run the trial again with a progress bar, and save its model to `out`, unless it is None.
-
-    Raises KeyboardInterrupt where it is interrupted.
-    """
-    from mtdlab.evaluation.sts import Evaluation
-    from mtdlab.manage.reproduce import run_again
-    from mtdlab.terminal import progress_bar
-    from mtdlab.trial.signals import stop_on_signals
-
-    with stop_on_signals() as stop, progress_bar(transient=True) as bar:
-        task = bar.add_task("steps", total=repeatable.settings.steps)
-
-        def advance(step: int, _evaluation: Evaluation | None) -> None:
-            bar.update(task, completed=step)
-            if stop.requested():
-                raise KeyboardInterrupt
-
-        return run_again(repeatable, advance, out)
 
 
 def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.invocation import ANY_SWEEP
+from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import (
-    format_value,
+    describe_failures,
     in_fields,
     in_list,
     in_scores,
-    name_trials,
     print_json,
     print_table,
 )
@@ -24,8 +23,9 @@ from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import StudyOverview
+    from mtdlab.store import FinishedTrial, SavedModel, StudyOverview
     from mtdlab.store.recorded import RecordedTrial
+    from mtdlab.sweep.run import SweepResult
 
 
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
@@ -52,7 +52,6 @@ def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
 def study_fields(study: "StudyOverview") -> dict[str, Any]:
     """A study as it is printed with --json; `last` is when a trial last began or ended."""
     states = ("COMPLETE", "RUNNING", "WAITING", "FAIL", "PRUNED")
-    best = study.best
     return {
         "study": study.name,
         "state": study.state,
@@ -60,14 +59,22 @@ def study_fields(study: "StudyOverview") -> dict[str, Any]:
         "select_by": study.select_by,
         "planned": study.planned,
         **{state.lower(): study.counts.get(state, 0) for state in states},
-        "best": best
-        and {
-            "trial": best.number,
-            "mtd": mtd_value(best.mtd),
-            "select_by_score": best.ranking,
-            "score": best.score,
-        },
+        "best": best_fields(study.best),
         "last": study.last and study.last.isoformat(timespec="seconds"),
+    }
+
+
+def best_fields(best: "FinishedTrial | None") -> dict[str, Any] | None:
+    """The best trial as it is printed with --json: `select_by_score` ranks it; None without one."""
+    if best is None:
+        return None
+    return {
+        "trial": best.number,
+        "seed": best.seed,
+        "parameters": best.parameters,
+        "mtd": mtd_value(best.mtd),
+        "select_by_score": best.ranking,
+        "score": best.score,
     }
 
 
@@ -83,10 +90,6 @@ def _row(study: "StudyOverview") -> dict[str, Any]:
         "trial": None if best is None else best.number,
         "last": study.last and f"{study.last:%Y-%m-%d %H:%M}",
     }
-
-
-_MOST_NUMBERS = 5
-_MOST_VALUES = 12
 
 
 def show(
@@ -115,12 +118,16 @@ def show(
     if trial is None:
         frames = load_study(study, url, curves=False)
         overview = next(listed for listed in list_studies(url) if listed.name == study)
+        is_over = overview.state in ("complete", "failed")
+        resume = frames.invocation or ANY_SWEEP
+        following = list_next(overview, resume, study, url, is_over=is_over)
         if as_json:
-            print_json(_study_fields(frames, overview, model))
+            print_json(_study_fields(frames, overview, model) | {"next": following})
             return
         done = f"{overview.counts.get('COMPLETE', 0)} of {overview.planned} trials done"
         print_text(f"study {study} in {mask(url)}: {overview.state}, {done}")
-        print_text(in_fields(_describe_study(frames, overview, model)))
+        rows = [*_describe_study(frames, overview, model), *(("next", each) for each in following)]
+        print_text(in_fields(rows))
         return
     recorded = read_trial(url, study, trial)
     if as_json:
@@ -144,68 +151,78 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
     named = ["trial", "reason", "reason_code"]
     return study_fields(study) | {
         "description": study.description,
-        "varied": {name: list(values) for name, values in _varied_values(frames).items()},
+        "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(state_verdict(context)),
-        "baseline": baseline_fields(find_baseline(frames)),
+        "baseline": baseline_fields(find_baseline(context)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
-        "model": str(model) if kept_trial(model) is not None else None,
-        "next": next_command(frames, study),
+        "model": find_model(study, model),
     }
 
 
 def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> list[tuple[str, str]]:
-    from mtdlab.analysis.report.summary import find_baseline, find_no_gain_of
+    from mtdlab.analysis.report.context import StudyContext
+    from mtdlab.analysis.report.summary import list_rows
 
-    beside = find_baseline(frames)
-
-    varied = [f"{name} {_list_values(values)}" for name, values in _varied_values(frames).items()]
-    failed = [
-        f"{name_trials(trials['number'].tolist(), _MOST_NUMBERS)}: {reason}"
-        for reason, trials in frames.trials.query("state == 'FAIL'").groupby("reason", sort=False)
-    ]
-    seeds = _list_values(sorted(frames.trials["seed"].unique().tolist()))
-    if seeds and study.state not in ("complete", "failed"):
-        seeds += " so far"
-    ranked = "" if study.select_by == study.metric else f"; {study.select_by} ranks the trials"
+    failed = frames.trials[frames.trials["state"] == "FAIL"]
     return [
-        ("question", study.description),
-        ("varied", "; ".join(varied)),
-        ("seeds", seeds),
-        ("score", f"{study.metric}, in points{ranked}"),
-        ("training", find_no_gain_of(frames)),
-        ("finding", frames.summary()),
-        ("baseline", beside.sentence.removeprefix("Baseline, ") if beside else ""),
-        ("best trial", _describe_best(study, model)),
-        ("failed", "; ".join(failed)),
+        *list_rows(StudyContext(frames)).items(),
+        ("best trial", describe_best(study)),
+        ("model", describe_model(study, model)),
+        *(("failed", each) for each in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
-        ("next", next_command(frames, study)),
     ]
 
 
-def _describe_best(study: "StudyOverview", model: Path) -> str:
+def describe_best(study: "StudyOverview | SweepResult") -> str:
+    """The best trial with its MTD and its scores; empty without one."""
     from mtdlab.analysis.data.runs import format_mtd
 
     if (best := study.best) is None:
         return ""
     mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
-    scores = {study.select_by: best.ranking or 0.0, study.metric: best.score or 0.0}
-    path = ""
-    if kept_trial(model) == best.number:
-        path = f"; model in {model}"
-    elif study.model is not None and study.model.trial == best.number:
-        path = f"; {study.model}"
-    return f"{best.number}{mtd}: {in_scores(scores)}{path}"
+    scores = {study.select_by: best.ranking, study.metric: best.score}
+    known = {name: score for name, score in scores.items() if score is not None}
+    return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def next_command(frames: "Study", study: "StudyOverview") -> str:
-    """What to do next: resume the study, run its failed trials again, or read its page."""
-    resume = frames.invocation or ANY_SWEEP
-    if study.state in ("planned", "paused", "running"):
-        return str(resume)
-    if study.counts.get("FAIL"):
-        return str(resume.adding("retry-failed"))
-    return f"mtdlab report --study {study.name}"
+def find_model(study: "StudyOverview | SweepResult", folder: Path) -> str | None:
+    """The folder of the best trial's model, here or shared; None where it is in neither."""
+    saved = _saved_model(study)
+    if study.best is not None and kept_trial(folder) == study.best.number:
+        return str(folder)
+    return saved.path if saved is not None and saved.is_shared else None
+
+
+def describe_model(study: "StudyOverview | SweepResult", folder: Path) -> str:
+    """Where the best trial's model is, or on which other machine; empty where that is not known."""
+    saved = _saved_model(study)
+    absent = "" if saved is None else f"not in {folder} on this machine: {saved}"
+    return find_model(study, folder) or absent
+
+
+def _saved_model(study: "StudyOverview | SweepResult") -> "SavedModel | None":
+    """The record of the best trial's model; None where another one was saved last, or none."""
+    best, saved = study.best, study.model
+    return saved if best is not None and saved is not None and saved.trial == best.number else None
+
+
+def list_next(
+    study: "StudyOverview | SweepResult", resume: Invocation, name: str, url: str, *, is_over: bool
+) -> list[str]:
+    """The commands to go on with: resume a study; else run failed trials again, read its page."""
+    if not is_over:
+        return [str(resume)]
+    retry = [str(resume.adding("retry-failed"))] if study.counts.get("FAIL") else []
+    return retry if study.best is None else [*retry, report_command(name, url)]
+
+
+def report_command(study: str, url: str) -> str:
+    """The command that writes a study's page from this database."""
+    from mtdlab.store.urls import mask, storage_url
+
+    report = Invocation("report", options={"study": (study,)})
+    return str(report if url == storage_url(None) else report.adding("storage", mask(url)))
 
 
 def _varied_values(frames: "Study") -> dict[str, list[Any]]:
@@ -219,13 +236,6 @@ def _varied_values(frames: "Study") -> dict[str, list[Any]]:
         # a changed database may hold numbers and texts
         varied[name] = sorted(known, key=lambda value: (isinstance(value, str), value))
     return varied
-
-
-def _list_values(values: list[Any]) -> str:
-    texts = [format_value(value) for value in values]
-    if len(texts) > _MOST_VALUES:
-        return f"{len(texts)} values from {texts[0]} to {texts[-1]}"
-    return ", ".join(texts)
 
 
 def _trial_fields(study: str, trial: "RecordedTrial", model: Path) -> dict[str, Any]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtdlab.analysis.data.durations import count
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import count_noun
+from mtdlab.commands.show import report_command
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -89,7 +90,7 @@ def slurm(
     url = storage_url(storage)
     spec = read_begun(given)
     if not has_trials_left(spec, url):
-        print_text(f"nothing is left to run; next: mtdlab report --study {spec.name}")
+        print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")
         return
     path = out or Path(f"{spec.name}.sbatch")
     if path.is_dir() or not path.parent.is_dir():
@@ -198,7 +199,7 @@ def _describe(job: "Script", path: Path, url: str) -> list[str]:
     near, asked = Path(os.path.relpath(path)), job.resources
     commands = submissions(near, asked.tasks, job.size)
     lines = [
-        f"study {job.study}: {count_noun(job.trials, 'trial')} left, recorded in {mask(url)}",
+        f"study {job.study}: {count(job.trials, 'trial')} left, recorded in {mask(url)}",
         f"script {near}, logs in {os.path.relpath(job.logs)}",
     ]
     values = {
@@ -223,4 +224,4 @@ def _describe(job: "Script", path: Path, url: str) -> list[str]:
     if len(commands) > 1:
         lines.append(f"an array has at most {job.size} tasks (MaxArraySize): submit all of these")
     lines += [f"next: {command}" for command in commands]
-    return [*lines, f"then: mtdlab report --study {job.study}"]
+    return [*lines, f"then: {report_command(job.study, url)}"]

@@ -5,30 +5,39 @@ from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.analysis.data.runs import format_mtd
-from mtdlab.api.plan import mtd_value
-from mtdlab.commands.printing import name_trials, print_json, wrap_text
+from mtdlab.commands.printing import describe_failures, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
+from mtdlab.commands.show import (
+    best_fields,
+    describe_best,
+    describe_model,
+    find_model,
+    list_next,
+)
 from mtdlab.config import StudySpec
 from mtdlab.store.records import as_record
-from mtdlab.store.urls import mask, storage_url
+from mtdlab.store.urls import mask
 from mtdlab.sweep.progress import describe_look
 from mtdlab.sweep.run import SweepResult
 from mtdlab.terminal import print_text
-from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.report.topics.baseline import Beside
-
-SHOWN_TRIALS = 10
-"""The most failed trials whose numbers are printed for one reason; `--json` has all."""
 
 
 def print_result(
     result: SweepResult, spec: StudySpec, models: Path, invocation: Invocation, *, as_json: bool
 ) -> int:
     """Print the end of a sweep or worker, as lines or as JSON; returns its exit code."""
-    beside = _find_baseline(result) if spec.baseline is not None else None
+    beside: Beside | None = None
+    if spec.baseline is not None:
+        # SciPy and pandas take a second, which other studies do without
+        from mtdlab.analysis.report.context import StudyContext
+        from mtdlab.analysis.report.summary import find_baseline
+        from mtdlab.store.frames import load_frames
+
+        frames = load_frames(result.study, result.storage, curves=False)
+        beside = find_baseline(StudyContext(frames))
     if as_json:
         own = {} if beside is None else {"baseline": baseline_fields(beside)}
         print_json(summary_fields(result, models, invocation) | own)
@@ -41,15 +50,6 @@ def print_result(
     return result.exit_code
 
 
-def _find_baseline(result: SweepResult) -> "Beside | None":
-    """The baseline compared with the configuration that the page will recommend."""
-    # SciPy and pandas take a second, which other studies do without
-    from mtdlab.analysis.report.summary import find_baseline
-    from mtdlab.store.frames import load_frames
-
-    return find_baseline(load_frames(result.study, result.storage, curves=False))
-
-
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
     """The end of a sweep as fields.
 
@@ -57,24 +57,13 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
         models: the folder of the studies' models.
         invocation: the command of the sweep, which `next` repeats where trials are left.
     """
-    best = result.best
     fields = {
         "study": result.study,
         "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
-        # value, as in Optuna, and select_by_score rank it; score is reported
-        "best": best
-        and {
-            "trial": best.number,
-            "seed": best.seed,
-            "parameters": best.parameters,
-            "mtd": mtd_value(best.mtd),
-            "value": best.ranking,
-            "select_by_score": best.ranking,
-            "score": best.score,
-        },
-        "model": _model(result, models),
+        "best": best_fields(result.best),
+        "model": find_model(result, models / result.study),
         "planned": result.planned,
         "ran": result.ran,
         "seconds": round(result.seconds, 1),
@@ -105,46 +94,22 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
     if best := result.best:
-        mtd = "" if best.mtd is None else f" (MTD {format_mtd(best.mtd)})"
-        scores = {result.select_by: best.ranking, result.metric: best.score}
-        listed = ", ".join(f"{name} {score:.2f}" for name, score in scores.items() if score)
-        lines.append(f"best trial by {result.select_by}: {best.number}{mtd}, {listed}")
+        lines.append(f"best trial by {result.select_by}: {describe_best(result)}")
         if result.keeps_models:
-            reason = f"another machine ran trial {best.number}, or it could not be saved"
-            if result.model is not None and result.model.trial == best.number:
-                reason = str(result.model)
-            absent = f"not in {models / result.study} on this machine: {reason}"
-            lines.append(f"model: {_model(result, models) or absent}")
-    reasons: dict[str, list[int]] = {}
-    for row in result.failures:
-        reasons.setdefault(row.reason, []).append(row.number)
-    for reason, numbers in reasons.items():
-        lines.append(wrap_text(f"failed: {name_trials(numbers, SHOWN_TRIALS)}: {reason}"))
+            folder = models / result.study
+            absent = (
+                f"not in {folder} on this machine: another machine ran trial {best.number}, or it "
+                "could not be saved"
+            )
+            lines.append(f"model: {describe_model(result, folder) or absent}")
+    failed = result.failures
+    failures = describe_failures([row.number for row in failed], [row.reason for row in failed])
+    lines += [wrap_text(f"failed: {each}") for each in failures]
     if result.too_many_failed:
         lines.append(f"ended by --max-failed: {len(result.failures)} trials have failed")
     return lines + [f"next: {following}" for following in _next(result, invocation)]
 
 
-def _model(result: SweepResult, models: Path) -> str | None:
-    """The folder of the best trial's model, here or shared; None where it is in neither."""
-    folder, saved = models / result.study, result.model
-    if (best := result.best) is None:
-        return None
-    if kept_trial(folder) == best.number:
-        return str(folder)
-    if saved is not None and saved.is_shared and saved.trial == best.number:
-        return saved.path
-    return None
-
-
 def _next(result: SweepResult, invocation: Invocation) -> list[str]:
-    """The commands to go on with: resume, or run failed trials again; report."""
-    if result.exit_code > 128:
-        return [str(invocation)]
-    retry = [str(invocation.adding("retry-failed"))] if result.failures else []
-    if result.best is None:
-        return retry
-    report = Invocation("report", options={"study": (result.study,)})
-    if result.storage != storage_url(None):
-        report = report.adding("storage", mask(result.storage))
-    return [*retry, str(report)]
+    is_over = result.exit_code <= 128
+    return list_next(result, invocation, result.study, result.storage, is_over=is_over)

@@ -70,7 +70,8 @@ search: {ema_decay: [0.75, 0.9, 0.995], queue_size: [512, 8192]}
 
 def levels_of(planned: StudyPlan) -> int:
     assert planned.design.power is not None
-    return planned.design.power.needs[0].levels
+    targets = planned.design.power.targets
+    return next(target.compared for target in targets if target.kind == "slope")
 
 
 @pytest.mark.usefixtures("few_simulated_studies")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mtdlab.api.plan import BestPower, plan
+from mtdlab.api.plan import plan
 from mtdlab.commands.plan import describe_design
 
 STUDY = """\
@@ -22,16 +22,19 @@ def test_the_power_of_a_comparison_is_stated_as_that_of_levels_is(tmp_path: Path
     path.write_text(STUDY)
     found = plan(path, storage=url, measure=False, effect=5.0, sd=1.0).design
     power = found.power
-    assert isinstance(power, BestPower)
-    assert (power.compared, power.effect, power.seeds, power.power) == (3, 5.0, 6, 0.8)
+    assert power is not None
+    best, equivalent = power.targets
+    assert (best.kind, best.compared, best.points, power.seeds) == ("best", 3, 5.0, 6)
+    assert (equivalent.kind, equivalent.points, power.power) == ("equivalent", 0.5, 0.8)
     assert power.precision.residual_sd == pytest.approx(1.0)
-    assert power.separated > 0.8
-    assert power.need.separated.seeds is not None
-    assert power.need.separated.seeds <= 6
+    assert best.found is not None
+    assert best.found > 0.8
+    assert best.needed.seeds is not None
+    assert best.needed.seeds <= 6
     lines = describe_design(found)
     assert max(map(len, lines)) <= 100
     text = " ".join(" ".join(lines).split())
-    share, seeds = 100 * power.separated, power.need.separated.seeds
+    share, seeds = 100 * best.found, best.needed.seeds
     assert f"best of 3 configurations by 5 points {share:.0f} % {seeds} seeds" in text
     assert "all within 0.5 points" in text
     assert "residual standard deviation 1 points, as given; correlations none" in text

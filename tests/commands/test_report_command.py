@@ -49,15 +49,15 @@ def test_a_table_has_a_page_and_its_verdict_as_fields(run: Command, tmp_path: Pa
     # the scores of seed 0 to 4 differ by 0.03 (7 seed mod 7) between levels at most
     assert (written["runner_up"]["mtd"], written["lowest"]["mtd"]) == (8, 40)
     lowest = written["lowest"]
-    assert lowest["low"] < lowest["difference"] < lowest["high"]
+    assert lowest["low"] < lowest["mean"] < lowest["high"]
     for name in ("runner_up", "lowest"):
-        numbers = "{difference:.2f} points (95 % CI {low:.2f} to {high:.2f})"
+        numbers = "{mean:.2f} points (95 % CI {low:.2f} to {high:.2f})"
         assert numbers.format(**written[name]) in written["sentence"]
     assert written["page"] == "reports/runs/index.html"
     page = (tmp_path / written["page"]).read_text(encoding="utf-8")
     assert "Runs read from runs.csv, not made by mtdlab." in page
     # the large number of the page is the runner-up of the fields
-    shown = "<b>+{difference:.2f}</b> <span>points <i>95 % <abbr".format(**written["runner_up"])
+    shown = "<b>+{mean:.2f}</b> <span>points <i>95 % <abbr".format(**written["runner_up"])
     interval = "CI</abbr> {low:.2f} to {high:.2f}</i>".format(**written["runner_up"])
     assert shown in page
     assert interval.replace("-", "−") in page
@@ -99,6 +99,7 @@ def test_watching_writes_when_trials_change_and_ends_with_the_study(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trials = pd.DataFrame({"state": ["COMPLETE", "RUNNING"], "reason": ["", ""]})
+    trials = trials.assign(score=1.0, wall_seconds=1.0)
     ended = trials.assign(state="COMPLETE")
     readings = iter([trials, trials, ended])
     writings, pauses = [], []
@@ -214,7 +215,7 @@ def test_transfer_compares_the_first_study_with_the_others(run: Command) -> None
     assert printed[2].startswith("large, MTD in steps: the order of 5 common levels agrees with")
     [found] = json.loads(run(f"{line} --json")[0])["transfer"]
     assert (found["study"], found["unit"], found["levels"]) == ("large", "steps", 5)
-    assert (found["tau"]["mean"], found["ratio"]["mean"]) == pytest.approx((1, 1))
+    assert (found["tau"], found["ratio"]) == pytest.approx((1, 1))
     assert found["same_best"] is True
     error = run(f"report {stored[0]} --transfer", 2)[1]
     assert "--transfer compares a study with others; name two or more" in error

@@ -33,12 +33,12 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     best = recorded.result.best
     assert best is not None
     assert found["question"] == "Does a learning rate of 1e18 work?"
-    assert found["varied"] == "learning_rate 0.001, 1e+18"
-    assert found["seeds"] == "0, 1"
-    assert found["best trial"].startswith(f"{best.number} (MTD 6): sts_dev {best.ranking:.2f}")
-    assert found["best trial"].endswith(f"model in {recorded.models}/tiny")
+    assert found["varied"] == "learning_rate 0.001, 1e+18; seed 0, 1"
+    assert found["best trial"].startswith(f"{best.number} (MTD 6), sts_dev {best.ranking:.2f}")
+    assert found["model"] == f"{recorded.models}/tiny"
     assert found["failed"].startswith("trials 1, 3: the loss is nan")
-    assert found["next"] == "mtdlab sweep FILE --retry-failed"
+    report = f"mtdlab report --study tiny --storage sqlite:///{recorded.storage}"
+    assert found["next"] == f"mtdlab sweep FILE --retry-failed {report}"
     twin = json.loads(command(f"show tiny --json {options}").stdout)
     assert (twin["state"], twin["complete"], twin["fail"]) == ("complete", 2, 2)
     assert twin["varied"] == {"learning_rate": [0.001, 1e18]}
@@ -46,6 +46,7 @@ def test_a_study_shows_question_state_failures_and_the_next_command(
     assert [each["trial"] for each in twin["failed"]] == [1, 3]
     assert twin["verdict"]["verdict"] == "inconclusive"
     assert twin["model"] == f"{recorded.models}/tiny"
+    assert twin["next"] == ["mtdlab sweep FILE --retry-failed", report]
 
 
 def test_a_trial_shows_its_configuration_scores_and_model(

@@ -51,7 +51,7 @@ def test_a_complete_sweep_names_the_best_trial_its_model_and_the_report(tmp_path
     ]
     fields = summary_fields(RESULT, tmp_path, SWEEP)
     best = fields["best"]
-    assert (best["trial"], best["value"], best["score"]) == (7, 55.5, 51.25)
+    assert (best["trial"], best["select_by_score"], best["score"]) == (7, 55.5, 51.25)
     assert (best["seed"], best["parameters"]) == (3, {"ema_decay": 0.9})
     assert json.dumps(best["mtd"]) == "14"
     assert (fields["model"], fields["failures"]) == (str(tmp_path / "a"), [])

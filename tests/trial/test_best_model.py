@@ -133,7 +133,7 @@ def test_a_model_that_is_missing_here_is_named_with_its_host(
     study = load_study("kept", url)
     assert place_of_model(study) == f"{models / 'kept'} on host gpu-7"
     [overview] = list_studies(url)
-    shown = dict(_describe_study(study, overview, models / "kept"))["best trial"]
+    shown = dict(_describe_study(study, overview, models / "kept"))["model"]
     assert shown.endswith(place)
 
 

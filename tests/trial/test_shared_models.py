@@ -124,8 +124,8 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
     assert summary_fields(elsewhere, tmp_path / "b", NO_INVOCATION)["model"] == model.path
     [overview] = list_studies(url)
     study = load_study("kept", url)
-    shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["best trial"]
-    assert shown.endswith(f"; the model of trial {number} is in {model.path}")
+    shown = dict(_describe_study(study, overview, tmp_path / "b" / "kept"))["model"]
+    assert shown == model.path
     is_file, inside = shared_url.startswith("file"), f"kept/models/{name} of the study's artifacts"
     assert place_of_model(study) == (inside if is_file else model.folder)
     found = examine(url, tmp_path / "b")

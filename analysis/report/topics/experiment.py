@@ -342,7 +342,7 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
             ("this study: within seeds", _seeds(comparison)),
             ("this study: means", panels[0][1]),
         ]
-    if comparison.same_method:
+    if "method" not in comparison.differs:
         panels.append((SOURCE, _published(comparison)))
         published = _source(experiment)
         caption += f" Last: published, {published}, compare its shape, not its level."
@@ -375,7 +375,7 @@ def _show(comparison: Comparison) -> Table:
     if experiment.measured:
         shown[experiment.measured] = 100 * shown.get(experiment.measured, pd.Series(dtype=float))
     published = f"published: {_source(experiment)}, on other data and another encoder."
-    if not comparison.same_method:
+    if "method" in comparison.differs:
         shown = shown.drop(columns="published", errors="ignore")
         published = "no published values for this method."
     caption = (
@@ -407,7 +407,7 @@ def _show_tasks(comparison: Comparison, tasks: pd.DataFrame) -> Iterator[Table]:
 
 EXPERIMENT_TOPICS = tuple(
     Topic[StudyContext](
-        experiment.anchor,
+        experiment.name.replace("_", "-"),
         experiment.title,
         partial(build, experiment=experiment),
         csv=[experiment.name, f"{experiment.name}_tasks"],

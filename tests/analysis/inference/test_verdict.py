@@ -21,7 +21,7 @@ def test_an_inverted_u_is_found_despite_seed_effects() -> None:
     assert verdict.peak_mtd in verdict.optimal_range
     assert verdict.p_value <= 0.05
     assert not verdict.peak_excluded
-    assert "peaks inside the tested range" in verdict.sentence
+    assert "The score peaks between MTD " in verdict.sentence
 
 
 @pytest.mark.parametrize(("sign", "shape"), [(1, "rising"), (-1, "falling")])
@@ -51,21 +51,23 @@ def test_one_seed_is_inconclusive() -> None:
     assert verdict.optimal_range == ()
     assert verdict.leads == ()
     assert np.isnan(verdict.p_value)
-    assert verdict.sentence.startswith("With one seed, an effect of MTD cannot be distinguished")
+    assert verdict.sentence.startswith(
+        "Inconclusive: one seed cannot separate MTD from chance; the"
+    )
 
 
 def test_runs_without_comparable_levels_are_explained() -> None:
     trials = make_trials()
     none = compute_verdict(trials.assign(state="FAIL"), SETTINGS)
     assert (none.verdict, none.seeds, none.levels) == ("inconclusive", 0, 0)
-    assert none.sentence == "No completed trial with an MTD has a score yet."
+    assert none.sentence == "Inconclusive: no completed trial with an MTD has a score yet."
     assert compute_verdict(trials.assign(score=np.nan), SETTINGS) == none
     one = compute_verdict(trials[trials["mtd"] == 5], SETTINGS)
-    assert one.sentence.startswith("All scored trials have the same MTD")
+    assert one.sentence.startswith("Inconclusive: all scored trials have the same MTD")
     apart = trials[(trials["seed"] == 0) & (trials["mtd"] < 7)]
     other = trials[(trials["seed"] == 1) & (trials["mtd"] > 7)]
     split = compute_verdict(pd.concat([apart, other]), SETTINGS)
-    assert split.sentence.startswith("No two seeds were run")
+    assert split.sentence.startswith("Inconclusive: no two seeds were run")
 
 
 def test_the_fields_of_a_verdict_by_hand() -> None:
@@ -162,7 +164,7 @@ def test_fewer_than_two_levels_within_the_run_are_not_compared() -> None:
     trials = make_trials(decays=(0.5, 0.995), times=(8,)).assign(steps=160)
     found = compute_verdict(trials, SETTINGS)
     assert (found.verdict, found.levels_run) == ("inconclusive", 2)
-    assert found.sentence.startswith("Fewer than two levels of MTD are within the run, so none")
+    assert found.sentence.startswith("Inconclusive: fewer than two levels of MTD are within the")
 
 
 def test_arguments_out_of_range_are_refused() -> None:

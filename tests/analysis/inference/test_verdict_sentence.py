@@ -8,11 +8,12 @@ from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import (
     Lead,
     Verdict,
+    answer_shape,
+    describe_certainty,
     format_p,
     join_words,
     write_sentence,
 )
-from mtdlab.analysis.report.findings import answer_shape, describe_certainty
 
 BASE = Verdict(
     "inconclusive",
@@ -32,21 +33,22 @@ BASE = Verdict(
     ),
 )
 _LEADS = (
-    "is 0.50 points (95 % CI -0.75 to 1.75) above MTD 41, the runner-up, and 5.98 points (95 % CI "
-    "3.50 to 8.46) above MTD 10, the lowest."
+    "MTD 28 less MTD 41, the runner-up: 0.50 points (95 % CI -0.75 to 1.75). Above the lowest, "
+    "MTD 10: 5.98 points (95 % CI 3.50 to 8.46)."
 )
+_COUNTS = "8 seeds, 7 levels, MTD 10 to 208."
 
 
 def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> None:
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
     assert write_sentence(peaked) == (
-        "The score peaks inside the tested range, from MTD 10 to 208 (p < 0.001). The highest "
-        f"mean, at MTD 28, {_LEADS} 3 of 7 levels, from MTD 18 to 41, are "
+        f"The score peaks between MTD 18 and 41. {_LEADS} p < 0.001 for a peak "
+        f"(multiplicity-adjusted); {_COUNTS} 3 of 7 levels, from MTD 18 to 41, are "
         "statistically indistinguishable from the best level (95 % confidence)."
     )
     assert describe_certainty(peaked) == (
         "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p < 0.001 for a peak "
-        "(multiplicity-adjusted); 8 seeds, 7 levels."
+        f"(multiplicity-adjusted); {_COUNTS}"
     )
     assert answer_shape(peaked, "η 0.9 to 0.97") == (
         "The score peaks between MTD 18 and 41 (η 0.9 to 0.97)"
@@ -56,14 +58,13 @@ def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> N
 
 def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     first = replace(BASE, verdict="peaked", optimal_range=(10, 28, 41))
+    answer = "The score rises and falls inside the range; it is best between MTD 10 and 41"
+    assert answer_shape(first) == answer
     sentence = write_sentence(first)
-    assert sentence.startswith("The score rises and falls inside the tested range, from MTD 10")
-    assert "MTD 10, at the end of the range, may be as good. 3 of 7 levels" in sentence
-    assert answer_shape(first) == (
-        "The score rises and falls inside the range; it is best between MTD 10 and 41"
-    )
-    both = write_sentence(replace(first, optimal_range=(10, 28, 208)))
-    assert "MTD 10 and MTD 208, at the ends of the range, may be as good." in both
+    assert sentence.startswith(f"{answer}. MTD 28 less MTD 41")
+    assert "3 of 7 levels, from MTD 10 to 41, are" in sentence
+    last = answer_shape(replace(first, optimal_range=(28, 208)))
+    assert last.endswith("inside the range; it is best between MTD 28 and 208")
 
 
 def test_the_confidence_at_a_look_is_rounded() -> None:
@@ -73,27 +74,23 @@ def test_the_confidence_at_a_look_is_rounded() -> None:
 def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (
-        "The score rises overall with MTD from 10 to 208 (p = 0.012). The highest mean, at MTD "
-        f"208, {_LEADS} Every other level is significantly worse than MTD 208. A peak of at least "
-        "0.5 points inside the range is excluded; MTDs above 208 were not tested."
+        "The score rises with MTD, up to 208, the highest tested. "
+        f"{_LEADS.replace('MTD 28', 'MTD 208')} p = 0.012 for a trend; {_COUNTS} Every other level "
+        "is significantly worse than MTD 208. A peak of at least 0.5 points inside the range is "
+        "excluded; MTDs above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
-    assert falling.startswith("The score falls overall with MTD from 10 to 208 (")
+    assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10 less")
     assert falling.endswith("is not excluded; MTDs below 10 were not tested.")
 
 
 def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     """The slope of a curve that rises steeply at its low end is significant beyond its peak."""
     rising = replace(BASE, verdict="rising", p_trend=0.012, optimal_range=(18, 28, 208))
-    sentence = f"The highest mean, at MTD 28, inside the range, {_LEADS} 3 of 7 levels"
-    assert sentence in write_sentence(rising)
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
     )
-    assert describe_certainty(rising) == (
-        "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p = 0.012 for a trend; "
-        "8 seeds, 7 levels."
-    )
+    assert f"18 and 208. {_LEADS} p = 0.012 for a trend; {_COUNTS} 3 of 7" in write_sentence(rising)
     falling = replace(rising, verdict="falling")
     assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
     assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
@@ -106,23 +103,23 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
 
 def test_a_flat_score_states_its_margin_and_significance_level() -> None:
     assert write_sentence(replace(BASE, verdict="flat")) == (
-        "The score is flat from MTD 10 to 208: any two levels differ by less than 0.5 points "
-        "(8 seeds, two one-sided tests for each pair at α = 0.05). The highest mean, at MTD 28, "
-        f"{_LEADS}"
+        f"MTD makes no difference between 10 and 208. {_LEADS} Any two levels differ by less than "
+        f"0.5 points (equivalence tests at 5 %); {_COUNTS}"
     )
 
 
 def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
-        "no shape of the curve is statistically significant (p = 0.2 for a peak, p = 0.34 for a "
-        f"trend). The highest mean, at MTD 28, {_LEADS} All levels are statistically "
-        "indistinguishable from the best (95 % confidence)."
+        f"Inconclusive: no effect of MTD between 10 and 208 is significant. {_LEADS} p = 0.2 for a "
+        f"peak, p = 0.34 for a trend; {_COUNTS} All levels are statistically indistinguishable "
+        "from the best (95 % confidence)."
     )
     seeds = replace(BASE, optimal_range=every)
-    assert write_sentence(seeds) == f"With 8 seeds {text}"
+    assert write_sentence(seeds) == text
     means = replace(seeds, seeds=0, known_errors=True)
-    assert write_sentence(means) == text.replace("no shape", "No shape", 1)
+    given = "7 levels, MTD 10 to 208, standard errors as given."
+    assert write_sentence(means) == text.replace(_COUNTS, given)
 
 
 def test_a_p_value_has_a_sign() -> None:

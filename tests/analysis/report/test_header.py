@@ -16,12 +16,10 @@ def test_the_summary_is_three_sentences_with_their_numbers() -> None:
     trials = make_trials()
     verdict, runs, training = summarise_study(StudyContext(build_study(trials)))
     assert verdict.startswith(
-        "The score peaks inside the tested range, from MTD 5 to 14.7 (p < 0.001). The highest "
-        "mean, at MTD 8.67, is "
+        "The score peaks between MTD 8 and 10.7. MTD 8.67 less MTD 8, the runner-up: "
     )
-    assert runs == (
-        "24 trials completed with a score, at 8 levels of MTD from 5 to 14.7, with 3 seeds."
-    )
+    assert "3 seeds, 8 levels, MTD 5 to 14.7. " in verdict
+    assert runs == "24 trials completed, 3 seeds."
     mean = trials["score"].mean()
     assert f"from 30.00 to {mean:.2f} ({mean - 30:+.2f} points)" in training
     unknown = build_study(trials.assign(score_before=np.nan))

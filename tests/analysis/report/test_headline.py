@@ -25,7 +25,7 @@ from mtdlab.analysis.report.study_facts import (
     more_seeds_command,
     place_of_model,
 )
-from mtdlab.analysis.report.summary import find_no_gain_of
+from mtdlab.analysis.report.summary import list_rows
 from mtdlab.analysis.statistics.configurations import compute_configurations
 from tests.analysis.conftest import build_study, make_trials
 
@@ -91,7 +91,7 @@ def test_a_level_beyond_the_run_is_not_recommended() -> None:
     study = build_study(trials)
     shown = headline_of(study)
     assert shown.recommendation.settings["ema_decay"] == "0.85"
-    assert "6 seeds, 3 levels (1 beyond the run is left out)" in shown.certainty
+    assert "6 seeds, 3 levels, MTD 4 to 8.67 (1 beyond the run left out)" in shown.certainty
     kept = headline_of(dataclasses.replace(study, beyond_run="keep"))
     assert kept.recommendation.settings["ema_decay"] == "0.995"
     two = headline_of(build_study(trials[trials["ema_decay"].isin([0.5, 0.995])]))
@@ -421,13 +421,13 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     assert peak in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above that before training"
-    assert find_no_gain_of(study).startswith(f"{answer}. Before training ")
+    assert list_rows(StudyContext(study))["training"].startswith(f"{answer}. Before training ")
 
 
 def test_training_that_raised_the_score_is_not_spoken_of() -> None:
-    study = build_study(make_trials().assign(score_before=10.0))
-    assert find_no_gain_of(study) == ""
-    assert find_no_gain_of(build_study(make_trials().assign(score_before=np.nan))) == ""
+    for before in (10.0, np.nan):
+        study = build_study(make_trials().assign(score_before=before))
+        assert list_rows(StudyContext(study))["training"] == ""
 
 
 def test_a_table_of_mtd_alone_asks_about_mtd() -> None:

@@ -187,7 +187,7 @@ def test_the_section_states_order_and_best_in_both_units() -> None:
     )
     assert halves.startswith("large, MTD in half-lives: 2 common levels, too few for an order.")
     assert halves.endswith("a ratio of 1 (1 to 1), so they may be the same.")
-    assert info.table["unit"].tolist() == ["steps", "half-lives"]
+    assert contents.csv["transfer"]["unit"].tolist() == ["steps", "half-lives"]
     assert info.candidates["configuration"].tolist() == ["ema_decay 0.75"]
     drawing = contents.figures["transfer"]
     assert drawing.title == "Deviation from each study's mean, by study"
@@ -207,7 +207,7 @@ def test_the_section_states_what_is_missing() -> None:
     assert contents.text == [nothing]
     assert not contents.figures
     assert not contents.tables
-    assert (len(info.table), len(info.candidates)) == (0, 0)
+    assert not any(map(len, contents.csv.values()))
 
 
 @pytest.mark.slow
