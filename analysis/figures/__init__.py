@@ -25,7 +25,8 @@ _MODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
+    # a module of the package is imported by its name, not sought in the others
+    if not name.startswith("_") and name not in _MODULES:
         for module in (import_module(f"{__name__}.{submodule}") for submodule in _MODULES):
             if name in vars(module):
                 return vars(module)[name]

@@ -33,15 +33,7 @@ from mtdlab.analysis.report.cells import (
     format_values,
     make_table,
 )
-from mtdlab.analysis.report.topics.base import (
-    Axes,
-    Contents,
-    Draw,
-    Drawing,
-    StudyContext,
-    Table,
-    Topic,
-)
+from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
 
@@ -282,16 +274,10 @@ def _published(comparison: Comparison) -> Draw:
     table = experiment.published()
     if experiment.figure in ("grid", "seeds"):
         return _grid(comparison, table, "published")
-    rows = experiment.figure == "rows"
-    if not rows:
+    if experiment.figure == "line":
         table = _placed(comparison, table.sort_values(experiment.by[0]))
     names, label = name_rows(comparison, table), _names_of(comparison)[0]
-
-    def panel(ax: Axes) -> None:
-        draw = figures.draw_published_rows if rows else figures.draw_published_line
-        draw(table, ax, names=names, label=label, name=SCORE)
-
-    return panel
+    return lambda ax: figures.draw_published(table, ax, names=names, label=label, name=SCORE)
 
 
 def build(context: StudyContext, experiment: Experiment) -> Contents | None:
