@@ -11,8 +11,8 @@ from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
-from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import PERCENT, count, describe_items, make_table
+from mtdlab.analysis.inference.verdict import describe_interval, format_p
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, count, describe_items, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
@@ -130,13 +130,12 @@ def _describe_models(info: Sufficiency) -> str:
 
 
 def _describe_pair(info: Sufficiency) -> str:
-    pair = info.pair
-    if pair is None:
+    if (pair := info.pair) is None:
         return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
     high, low = name_pair(info, pair)
     return (
-        f"the largest difference at nearly equal MTD is {pair.difference:.2f} points, of {high} "
-        f"over {low} (simultaneous {PERCENT} CI {pair.low:.2f} to {pair.high:.2f})"
+        f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
+        f"{high} over {low} (simultaneous {describe_interval(pair.difference, LEVEL)})"
     )
 
 
