@@ -41,6 +41,12 @@ def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return with_defaults(trials, only)
 
 
+def runs_by_method(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The completed runs with their method, and an MTD of 0 where the method has none."""
+    runs = completed_runs(with_methods(trials, settings))
+    return runs.assign(mtd=mtd_or_0(runs))
+
+
 def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
     """Whether the completed runs with a score have more than one method."""
     runs = completed_runs(with_methods(trials, settings))
@@ -85,8 +91,7 @@ def best_scores(
 
     The sampling error of `items` is counted where every run of the table has them.
     """
-    runs = completed_runs(with_methods(trials, settings))
-    runs = runs.assign(mtd=mtd_or_0(runs))
+    runs = runs_by_method(trials, settings)
     find_keys = method_keys if varies_method(trials, settings) else varied_settings
     keys = find_keys(runs, settings)
     groups = runs["number"].groupby(number_configurations(runs, keys))

@@ -41,8 +41,8 @@ def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> N
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
     assert write_sentence(peaked) == (
         "The score peaks inside the tested range, from MTD 10 to 208 (p < 0.001). The highest "
-        f"mean, at MTD 28, {_LEADS} 3 of 7 levels, from MTD 18 to 41, are "
-        "statistically indistinguishable from the best level (95 % confidence)."
+        f"mean, at MTD 28, {_LEADS} Statistically indistinguishable from the best of 7 "
+        "levels (95 % confidence): MTD 18, 28, 41."
     )
     assert describe_certainty(peaked) == (
         "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p < 0.001 for a peak "
@@ -58,7 +58,7 @@ def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     first = replace(BASE, verdict="peaked", optimal_range=(10, 28, 41))
     sentence = write_sentence(first)
     assert sentence.startswith("The score rises and falls inside the tested range, from MTD 10")
-    assert "MTD 10, at the end of the range, may be as good. 3 of 7 levels" in sentence
+    assert "MTD 10, at the end of the range, may be as good. Statistically" in sentence
     assert answer_shape(first) == (
         "The score rises and falls inside the range; it is best between MTD 10 and 41"
     )
@@ -74,8 +74,9 @@ def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (
         "The score rises overall with MTD from 10 to 208 (p = 0.012). The highest mean, at MTD "
-        f"208, {_LEADS} Every other level is significantly worse than MTD 208. A peak of at least "
-        "0.5 points inside the range is excluded; MTDs above 208 were not tested."
+        f"208, {_LEADS} Statistically indistinguishable from the best of 7 levels (95 % "
+        "confidence): MTD 208. A peak of at least 0.5 points inside the range is excluded; MTDs "
+        "above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
     assert falling.startswith("The score falls overall with MTD from 10 to 208 (")
@@ -85,7 +86,7 @@ def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
 def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     """The slope of a curve that rises steeply at its low end is significant beyond its peak."""
     rising = replace(BASE, verdict="rising", p_trend=0.012, optimal_range=(18, 28, 208))
-    sentence = f"The highest mean, at MTD 28, inside the range, {_LEADS} 3 of 7 levels"
+    sentence = f"The highest mean, at MTD 28, inside the range, {_LEADS} Statistically"
     assert sentence in write_sentence(rising)
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
@@ -116,8 +117,8 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
         "no shape of the curve is statistically significant (p = 0.2 for a peak, p = 0.34 for a "
-        f"trend). The highest mean, at MTD 28, {_LEADS} All levels are statistically "
-        "indistinguishable from the best (95 % confidence)."
+        f"trend). The highest mean, at MTD 28, {_LEADS} Statistically indistinguishable "
+        "from the best of 7 levels (95 % confidence): 7 levels of MTD from 10 to 208."
     )
     seeds = replace(BASE, optimal_range=every)
     assert write_sentence(seeds) == f"With 8 seeds {text}"
