@@ -321,12 +321,6 @@ def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> N
     style.add_legend(ax)
 
 
-def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """The paper's curve (mtd, mean, low, high), on axes of its own: other data, another height."""
-    draw_curve(curve, ax, label="published mean", look=style.PAPER)
-    _label_axes(ax, curve["mtd"], name)
-
-
 def draw_conditions(
     curves: Mapping[str, pd.DataFrame],
     ax: Axes,

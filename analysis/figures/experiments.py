@@ -6,7 +6,7 @@ too where its means state something, as `add_spots` takes it.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,13 +112,13 @@ def draw_grid(
     by: Sequence[str],
     value: str,
     labels: Sequence[str],
-    names: Sequence[str],
+    name: Callable[[Any], str],
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
     Values are written into the cells where they are wide enough. `table` has the two columns `by`
     and `value`, one row per cell; missing cells stay white. `labels` are those of the two settings,
-    `names` those of the first one's values in rising order.
+    `name` gives the text of a value of the first one.
     """
     import seaborn  # half a second, which only grids need
 
@@ -137,7 +137,7 @@ def draw_grid(
         linewidths=1,
         cbar=False,
         xticklabels=[f"{size:g}" for size in grid.columns],
-        yticklabels=list(names),
+        yticklabels=[*map(name, grid.index)],
     )
     ax.tick_params(axis="y", rotation=0)
     ax.set_xlabel(labels[1])
@@ -149,11 +149,17 @@ def draw_grid(
 
 
 def draw_seeds(
-    seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
+    seeds: pd.DataFrame,
+    ax: Axes,
+    *,
+    by: Sequence[str],
+    labels: Sequence[str],
+    name: Callable[[Any], str],
 ) -> None:
     """A point per seed and the mean of each cell: the columns `by`, seed, deviation.
 
     The table is `compute_deviations`; the second setting defines the groups, the first the colours.
+    `name` gives the text of a value of the first.
     """
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)
@@ -163,7 +169,7 @@ def draw_seeds(
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
         colour, marker = style.look_of(turn)
         look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=names[turn], **look)
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=name(first), **look)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])

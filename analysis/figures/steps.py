@@ -48,6 +48,7 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         style.label_score(ax, label)
     else:
         ax.set_ylabel(label)
+    style.add_legend(ax)
 
 
 def draw_training(

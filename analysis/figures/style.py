@@ -83,15 +83,6 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     )
 
 
-def new_figure(
-    rows: int, columns: int, *, width: float, height: float
-) -> tuple[Figure, list[Axes]]:
-    """A figure of rows x columns axes, in inches, and its axes from the top left."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    return figure, list(axes.ravel())
-
-
 def look_of(place: int) -> tuple[str, str]:
     """Colour and marker of the item at a place; no two of the first 36 share both."""
     turn = place // len(BATCHES)

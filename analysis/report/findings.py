@@ -232,7 +232,7 @@ def _methods(context: StudyContext, table: pd.DataFrame) -> Finding:
     ranked = methods.rank(table).drop_duplicates("method", ignore_index=True)
     best = int(ranked["number"].iloc[0])
     if context.best.ranked:
-        best = context.candidates()[0].number
+        best = int(context.candidates()[0]["number"])
     finding = _contest(ranked, "methods", best, context.best)
     if not (budget := methods.describe_budget(context.study)):
         return finding
@@ -397,7 +397,7 @@ def _name_settings(context: StudyContext) -> str:
 def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     if not context.asks_for_best and context.verdict.seeds and context.verdict.levels > 1:
-        return context.candidates()[0].number
+        return int(context.candidates()[0]["number"])
     # one beyond the run only where there is no other
     is_chosen = context.verdict.left_out and len(context.levels.runs)
     runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)

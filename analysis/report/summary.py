@@ -29,6 +29,7 @@ from mtdlab.analysis.report.headline import ask, find_no_gain
 from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import configurations, effects, methods, score
+from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
@@ -205,7 +206,8 @@ def draw_study(study: StudyFrames) -> "Figure":
         drawing = configurations.draw(context, ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
-    return figures.draw_panels(study.name, drawing.panels, drawing.height)
+    with figures.figure_style(study.name):
+        return compose(replace(drawing, columns=1, width=LEAD_WIDTH))
 
 
 def write_html(study: StudyFrames) -> str:

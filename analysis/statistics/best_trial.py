@@ -91,13 +91,9 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> dict[str, obje
     spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
     x, y = _centre(values, configuration), _centre(scores, configuration)
     square = float(x @ x)
-    return {
+    return best[["number", "seed", "mtd", "score"]].to_dict() | {
         "chosen_by": name,
-        "number": int(best["number"]),
-        "seed": int(best["seed"]),
-        "mtd": float(best["mtd"]),
-        "value": float(best["ranking"]),
-        "score": float(best["score"]),
+        "value": best["ranking"],
         "configuration_mean": float(siblings.mean()),
         "configuration_trials": len(siblings),
         "n": len(runs),

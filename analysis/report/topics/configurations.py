@@ -12,7 +12,7 @@ from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
@@ -53,11 +53,9 @@ def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: 
     if len(drawn) < len(table):
         caption += f" The {len(drawn)} best of {len(table):,}."
 
-    def panel(ax: Axes) -> None:
-        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
-
+    panel = "", lambda ax: figures.draw_rows(drawn, ax, names=rows, label="", name=score)
     height = 1.1 + 0.4 * len(drawn)
-    return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
+    return Drawing(title, [panel], height=height, rigid=True, caption=caption, alt=alt)
 
 
 def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:

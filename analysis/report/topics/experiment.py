@@ -220,21 +220,15 @@ _CAPTIONS = {
 
 
 def _grid(comparison: Comparison, table: pd.DataFrame, value: str) -> Draw:
-    by, labels, names = comparison.experiment.by, _names_of(comparison), _names(comparison, table)
-    return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, names=names)
+    labels, named = _names_of(comparison), comparison.experiment.label
+    by = comparison.experiment.by
+    return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, name=named)
 
 
 def _seeds(comparison: Comparison) -> Draw:
-    by, labels = comparison.experiment.by, _names_of(comparison)
-    seeds = compute_deviations(comparison.runs, by)
-    names = _names(comparison, seeds)
-    return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, names=names)
-
-
-def _names(comparison: Comparison, table: pd.DataFrame) -> list[str]:
-    """The values of the first setting, in rising order."""
-    experiment = comparison.experiment
-    return [experiment.label(value) for value in sorted(table[experiment.by[0]].unique())]
+    by, named = comparison.experiment.by, comparison.experiment.label
+    seeds, labels = compute_deviations(comparison.runs, by), _names_of(comparison)
+    return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, name=named)
 
 
 def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:

@@ -10,11 +10,11 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import published_sts, published_transfer
-from mtdlab.analysis.data.runs import completed_runs, format_mtd, mtd_or_0
-from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.best import runs_by_method
 from mtdlab.analysis.inference.verdict import join_words
 from mtdlab.analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import (
     COSTS,
     NAME,
@@ -101,18 +101,13 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def _find_runs(context: StudyContext) -> pd.DataFrame:
-    """The completed runs with their method."""
-    return completed_runs(with_methods(context.trials, context.study.settings))
-
-
 def _describe_presets(context: StudyContext) -> Iterator[str]:
     """A sentence on the preset of each method, or on the one that all have."""
-    runs = _find_runs(context)
+    runs = runs_by_method(context.trials, context.study.settings)
     recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
     presets = {
         name: sorted(map(str, group["preset"].unique()))
-        for name, group in (recorded.groupby("method") if len(recorded) else ())
+        for name, group in recorded.groupby("method")
     }
     different = {preset for used in presets.values() for preset in used}
     if len(different) == 1 and presets.keys() >= set(context.methods["method"]):
@@ -124,7 +119,7 @@ def _describe_presets(context: StudyContext) -> Iterator[str]:
 
 def _describe_rate(context: StudyContext) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
-    runs = _find_runs(context)
+    runs = runs_by_method(context.trials, context.study.settings)
     if "learning_rate" not in runs or "learning_rate" in context.study.nuisance:
         return ""
     rates = pd.to_numeric(runs["learning_rate"], errors="coerce").unique()
@@ -185,22 +180,18 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     if not has_distance.any() or not is_few:
         drawn = draw_ranked(context, table, title=title, alt=alt)
         return replace(drawn, caption=drawn.caption + rate)
-    runs = _find_runs(context)
-    runs = runs.assign(mtd=mtd_or_0(runs))
+    runs = runs_by_method(context.trials, context.study.settings)
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
         f"{clean(context.name_method(method))}. {text}"
         for method, text in zip(table["method"], labels["text"], strict=True)
     ]
-    names, score = context.study.methods, context.score_label
-
-    def panel(ax: Axes) -> None:
-        figures.draw_methods(table.join(labels), ax, names=names, name=score)
-
+    names, score, means = context.study.methods, context.score_label, table.join(labels)
+    panel = "", lambda ax: figures.draw_methods(means, ax, names=names, name=score)
     lines = "" if has_distance.all() else " Methods without an MTD are horizontal lines."
     covered = f"{PERCENT} CIs over seeds{describe_covered(table)}"
     caption = f"Mean over seeds; bars and bands are {covered}.{lines}{rate}"
-    return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
+    return Drawing(title, [panel], height=4.2, caption=caption, alt=alt)
 
 
 TOPIC = Topic("methods", "Methods", build, csv=["methods", "method_properties"])
