@@ -132,7 +132,7 @@ def figures_not_drawn(
 
     # the size of a main figure, by which the first screen is laid out
     monkeypatch.setattr(
-        "mtdlab.analysis.report.topics.base._compose", lambda *_, **__: Figure(figsize=(7, 3.9))
+        "mtdlab.analysis.report.topics.base.compose", lambda *_, **__: Figure(figsize=(7, 3.9))
     )
 
 

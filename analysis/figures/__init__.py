@@ -6,6 +6,7 @@ first used: matplotlib takes half a second, and what describes a study needs non
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,14 +19,12 @@ if TYPE_CHECKING:
     from mtdlab.analysis.figures.steps import *  # noqa: F403
     from mtdlab.analysis.figures.style import *  # noqa: F403
 
-_MODULES = (
-    *("distance", "experiments", "files", "representation", "settings"),
-    *("spots", "steps", "style"),
-)
+_MODULES = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):
+    # a module of the package is imported by its name, not sought in the others
+    if not name.startswith("_") and name not in _MODULES:
         for module in (import_module(f"{__name__}.{submodule}") for submodule in _MODULES):
             if name in vars(module):
                 return vars(module)[name]

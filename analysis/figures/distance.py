@@ -12,24 +12,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
-from mtdlab.analysis.figures.style import (
-    ACCENT,
-    BAND,
-    INK,
-    LINES,
-    MARKERS,
-    OTHER,
-    RUN,
-    LevelLooks,
-    add_legend,
-    keep_span,
-    label_mtd_axis,
-    label_score,
-    look_of,
-    name_ends,
-    printable,
-)
 from mtdlab.analysis.inference.intervals import Estimate
 
 # Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
@@ -47,7 +31,7 @@ _BEYOND = 1.1
 _MOST_STRETCH = 1.2
 
 
-_ONE_TRIAL: dict[str, Any] = {"s": 14, "color": RUN, "alpha": 0.55, "linewidths": 0}
+_ONE_TRIAL: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
 _BY_MTD: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
 
 
@@ -65,7 +49,7 @@ def scatter_by_mtd(
     ax: Axes,
     x: str,
     y: str,
-    looks: LevelLooks,
+    looks: style.LevelLooks,
     *,
     value: str,
     marker: str = "",
@@ -76,10 +60,10 @@ def scatter_by_mtd(
     """
     colours = [looks.look_of(float(mtd))[0] for mtd in runs["mtd"]]
     groups = runs["mtd"] if looks.few else pd.Series(0.0, index=runs.index)
-    style = {"rasterized": is_heavy(len(runs)), **_BY_MTD}
+    look = {"rasterized": is_heavy(len(runs)), **_BY_MTD}
     for mtd, at in groups.groupby(groups).indices.items():
         rows, (_, own) = runs.iloc[at], looks.look_of(float(str(mtd)))
-        ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **style)
+        ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **look)
     add_run_spots(ax, runs, runs[x], runs[y], value=value)
 
 
@@ -93,25 +77,28 @@ def draw_runs(runs: pd.DataFrame, ax: Axes, *, value: str) -> None:
         return
     for _, seed in runs.groupby("seed"):
         means = seed.groupby("mtd")[value].mean()
-        ax.plot(means.index, means, color=RUN, alpha=0.4, linewidth=0.8, zorder=1)
+        ax.plot(means.index, means, color=style.RUN, alpha=0.4, linewidth=0.8, zorder=1)
 
 
 def draw_curve(
     curve: pd.DataFrame,
     ax: Axes,
     *,
-    label: str = "mean",
-    colour: str = ACCENT,
-    marker: str = "o",
+    label: str = "mean over seeds",
+    look: tuple[str, str] = (style.ACCENT, "o"),
 ) -> None:
-    """A line through the means (mtd, mean, low, high), and a band over the intervals if any."""
+    """A line through the means (mtd, mean, low, high), and a band over the intervals if any.
+
+    `look` is the colour and the marker.
+    """
+    colour, marker = look
     size = 5 if len(curve) <= _MOST_MARKERS else 0
-    look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": size, "zorder": 4}
-    ax.plot(curve["mtd"], curve["mean"], label=label, **look)
+    marked: dict[str, Any] = {"marker": marker, "markersize": size, "zorder": 4}
+    ax.plot(curve["mtd"], curve["mean"], label=label, color=colour, **marked)
     known = curve[np.isfinite(curve["low"].astype("float64"))]
     if len(known):
         band: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0, "zorder": 0}
-        ax.fill_between(known["mtd"], known["low"], known["high"], label=BAND, **band)
+        ax.fill_between(known["mtd"], known["low"], known["high"], label=style.BAND, **band)
     add_spots(ax, curve["mtd"], curve["mean"], curve)
 
 
@@ -129,9 +116,9 @@ def keep_points_in_view(curve: pd.DataFrame, points: pd.Series, ax: Axes) -> Non
     if reach[0] >= low - margin and reach[1] <= high + margin:
         return
     ax.set_ylim(low - margin / 3, high + margin / 3)
-    for band in [each for each in ax.collections if each.get_label() == BAND]:
+    for band in [each for each in ax.collections if each.get_label() == style.BAND]:
         band.remove()
-    ax.plot([], [], " ", label=f"{BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
+    ax.plot([], [], " ", label=f"{style.BAND} {reach[0]:.3g} to {reach[1]:.3g}, not drawn")
 
 
 def draw_mtd_curve(
@@ -150,15 +137,15 @@ def draw_mtd_curve(
     draw_runs(runs, ax, value=value)
     if not is_heavy(len(curve)):
         curve = curve.join(describe_means(curve, runs, value=value))
-    draw_curve(curve, ax, label="mean over seeds")
+    draw_curve(curve, ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
-        cross: dict[str, Any] = {"marker": "x", "s": 90, "color": INK, "linewidths": 2, "zorder": 6}
-        ax.scatter(marked["mtd"], marked["mean"], label="beyond the run", **cross)
+        cross: dict[str, Any] = {"marker": "x", "s": 90, "linewidths": 2, "zorder": 6}
+        ax.scatter(marked["mtd"], marked["mean"], label="beyond the run", color=style.INK, **cross)
     keep_points_in_view(curve, runs[value], ax)
-    label_mtd_axis(ax, curve["mtd"])
+    style.label_mtd_axis(ax, curve["mtd"])
     if value == "score":
-        label_score(ax, name)
+        style.label_score(ax, name)
     else:
         ax.set_ylabel(name)
 
@@ -175,9 +162,9 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
         mean["seeds"] = runs["seed"].nunique()
         labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
         labels["text"] = f"{label}. " + labels["text"]
-        name, line = f"{printable(label)} (no MTD)".strip(), LINES[place % len(LINES)]
-        # after the curve's own colour
-        draw_level(score, ax, name, look_of(place + 1), line=line, labels=labels)
+        name, look = f"{style.printable(label)} (no MTD)".strip(), style.look_of(place + 1)
+        # the curve has the first look
+        draw_level(score, ax, name, look, line=style.line_of(place), labels=labels)
     extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
@@ -216,13 +203,13 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
         if score.high - score.low <= high - low:
             extend_to([score.low, score.high], ax)
             low, high = ax.get_ylim()
-        ax.axhspan(score.low, score.high, color=OTHER, alpha=0.13, linewidth=0, zorder=0)
-    ax.axhline(score.mean, color=OTHER, linewidth=1.4, zorder=3)
+        ax.axhspan(score.low, score.high, color=style.OTHER, alpha=0.13, linewidth=0, zorder=0)
+    ax.axhline(score.mean, color=style.OTHER, linewidth=1.4, zorder=3)
     # above the line, not on it
     text: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "zorder": 5}
-    text |= {"ha": "right", "va": "bottom", "color": OTHER}
+    text |= {"ha": "right", "va": "bottom", "color": style.OTHER}
     # a longer one would leave the axes; the page names it beside the figure
-    named = f", {printable(name)}" if len(name) <= _MOST_NAME else ""
+    named = f", {style.printable(name)}" if len(name) <= _MOST_NAME else ""
     label = f"baseline{named}: {score.mean:.2f}"
     ax.annotate(label, (0.99, score.mean), xycoords=ax.get_yaxis_transform(), **text)
     ax.set_ylim(low, high)
@@ -235,7 +222,7 @@ def draw_untrained(score: float, ax: Axes) -> None:
     """
     low, high = ax.get_ylim()
     if max(high, score) - min(low, score) <= _MOST_STRETCH * (high - low):
-        draw_level(score, ax, f"before training {score:.2f}", (INK, ""))
+        draw_level(score, ax, f"before training {score:.2f}", (style.INK, ""))
         extend_to([score], ax)
         return
     place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
@@ -274,26 +261,27 @@ def draw_paired_curve(
     `levels` are the MTDs of the horizontal axis and `limits` those of the vertical one; one is
     `explained` by a legend.
     """
-    ax.axhline(0, color=RUN, linewidth=1)
+    ax.axhline(0, color=style.RUN, linewidth=1)
     if len(smooth):
-        draw_curve(smooth, ax, label="smooth curve", marker="")
-    ax.vlines(curve["mtd"], curve["low"], curve["high"], color=ACCENT, label=BAND)
-    ax.plot(curve["mtd"], curve["mean"], "o", color=ACCENT, markersize=5, label="level", zorder=4)
+        draw_curve(smooth, ax, label="smooth curve", look=(style.ACCENT, ""))
+    ax.vlines(curve["mtd"], curve["low"], curve["high"], color=style.ACCENT, label=style.BAND)
+    point: dict[str, Any] = {"color": style.ACCENT, "markersize": 5, "zorder": 4}
+    ax.plot(curve["mtd"], curve["mean"], "o", label="level", **point)
     best = curve[curve["mtd"].isin(optimal)]
-    ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": ACCENT, "zorder": 5}
+    ring: dict[str, Any] = {"s": 110, "facecolors": "none", "edgecolors": style.ACCENT, "zorder": 5}
     ax.scatter(best["mtd"], best["mean"], label="indistinguishable from the best", **ring)
     add_spots(ax, curve["mtd"], curve["mean"], curve)
-    label_mtd_axis(ax, curve["mtd"] if levels is None else levels)
+    style.label_mtd_axis(ax, curve["mtd"] if levels is None else levels)
     if levels is not None:
         ax.set_xlim(levels.min() / _BEYOND, levels.max() * _BEYOND)
     if limits is None:
         keep_points_in_view(curve, curve["mean"], ax)
-        keep_span(ax)
+        style.keep_span(ax)
     else:
         ax.set_ylim(limits)
     ax.set_ylabel("difference from the\nmean over levels")
     if explained:
-        add_legend(ax)
+        style.add_legend(ax)
 
 
 def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
@@ -303,40 +291,34 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """
     ends = []
     for place, (decay, rows) in enumerate(cells.groupby("ema_decay")):
-        colour, marker = look_of(place)
+        colour, marker = style.look_of(place)
         line = rows.sort_values("mtd")
         ax.plot(line["mtd"], line["mean"], color=colour, marker=marker, markersize=5)
         ax.vlines(line["mtd"], line["within_low"], line["within_high"], color=colour, linewidth=1)
         ends.append((float(line["mean"].iloc[-1]), f"η {decay:g}", colour))
     add_spots(ax, cells["mtd"], cells["mean"], cells)
-    label_mtd_axis(ax, cells["mtd"])
-    label_score(ax, name)
-    name_ends(ax, ends)
+    style.label_mtd_axis(ax, cells["mtd"])
+    style.label_score(ax, name)
+    style.name_ends(ax, ends)
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    label_mtd_axis(ax, levels)
-    label_score(ax, name)
-    add_legend(ax)
+    style.label_mtd_axis(ax, levels)
+    style.label_score(ax, name)
+    style.add_legend(ax)
 
 
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
     """A study's `compute_paired_curve`, and the paper's curve less its mean over its levels."""
     centre = float(published["mean"].mean())
     values = {name: published[name] - centre for name in ("mean", "low", "high")}
-    ax.axhline(0, color=RUN, linewidth=1)
+    ax.axhline(0, color=style.RUN, linewidth=1)
     draw_curve(curve, ax, label="this study")
-    draw_curve(published.assign(**values), ax, label="paper", colour=OTHER, marker=MARKERS[3])
-    label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
-    keep_span(ax)
+    draw_curve(published.assign(**values), ax, label="paper", look=style.PAPER)
+    style.label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
+    style.keep_span(ax)
     ax.set_ylabel("deviation from the mean\nover its levels, points")
-    add_legend(ax)
-
-
-def draw_published_curve(curve: pd.DataFrame, ax: Axes, *, name: str) -> None:
-    """The paper's curve (mtd, mean, low, high), on axes of its own: other data, another height."""
-    draw_curve(curve, ax, label="published mean", colour=OTHER, marker=MARKERS[3])
-    _label_axes(ax, curve["mtd"], name)
+    style.add_legend(ax)
 
 
 def draw_conditions(
@@ -353,8 +335,7 @@ def draw_conditions(
     all panels of a figure, in which a condition has one colour.
     """
     for label, curve in curves.items():
-        colour, marker = look_of([*(order or curves)].index(label))
-        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+        draw_curve(curve, ax, label=label, look=style.look_of([*(order or curves)].index(label)))
     every = pd.concat(list(curves.values()))
     keep_points_in_view(every, every["mean"], ax)
     _label_axes(ax, every["mtd"], name)
@@ -369,8 +350,8 @@ def draw_methods(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], nam
     """
     lines = 0
     for place, (method, rows) in enumerate(table.groupby("method")):
-        label = printable(names.get(str(method), str(method)))
-        _draw_means(rows, ax, label=label, look=look_of(place), line=LINES[lines % len(LINES)])
+        label, line = style.printable(names.get(str(method), str(method))), style.line_of(lines)
+        _draw_means(rows, ax, label=label, look=style.look_of(place), line=line)
         lines += bool(rows["mtd"].isna().any())
     _label_axes(ax, table["mtd"].dropna(), name)
 
@@ -388,10 +369,10 @@ def _draw_means(
 
     `untraced` is the method of the means without an MTD, where the label does not name it.
     """
-    colour, marker = look
+    colour, _ = look
     curve, levels = means[means["mtd"] > 0], means[~(means["mtd"] > 0)]
     if len(curve):
-        draw_curve(curve, ax, label=label, colour=colour, marker=marker)
+        draw_curve(curve, ax, label=label, look=look)
         ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         label = f"{label}: {untraced}"
     for place, row in enumerate(levels.to_dict("records")):
@@ -421,13 +402,11 @@ def draw_studies(
         owner = str(text) if text in studies else str(text).rpartition(": ")[0]
         place, part = studies.index(owner), parts.setdefault(owner, 0)
         parts[owner] += 1
-        colour, _ = look_of(place)
-        _, marker = look_of(place + part)
-        look, line = (colour, marker), LINES[part % len(LINES)]
-        method = untraced.get(str(text), "")
-        _draw_means(study, ax, label=printable(str(text)), look=look, line=line, untraced=method)
+        look, line = (style.look_of(place)[0], style.look_of(place + part)[1]), style.line_of(part)
+        label, method = style.printable(str(text)), untraced.get(str(text), "")
+        _draw_means(study, ax, label=label, look=look, line=line, untraced=method)
     distances = curves.loc[curves["mtd"] > 0, "mtd"]
     if len(distances):
-        label_mtd_axis(ax, distances)
-    label_score(ax, name)
-    add_legend(ax)
+        style.label_mtd_axis(ax, distances)
+    style.label_score(ax, name)
+    style.add_legend(ax)

@@ -6,7 +6,7 @@ too where its means state something, as `add_spots` takes it.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,22 +14,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from mtdlab.analysis.data.points import describe_means
+from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
 from mtdlab.analysis.figures.spots import add_spots
-from mtdlab.analysis.figures.style import (
-    ACCENT,
-    BAND,
-    LEAST_SPAN,
-    OTHER,
-    RUN,
-    add_legend,
-    axes_width,
-    choose_apart,
-    keep_span,
-    label_score,
-    look_of,
-    printable,
-)
 
 # Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
 # intervals over seeds.
@@ -62,29 +49,21 @@ def draw_line(
     """
     places = table["place"]
     scatter_runs(runs, ax, runs["place"] - _ASIDE, runs["score"], value="score")
-    ax.vlines(places, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
-    ax.plot(places, table["mean"], "o-", color=ACCENT, label="mean over seeds")
+    interval: dict[str, Any] = {"color": style.ACCENT, "linewidth": 2, "label": style.BAND}
+    ax.vlines(places, table["low"], table["high"], **interval)
+    ax.plot(places, table["mean"], "o-", color=style.ACCENT, label="mean over seeds")
     add_spots(ax, places, table["mean"], describe_means(table, runs, by=["place"]))
     keep_points_in_view(table, runs["score"], ax)
     _name_places(ax, places, names, label)
-    label_score(ax, name)
-    add_legend(ax)
-
-
-def draw_published_line(
-    table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
-) -> None:
-    """Draw the published score at each value; `table` has place and published, a row per value."""
-    ax.plot(table["place"], table["published"], "D-", color=OTHER)
-    _name_places(ax, table["place"], names, label)
-    label_score(ax, name)
+    style.label_score(ax, name)
+    style.add_legend(ax)
 
 
 def _name_places(ax: Axes, places: pd.Series, names: Sequence[str], label: str) -> None:
     """Label ticks at the places; a label that would touch the one before is left out."""
     ax.set_xlim(-0.5, len(names) - 0.5)
-    texts, at = [printable(name) for name in names], places.tolist()
-    kept = choose_apart(ax, at, texts)
+    texts, at = [style.printable(name) for name in names], places.tolist()
+    kept = style.choose_apart(ax, at, texts)
     ax.set_xticks([at[i] for i in kept], [texts[i] for i in kept], parse_math=False)
     ax.set_xlabel(label)
 
@@ -94,29 +73,34 @@ def draw_rows(
 ) -> None:
     """The mean and interval of each row of text; `table` has mean, low, high."""
     rows = np.arange(len(table))
-    ax.hlines(rows, table["low"], table["high"], color=ACCENT, linewidth=2, label=BAND)
-    ax.plot(table["mean"], rows, "o", color=ACCENT, label="mean over seeds")
+    ax.hlines(rows, table["low"], table["high"], color=style.ACCENT, linewidth=2, label=style.BAND)
+    ax.plot(table["mean"], rows, "o", color=style.ACCENT, label="mean over seeds")
     add_spots(ax, table["mean"], rows, table)
     _name_rows(ax, names, label, name)
-    add_legend(ax)
+    style.add_legend(ax)
 
 
-def draw_published_rows(
+def draw_published(
     table: pd.DataFrame, ax: Axes, *, names: Sequence[str], label: str, name: str
 ) -> None:
-    """Draw the published score of each row of text; `table` has the column published."""
-    ax.plot(table["published"], np.arange(len(table)), "D", color=OTHER)
-    _name_rows(ax, names, label, name)
+    """Draw the published score at each place; of a table without places as rows of text."""
+    if "place" in table:
+        ax.plot(table["place"], table["published"], "D-", color=style.OTHER)
+        _name_places(ax, table["place"], names, label)
+        style.label_score(ax, name)
+    else:
+        ax.plot(table["published"], np.arange(len(table)), "D", color=style.OTHER)
+        _name_rows(ax, names, label, name)
 
 
 def _name_rows(ax: Axes, names: Sequence[str], label: str, name: str) -> None:
     # long names on several lines, so that the axes keep most of the width
-    texts = ["\n".join(textwrap.wrap(printable(text), _LINE)) or text for text in names]
+    texts = ["\n".join(textwrap.wrap(style.printable(text), _LINE)) or text for text in names]
     ax.set_yticks(range(len(names)), texts, parse_math=False)
     ax.set_ylim(len(names) - 0.5, -0.5)
     low, high = ax.get_xlim()
-    if high - low < LEAST_SPAN:
-        ax.set_xlim((low + high - LEAST_SPAN) / 2, (low + high + LEAST_SPAN) / 2)
+    if high - low < style.LEAST_SPAN:
+        ax.set_xlim((low + high - style.LEAST_SPAN) / 2, (low + high + style.LEAST_SPAN) / 2)
     ax.set_xlabel(name, parse_math=False)
     ax.set_ylabel(label)
 
@@ -128,20 +112,20 @@ def draw_grid(
     by: Sequence[str],
     value: str,
     labels: Sequence[str],
-    names: Sequence[str],
+    name: Callable[[Any], str],
 ) -> None:
     """A grid of cells, the first setting down and the second across.
 
     Values are written into the cells where they are wide enough. `table` has the two columns `by`
     and `value`, one row per cell; missing cells stay white. `labels` are those of the two settings,
-    `names` those of the first one's values in rising order.
+    `name` gives the text of a value of the first one.
     """
     import seaborn  # half a second, which only grids need
 
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)
-    wide = axes_width(ax) / grid.shape[1] > _LEGIBLE
+    wide = style.axes_width(ax) / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,
         ax=ax,
@@ -153,7 +137,7 @@ def draw_grid(
         linewidths=1,
         cbar=False,
         xticklabels=[f"{size:g}" for size in grid.columns],
-        yticklabels=list(names),
+        yticklabels=[*map(name, grid.index)],
     )
     ax.tick_params(axis="y", rotation=0)
     ax.set_xlabel(labels[1])
@@ -165,26 +149,32 @@ def draw_grid(
 
 
 def draw_seeds(
-    seeds: pd.DataFrame, ax: Axes, *, by: Sequence[str], labels: Sequence[str], names: Sequence[str]
+    seeds: pd.DataFrame,
+    ax: Axes,
+    *,
+    by: Sequence[str],
+    labels: Sequence[str],
+    name: Callable[[Any], str],
 ) -> None:
     """A point per seed and the mean of each cell: the columns `by`, seed, deviation.
 
     The table is `compute_deviations`; the second setting defines the groups, the first the colours.
+    `name` gives the text of a value of the first.
     """
     inner, outer = sorted(seeds[by[0]].unique()), sorted(seeds[by[1]].unique())
     width = _GROUP / len(inner)
-    ax.axhline(0, color=RUN, linewidth=1)
+    ax.axhline(0, color=style.RUN, linewidth=1)
     for (first, second), cell in seeds.groupby(list(by)):
         turn = inner.index(first)
         place = outer.index(second) + (turn - (len(inner) - 1) / 2) * width
-        colour, marker = look_of(turn)
+        colour, marker = style.look_of(turn)
         look: dict[str, Any] = {"color": colour, "markersize": 4, "alpha": 0.7, "linestyle": ""}
-        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=names[turn], **look)
+        ax.plot(np.full(len(cell), place), cell["deviation"], marker, label=name(first), **look)
         reach = 0.4 * width
         ax.hlines(cell["deviation"].mean(), place - reach, place + reach, color=colour, linewidth=2)
     ax.set_xticks(range(len(outer)), [f"{value:g}" for value in outer])
     ax.set_xlim(-0.5, len(outer) - 0.5)
     ax.set_xlabel(labels[1])
     ax.set_ylabel("deviation from the\nmean of the seed")
-    keep_span(ax)
-    add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")
+    style.keep_span(ax)
+    style.add_legend(ax, title=f"{labels[0]}: a point per seed, a line at the mean")

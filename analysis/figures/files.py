@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Callable, Sequence
 from html import escape
 
 from matplotlib.axes import Axes
@@ -11,7 +10,6 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from mtdlab.analysis.figures.spots import spots_markup
-from mtdlab.analysis.figures.style import figure_style
 
 _DPI = 200
 _COMPRESSION = 2
@@ -70,9 +68,6 @@ def to_page(
     return re.sub(r"</svg>\s*$", lambda _: f"</g>{spots_markup(figure)}</svg>", markup)
 
 
-_WIDTH = 7.0
-
-
 class ShownFigure(Figure):
     """A figure with a view as PNG: IPython knows one of its own only for figures of pyplot."""
 
@@ -80,14 +75,10 @@ class ShownFigure(Figure):
         return to_png(self)
 
 
-def draw_panels(
-    name: str, panels: Sequence[tuple[str, Callable[[Axes], None]]], height: float
-) -> Figure:
-    """Panels with their titles below each other, 7 inches wide and `height` inches high."""
-    with figure_style(name):
-        figure = ShownFigure(figsize=(_WIDTH, height), layout="constrained")
-        axes = figure.subplots(len(panels), 1, squeeze=False).ravel()
-        for ax, (title, draw) in zip(axes, panels, strict=True):
-            draw(ax)
-            ax.set_title(title)
-    return figure
+def new_figure(
+    rows: int, columns: int, *, width: float, height: float
+) -> tuple[Figure, list[Axes]]:
+    """A figure of rows x columns axes, in inches, and its axes from the top left."""
+    figure = ShownFigure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(axes.ravel())

@@ -9,17 +9,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from mtdlab.analysis.data.runs import format_mtd, name_levels
+from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import scatter_by_mtd
-from mtdlab.analysis.figures.style import (
-    ACCENT,
-    INK,
-    LevelLooks,
-    add_legend,
-    look_of,
-    make_log_y,
-    name_ends,
-    printable,
-)
 from mtdlab.analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
 # Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
@@ -38,7 +29,7 @@ def draw_plane(distances: pd.DataFrame, ax: Axes) -> None:
     The axes show the runs alone: the ideal point, which their names state, is far from most.
     `distances` is `compute_distances`, at least one row.
     """
-    looks = LevelLooks(distances["mtd"])
+    looks = style.LevelLooks(distances["mtd"])
     scatter_by_mtd(distances, ax, "uniformity", "alignment", looks, value="alignment")
     ax.set_xlabel(f"uniformity (lower: more spread out; ideal −{-IDEAL_UNIFORMITY:g})")
     ax.set_ylabel(f"alignment (lower: pairs closer; ideal {IDEAL_ALIGNMENT:g})")
@@ -60,7 +51,7 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
     values = after.where(after > _ROUNDING).to_numpy(dtype=np.float64)
     ratios = values / np.exp(np.log(values).mean(axis=0))
     levels = after.index.get_level_values("mtd").to_numpy(dtype=np.float64)
-    looks = LevelLooks(levels)
+    looks = style.LevelLooks(levels)
     for mtd, row in zip(levels, ratios, strict=True):
         ax.plot(index + 1, row[index], color=looks.look_of(mtd)[0], linewidth=1.2)
     ax.set_xlabel(_INDEX)
@@ -72,7 +63,7 @@ def draw_spectrum_ratios(after: pd.DataFrame, ax: Axes) -> None:
     last = np.nanmedian(ratios[:, index[-1] * 3 // 4 : index[-1]], axis=1)
     names = [f"MTD {format_mtd(mtd)}" for mtd in levels]
     colours = [looks.look_of(mtd)[0] for mtd in levels]
-    name_ends(ax, list(zip(last, names, colours, strict=True)))
+    style.name_ends(ax, list(zip(last, names, colours, strict=True)))
 
 
 def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
@@ -87,18 +78,18 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
     for place, row in enumerate(after.to_numpy(dtype=np.float64)):
         # one name for lines that nearly coincide: `draw_spectrum_ratios` tells them apart
         label = None if place else f"after training, {name_levels(levels)}"
-        ax.plot(index + 1, row, color=ACCENT, linewidth=1, alpha=0.8, label=label)
+        ax.plot(index + 1, row, color=style.ACCENT, linewidth=1, alpha=0.8, label=label)
     for place, row in enumerate(before.to_numpy(dtype=np.float64)):
         label = None if place else "before training"
-        ax.plot(index + 1, row, "--", color=INK, linewidth=1.6, label=label)
+        ax.plot(index + 1, row, "--", color=style.INK, linewidth=1.6, label=label)
     _finish_spectra(ax)
 
 
 def _finish_spectra(ax: Axes) -> None:
-    make_log_y(ax)
+    style.make_log_y(ax)
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
-    add_legend(ax)
+    style.add_legend(ax)
 
 
 def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> None:
@@ -111,12 +102,12 @@ def draw_models(spectra: pd.DataFrame, ax: Axes, *, studies: Sequence[str]) -> N
         at = spectrum_points(len(values))
         shown = np.where(values > _ROUNDING, values, np.nan)[at]
         if moment == "after":
-            colour, marker = look_of(studies.index(name))
+            colour, marker = style.look_of(studies.index(name))
             every = max(len(at) // _MARKED, 1)
             look: dict[str, Any] = {"color": colour, "marker": marker, "markevery": every}
         else:
-            look = {"linestyle": "--", "color": INK, "linewidth": 1.6}
-        ax.plot(at + 1, shown, label=printable(name), **look)
+            look = {"linestyle": "--", "color": style.INK, "linewidth": 1.6}
+        ax.plot(at + 1, shown, label=style.printable(name), **look)
     _finish_spectra(ax)
 
 
@@ -126,7 +117,7 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     The table is `compute_spherical_cap`. Crosses are the simulation, dashes mixed negatives.
     """
     for at, (angle, rows) in enumerate(frame.groupby("angle")):
-        colour, marker = look_of(at)
+        colour, marker = style.look_of(at)
         dimension, mean, std = rows["dimension"], rows["mean"], rows["std"]
         simulated, spread = rows["simulated_mean"], rows["simulated_std"]
         label = f"ω = {angle:g}°"
@@ -140,6 +131,6 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     if len(frame):
         ticks = frame["dimension"].unique().tolist()
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
-        ax.plot([], [], color=INK, linestyle="", marker="x", label="simulation")
-        ax.plot([], [], color=INK, linestyle="--", linewidth=1, label="mixed negative")
-        add_legend(ax)
+        ax.plot([], [], color=style.INK, linestyle="", marker="x", label="simulation")
+        ax.plot([], [], color=style.INK, linestyle="--", linewidth=1, label="mixed negative")
+        style.add_legend(ax)

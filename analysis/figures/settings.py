@@ -15,21 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.settings import format_value
+from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_spots
-from mtdlab.analysis.figures.style import (
-    ACCENT,
-    COLOURS,
-    INK,
-    LEAST_SPAN,
-    LEGEND_SIZE,
-    MARKERS,
-    RUN,
-    add_legend,
-    add_top_axis,
-    label_score,
-    look_of,
-    printable,
-)
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
@@ -56,7 +43,7 @@ def draw_component_axis(cells: pd.DataFrame, ax: Axes) -> None:
     ]
     texts = [format_component(float(value)) for value in cells[varied[0]]]
     name = f"{PARTS[varied[0]]} ({', '.join(fixed)})" if fixed else PARTS[varied[0]]
-    add_top_axis(ax, cells["mtd"].tolist(), texts, name)
+    style.add_top_axis(ax, cells["mtd"].tolist(), texts, name)
 
 
 def draw_configurations(cells: pd.DataFrame, ax: Axes) -> None:
@@ -66,8 +53,8 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes) -> None:
     """
     first, second = varied_components(cells)
     values = sorted(cells[first].unique())
-    colours = dict(zip(values, COLOURS(np.linspace(0, 1, len(values))), strict=True))
-    markers = dict(zip(sorted(cells[second].unique()), MARKERS, strict=False))
+    colours = dict(zip(values, style.COLOURS(np.linspace(0, 1, len(values))), strict=True))
+    markers = dict(zip(sorted(cells[second].unique()), style.MARKERS, strict=False))
     for row in cells.to_dict("records"):
         marker, colour = markers[row[second]], colours[row[first]]
         ax.plot(row["mtd"], row["mean"], marker, color=colour, markersize=6.5, zorder=5)
@@ -77,7 +64,7 @@ def draw_configurations(cells: pd.DataFrame, ax: Axes) -> None:
         name = f"{PARTS[first]} {format_component(value)}"
         ax.plot([], [], color=colour, linewidth=5, label=name)
     for value, marker in markers.items():
-        ax.plot([], [], marker, color=INK, label=f"{PARTS[second]} {format_component(value)}")
+        ax.plot([], [], marker, color=style.INK, label=f"{PARTS[second]} {format_component(value)}")
 
 
 def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) -> None:
@@ -88,18 +75,18 @@ def draw_interaction(cells: pd.DataFrame, ax: Axes, *, first: str, second: str) 
     values = list(cells["first"].unique())
     groups = list(cells.groupby("second", sort=False))
     for place, (value, rows) in enumerate(groups):
-        colour, marker = look_of(place)
+        colour, marker = style.look_of(place)
         shift = _SHIFT * (place - (len(groups) - 1) / 2)
         at = np.array([values.index(value) for value in rows["first"]]) + shift
-        text = printable(f"{second} {format_value(second, value)}")
+        text = style.printable(f"{second} {format_value(second, value)}")
         ax.plot(at, rows["mean"], marker=marker, color=colour, label=text)
         ax.vlines(at, rows["low"], rows["high"], color=colour, linewidth=1.2)
-    texts = [printable(format_value(first, value)) for value in values]
+    texts = [style.printable(format_value(first, value)) for value in values]
     ax.set_xticks(range(len(values)), texts, parse_math=False)
     ax.set_xlim(-0.5, len(values) - 0.5)
-    ax.set_xlabel(printable(first), parse_math=False)
+    ax.set_xlabel(style.printable(first), parse_math=False)
     ax.set_ylabel("deviation from the seed's mean (points)")
-    add_legend(ax)
+    style.add_legend(ax)
 
 
 def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
@@ -107,8 +94,8 @@ def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
     `table` has seconds, mean, low, high.
     """
-    ax.vlines(table["seconds"], table["low"], table["high"], color=ACCENT, linewidth=1.2)
-    ax.plot(table["seconds"], table["mean"], "o", color=ACCENT)
+    ax.vlines(table["seconds"], table["low"], table["high"], color=style.ACCENT, linewidth=1.2)
+    ax.plot(table["seconds"], table["mean"], "o", color=style.ACCENT)
     add_spots(ax, table["seconds"], table["mean"], table)
     for place, row in enumerate(table.to_dict("records"), start=1):
         ax.annotate(
@@ -116,11 +103,11 @@ def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
             (row["seconds"], row["mean"]),
             xytext=(4, 3),
             textcoords="offset points",
-            fontsize=LEGEND_SIZE,
+            fontsize=style.LEGEND_SIZE,
         )
     ax.set_xlim(0, 1.1 * float(table["seconds"].max()))
     ax.set_xlabel("seconds of a trial")
-    label_score(ax, name)
+    style.label_score(ax, name)
 
 
 # Not seaborn: its `barplot` aggregates, and these are single values.
@@ -132,7 +119,7 @@ def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
     `table` is `compute_importances` with the column label: how a setting is written.
     """
     rows = np.arange(len(table))
-    colours = [RUN if name == "seed" else ACCENT for name in table["setting"]]
+    colours = [style.RUN if name == "seed" else style.ACCENT for name in table["setting"]]
     bars = ax.barh(rows, table["importance"], color=colours, height=0.6)
     ax.bar_label(bars, [f"{share:.2f}" for share in table["importance"]], padding=3)
     ax.set_yticks(rows, table["label"].tolist(), parse_math=False)
@@ -157,8 +144,9 @@ def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], na
     has a column per setting and mean; `names` are the texts above the columns, in their order.
     """
     scores = table["mean"].to_numpy(dtype=np.float64)
-    middle, half = (scores.min() + scores.max()) / 2, max(float(np.ptp(scores)), LEAST_SPAN) / 2
-    norm = Normalize(float(middle - half), float(middle + half))
+    low, high = float(scores.min()), float(scores.max())
+    margin = max(style.LEAST_SPAN - (high - low), 0.0) / 2
+    norm = Normalize(low - margin, high + margin)
     order, right = np.argsort(scores), np.asarray(norm(scores), dtype=np.float64)
     placed = [_place(table[setting]) for setting in names]
     heights = [column for column, _ in placed]
@@ -166,12 +154,12 @@ def draw_parallel(table: pd.DataFrame, ax: Axes, *, names: Mapping[str, str], na
         end = at + 1 - (_BAND if at + 1 < len(heights) else 0)
         starts, ends = (np.full(len(table), place) for place in (at + _BAND, end))
         lines = np.stack([np.column_stack([starts, left]), np.column_stack([ends, here])], 1)
-        colours = COLOURS(norm(scores[order]))
+        colours = style.COLOURS(norm(scores[order]))
         ax.add_collection(LineCollection(list(lines[order]), colors=colours, linewidths=1.2))
     centred: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}
     for at, (_, ticks) in enumerate(placed):
         for text, height in ticks.items():
-            ax.text(at, height, text, fontsize=LEGEND_SIZE, **centred)
+            ax.text(at, height, text, fontsize=style.LEGEND_SIZE, **centred)
     add_spots(ax, np.full(len(table), float(len(placed))), right, table)
     _finish(ax, norm, list(names.values()), name)
 
@@ -200,7 +188,7 @@ def _place(values: pd.Series) -> tuple[Floats, dict[str, float]]:
 
 
 def _name(value: object) -> str:
-    text = printable(format_value("", value))
+    text = style.printable(format_value("", value))
     return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
 
 
@@ -220,4 +208,4 @@ def _finish(ax: Axes, norm: Normalize, names: list[str], name: str) -> None:
     ticks = np.asarray(MaxNLocator(nbins=5).tick_values(low, high))
     ticks = ticks[(ticks >= low) & (ticks <= high)]
     ax.set_yticks(np.asarray(norm(ticks)), [f"{tick:g}" for tick in ticks])
-    ax.set_ylabel(name.replace(" (", "\n(", 1), color=INK, parse_math=False)
+    ax.set_ylabel(name.replace(" (", "\n(", 1), color=style.INK, parse_math=False)

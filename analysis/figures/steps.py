@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from mtdlab.analysis.data.points import MOST_LOOKS
+from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import (
     draw_curve,
     draw_runs,
@@ -15,18 +16,6 @@ from mtdlab.analysis.figures.distance import (
     scatter_by_mtd,
 )
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots
-from mtdlab.analysis.figures.style import (
-    BAND,
-    INK,
-    OTHER,
-    RUN,
-    LevelLooks,
-    add_legend,
-    label_mtd_axis,
-    label_score,
-    look_of,
-    name_ends,
-)
 
 # Not seaborn: intervals are not its own, and its `lineplot` has no open markers of another size
 # for lines that coincide.
@@ -40,7 +29,7 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
     `table` has structure (its name), step, `value`, and for "mean" low and high.
     """
     for place, (name, curve) in enumerate(table.groupby("structure", sort=False)):
-        colour, marker = look_of(place)
+        colour, marker = style.look_of(place)
         # Lines may coincide: every second is dashed, its neighbours' markers open and larger.
         dashed = place % 2 == 1
         size = 5 if dashed else 9
@@ -50,15 +39,16 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         look["markerfacecolor"] = colour if dashed else "none"
         ax.plot(curve["step"], curve[value], label=str(name), **look)
         if value == "mean":
-            band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0, "label": BAND}
-            ax.fill_between(curve["step"], curve["low"], curve["high"], **band)
+            band: dict[str, Any] = {"color": colour, "alpha": 0.14, "linewidth": 0}
+            ax.fill_between(curve["step"], curve["low"], curve["high"], label=style.BAND, **band)
     ax.set_xlabel("training step")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     if value == "mean":
         keep_points_in_view(table, table["mean"], ax)
-        label_score(ax, label)
+        style.label_score(ax, label)
     else:
         ax.set_ylabel(label)
+    style.add_legend(ax)
 
 
 def draw_training(
@@ -81,20 +71,20 @@ def draw_training(
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
     ax.set_xlabel("training step")
     if value == "score":
-        label_score(ax, label)
+        style.label_score(ax, label)
     else:
         ax.set_ylabel(label)
     if few:
         last = means.groupby("group", sort=False).tail(1)
         names = last["group"] if len(last) > 1 else [""] * len(last)
-        colours = [look_of(place)[0] for place in range(len(last))]
-        name_ends(ax, list(zip(last["mean"], names, colours, strict=True)))
+        colours = [style.look_of(place)[0] for place in range(len(last))]
+        style.name_ends(ax, list(zip(last["mean"], names, colours, strict=True)))
 
 
 def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str) -> None:
     marked = known.groupby("number").size().max() <= _MOST_MARKERS // 2 if len(known) else False
     for place, (group, rows) in enumerate(means.groupby("group", sort=False)):
-        colour, marker = look_of(place)
+        colour, marker = style.look_of(place)
         for _, curve in known[known["group"] == group].groupby("number"):
             ax.plot(curve["step"], curve[value], color=colour, linewidth=0.7, alpha=0.3)
         look: dict[str, Any] = {"color": colour, "marker": marker if marked else "", "zorder": 4}
@@ -104,13 +94,14 @@ def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, 
 
 
 def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
-    looks = LevelLooks(known.loc[known["mtd"] > 0, "mtd"]) if (known["mtd"] > 0).any() else None
+    traced = known.loc[known["mtd"] > 0, "mtd"]
+    looks = style.LevelLooks(traced) if len(traced) else None
     for _, curve in known.groupby("number"):
         mtd = float(curve["mtd"].iloc[0])
-        colour = looks.look_of(mtd)[0] if looks and mtd > 0 else RUN
+        colour = looks.look_of(mtd)[0] if looks and mtd > 0 else style.RUN
         ax.plot(curve["step"], curve[value], linewidth=1, alpha=0.8, color=colour)
     if looks and (known["mtd"] <= 0).any():
-        ax.plot([], [], color=RUN, label="no MTD")
+        ax.plot([], [], color=style.RUN, label="no MTD")
     if looks:
         looks.explain(ax)
 
@@ -121,13 +112,13 @@ def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
 
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:
     """What is retained of the keys, `compute_retained_curves`: a line per level of MTD."""
-    looks = LevelLooks(curves["mtd"])
+    looks = style.LevelLooks(curves["mtd"])
     for mtd, curve in curves.groupby("mtd"):
         colour, marker = looks.look_of(float(str(mtd)))
         # no bands: those of many levels would cover each other
         look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 4}
         ax.plot(curve["lag"], curve["mean"], linewidth=1.4, **look)
-    ax.axhline(0.5, color=INK, linestyle="--", linewidth=1)
+    ax.axhline(0.5, color=style.INK, linestyle="--", linewidth=1)
     lags = sorted(curves["lag"].unique())
     ax.set_xscale("log", base=2)
     ax.set_xticks(lags, [f"{lag:g}" for lag in lags])
@@ -146,26 +137,26 @@ def draw_half_lives(runs: pd.DataFrame, curve: pd.DataFrame, ax: Axes) -> None:
     if len(reached):
         draw_runs(reached, ax, value="half_life")
         # the line has a gap at a level without a mean
-        draw_curve(curve, ax, label="mean over seeds")
+        draw_curve(curve, ax)
         keep_points_in_view(curve, reached["half_life"], ax)
     if len(beyond):
-        ax.plot(beyond["mtd"], beyond["longest_lag"], "^", color=OTHER, label=_BEYOND)
+        ax.plot(beyond["mtd"], beyond["longest_lag"], "^", color=style.OTHER, label=_BEYOND)
         add_run_spots(ax, beyond, beyond["mtd"], beyond["longest_lag"], value="longest_lag")
-    label_mtd_axis(ax, curve["mtd"])
+    style.label_mtd_axis(ax, curve["mtd"])
     ax.set_ylabel("half-life (steps)")
-    add_legend(ax)
+    style.add_legend(ax)
 
 
 def draw_score_by_half_life(runs: pd.DataFrame, ax: Axes, *, name: str) -> None:
     """The score of each of `compute_history_runs` against its half-life, coloured by MTD."""
-    looks = LevelLooks(runs["mtd"])
+    looks = style.LevelLooks(runs["mtd"])
     reached, beyond = _split(runs)
     scatter_by_mtd(reached, ax, "half_life", "score", looks, value="half_life")
     if len(beyond):
         scatter_by_mtd(beyond, ax, "longest_lag", "score", looks, value="longest_lag", marker="^")
-        ax.plot([], [], "^", color=INK, label=_BEYOND)
+        ax.plot([], [], "^", color=style.INK, label=_BEYOND)
     ax.set_xlabel("half-life (steps)")
-    label_score(ax, name)
+    style.label_score(ax, name)
     looks.explain(ax)
 
 

@@ -31,8 +31,10 @@ RUN = "#7d8a94"
 # with a contrast of 3 to white: a test computes both, and the same for dark pages.
 BATCHES = ("#1f6f8b", "#d9730d", "#a56eff", "#27187e", "#a31621", "#2a9d8f")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
+_LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
 ACCENT, OTHER = BATCHES[:2]
+PAPER = OTHER, MARKERS[3]
+"""Colour and marker of the paper's curves."""
 BAND = "95 % CI"
 """The label of a band or a bar in a legend."""
 
@@ -81,19 +83,15 @@ def figure_style(name: str) -> AbstractContextManager[None]:
     )
 
 
-def new_figure(
-    rows: int, columns: int, *, width: float, height: float
-) -> tuple[Figure, list[Axes]]:
-    """A figure of rows x columns axes, in inches, and its axes from the top left."""
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    return figure, list(axes.ravel())
-
-
 def look_of(place: int) -> tuple[str, str]:
     """Colour and marker of the item at a place; no two of the first 36 share both."""
     turn = place // len(BATCHES)
     return BATCHES[place % len(BATCHES)], MARKERS[(place + turn) % len(MARKERS)]
+
+
+def line_of(place: int) -> Any:
+    """The line style of the item at a place, so that lines differ in more than colour."""
+    return _LINES[place % len(_LINES)]
 
 
 def add_legend(ax: Axes, *, title: str = "") -> None:

@@ -29,7 +29,6 @@ from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import LevelScores, cell_covariance
 from mtdlab.analysis.inference.shapes import ShapeTests
 from mtdlab.analysis.inference.verdict import OverLooks
-from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import PARTS
 
 BestKind = Literal["separated", "equivalent", "inconclusive"]
@@ -40,6 +39,12 @@ def with_methods(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     """The trials with their method; the default method, if any, where none was recorded."""
     only = {"method": settings["method"]} if "method" in settings else {}
     return with_defaults(trials, only)
+
+
+def runs_by_method(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
+    """The completed runs with their method, and an MTD of 0 where the method has none."""
+    runs = completed_runs(with_methods(trials, settings))
+    return runs.assign(mtd=mtd_or_0(runs))
 
 
 def varies_method(trials: pd.DataFrame, settings: Settings) -> bool:
@@ -86,8 +91,7 @@ def best_scores(
 
     The sampling error of `items` is counted where every run of the table has them.
     """
-    runs = completed_runs(with_methods(trials, settings))
-    runs = runs.assign(mtd=mtd_or_0(runs))
+    runs = runs_by_method(trials, settings)
     find_keys = method_keys if varies_method(trials, settings) else varied_settings
     keys = find_keys(runs, settings)
     groups = runs["number"].groupby(number_configurations(runs, keys))
@@ -101,25 +105,10 @@ def best_scores(
     return LevelScores(table, *covariance, runs, ordered=False)
 
 
-@dataclass(frozen=True)
-class Bests:
-    """What is decided about the best of B tables.
+def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.object_]:
+    """What is decided about the best of B tables, (B,) names of `BestKind`.
 
-    Attributes:
-        kind: (B,) names of `BestKind`.
-        p_value: (B,) of the best being above each other one.
-        best: (B,) the column with the highest estimate.
-        may_be_best: (B, C) whether no other column is significantly better.
-    """
-
-    kind: NDArray[np.object_]
-    p_value: Floats
-    best: NDArray[np.intp]
-    may_be_best: NDArray[np.bool_]
-
-
-def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> Bests:
-    """What is decided about the best of B tables, at significance level alpha; margin in points.
+    At significance level alpha; margin in points.
 
     separated     the intervals of the best less each other column, simultaneous over all pairs, are
                   above 0. The one-sided comparison with the best (Hsu 1984) is not enough: of two
@@ -127,12 +116,12 @@ def classify_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> B
     equivalent    all columns that may be the best, at least two, are shown to differ by less than
                   the margin.
     """
-    may_be_best, p_value = tests.find_optimal(fit, alpha), tests.test_best(fit)
-    kind = np.full(len(p_value), "inconclusive", dtype=object)
+    may_be_best = tests.find_optimal(fit, alpha)
+    kind = np.full(len(may_be_best), "inconclusive", dtype=object)
     several = may_be_best.sum(axis=-1) > 1
     kind[several & tests.are_flat(fit, alpha, margin, may_be_best)] = "equivalent"
-    kind[p_value <= alpha] = "separated"
-    return Bests(kind, p_value, fit.effects.argmax(axis=-1), may_be_best)
+    kind[tests.test_best(fit) <= alpha] = "separated"
+    return kind
 
 
 @dataclass(frozen=True)
@@ -171,13 +160,12 @@ def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdi
     """What is decided on scores as of `best_scores`; "inconclusive" where nothing is compared."""
     if not scores.comparable:
         return BestVerdict(level=level, margin=margin)
-    result = classify_best(scores.tests, scores.fit.part(None), 1 - level, margin)
-    numbers = scores.table.columns.to_numpy()
+    tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()
     return BestVerdict(
-        result.kind[0],
-        float(result.p_value[0]),
+        classify_best(tests, fit, 1 - level, margin)[0],
+        float(tests.test_best(fit)[0]),
         tuple(numbers[np.argsort(-scores.fit.effects, kind="stable")].tolist()),
-        tuple(numbers[result.may_be_best[0]].tolist()),
+        tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
         len(scores.table),
         level,
         margin,

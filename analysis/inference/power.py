@@ -185,20 +185,6 @@ def _separate_first(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDAr
     return np.asarray((tests.test_best(fit) <= alpha) & (fit.effects.argmax(axis=-1) == 0))
 
 
-def _find_equivalence(
-    tests: ShapeTests, fit: Fit, alpha: float, margin: float
-) -> NDArray[np.bool_]:
-    return np.asarray(classify_best(tests, fit, alpha, margin).kind == "equivalent")
-
-
-def _decide_best(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
-    return np.asarray(classify_best(tests, fit, alpha, margin).kind != "inconclusive")
-
-
-def _decide_shape(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
-    return np.asarray(tests.classify(fit, alpha, margin).shape != "inconclusive")
-
-
 def best_effects(count: int, height: float) -> Floats:
     """The first of the configurations `height` points above the others, (C,)."""
     return np.where(np.arange(count) == 0, height, 0.0)
@@ -255,7 +241,9 @@ def compute_best_needs(
     design = _Design(np.arange(1.0, count + 1), scatter, alpha)
     return BestNeed(
         separated=design.need(_separate_first, best_effects(count, effect)),
-        equivalent=design.need(_find_equivalence, np.zeros(count), margin),
+        equivalent=design.need(
+            lambda *study: classify_best(*study) == "equivalent", np.zeros(count), margin
+        ),
     )
 
 
@@ -405,8 +393,13 @@ def count_needed(
     `distance` is MTD in rising order, or places where the scatter is that of configurations,
     `effects` the score in points, (L,) each.
     """
-    find = _decide_shape if scatter.ordered else _decide_best
-    return _Design(distance, scatter, alpha).need(find, effects, margin)
+
+    def decides(tests: ShapeTests, fit: Fit, level: float, least: float) -> NDArray[np.bool_]:
+        if scatter.ordered:
+            return np.asarray(tests.classify(fit, level, least).shape != "inconclusive")
+        return np.asarray(classify_best(tests, fit, level, least) != "inconclusive")
+
+    return _Design(distance, scatter, alpha).need(decides, effects, margin)
 
 
 def fewest_seeds(is_enough: Callable[[int], bool], tried: Sequence[int], first: int) -> int | None:

@@ -11,7 +11,7 @@ from mtdlab.analysis.data.beyond_run import describe_left_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, MARGIN, BeyondRun
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS
 from mtdlab.analysis.data.items import ItemScores
-from mtdlab.analysis.data.runs import format_mtd, traced_runs
+from mtdlab.analysis.data.runs import format_mtd, name_levels, traced_runs
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.pairing import LevelScores, level_scores, merge_levels
@@ -264,7 +264,11 @@ def write_sentence(verdict: Verdict) -> str:
         texts.append(f"{name_lead(verdict)}: {describe_points(size, verdict.confidence, over)}.")
     texts.append(describe_certainty(verdict))
     if verdict.verdict != "flat":
-        texts.append(_optimal(verdict))
+        texts.append(
+            f"Statistically indistinguishable from the best of {verdict.levels} levels "
+            f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict.over_looks)}): "
+            f"{name_levels(verdict.optimal_range)}."
+        )
     if verdict.verdict in ("rising", "falling"):
         beyond = f"above {format_mtd(verdict.last)}", "compared" if verdict.is_cut else "tested"
         if verdict.verdict == "falling":
@@ -359,22 +363,6 @@ def name_lead(verdict: Verdict) -> str:
     """The level with the highest estimate less the runner-up, in words."""
     role = ", the runner-up" if len(verdict.leads) > 1 else ""
     return f"MTD {format_mtd(verdict.peak_mtd)} less MTD {format_mtd(verdict.leads[0].mtd)}{role}"
-
-
-def _optimal(verdict: Verdict) -> str:
-    levels = verdict.optimal_range
-    confidence = (
-        f"({100 * verdict.confidence:.3g} % confidence{over_all_looks(verdict.over_looks)})"
-    )
-    if len(levels) == verdict.levels:
-        return f"All levels are statistically indistinguishable from the best {confidence}."
-    if len(levels) == 1:
-        return f"Every other level is significantly worse than MTD {format_mtd(levels[0])}."
-    return (
-        f"{len(levels)} of {verdict.levels} levels, from MTD {format_mtd(levels[0])} to "
-        f"{format_mtd(levels[-1])}, are statistically indistinguishable from the best level "
-        f"{confidence}."
-    )
 
 
 def list_above(above: Mapping[str, Estimate], level: float, over: str = "") -> str:

@@ -32,11 +32,7 @@ from mtdlab.analysis.inference.verdict import Verdict, judge_levels, over_all_lo
 from mtdlab.analysis.report.cells import clean
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from mtdlab.analysis.statistics.configurations import compute_configurations
-from mtdlab.analysis.statistics.contrasts import (
-    Candidate,
-    choose_best_candidates,
-    choose_candidates,
-)
+from mtdlab.analysis.statistics.contrasts import choose_best_candidates, choose_candidates
 from mtdlab.analysis.statistics.curves import compute_cells, find_width
 from mtdlab.analysis.statistics.methods import compute_methods, select_curve_trials
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
@@ -190,8 +186,11 @@ class StudyContext:
         """The confidence of comparisons with the best, as text."""
         return f"{100 * self.best.confidence:.3g} %{over_all_looks(self.best.over_looks)}"
 
-    def candidates(self) -> tuple[Candidate, Candidate]:
-        """The best configuration and its runner-up. Raises ValueError with fewer than two."""
+    def candidates(self) -> tuple[pd.Series, pd.Series]:
+        """The first complete trials of the best configuration and of its runner-up.
+
+        Raises ValueError with fewer than two.
+        """
         study = self.study
         if self.asks_for_best:
             return choose_best_candidates(self.best_scores, study.settings, self.best)

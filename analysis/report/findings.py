@@ -32,9 +32,8 @@ from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Effect
 from mtdlab.analysis.report.topics import conditions, configurations, effects, history, methods
-from mtdlab.analysis.report.topics.configurations import lead_over
+from mtdlab.analysis.report.topics.configurations import NAME, lead_over
 from mtdlab.analysis.report.topics.sufficiency import name_pair
-from mtdlab.analysis.statistics.configurations import Effects
 from mtdlab.analysis.statistics.robustness import Condition
 
 _OF_MTD = "the verdict on MTD and, as a family of their own, of the differences of levels"
@@ -123,7 +122,7 @@ def find_answer(context: StudyContext) -> Finding:
 def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     """The answer by the completed runs, without interactions."""
     if (compared := context.once(methods.compute)) is not None:
-        return _methods(compared)
+        return _methods(context, compared)
     if found := context.once(conditions.compute):
         return _conditions(runs, found)
     if (measured := context.once(history.compute)) is not None and len(measured.runs):
@@ -131,7 +130,7 @@ def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     if context.verdict.levels_run > 1:
         return _distance(context)
     if (ranked := context.once(configurations.compute)) is not None:
-        return _configurations(ranked, context.once(effects.compute))
+        return _configurations(context, ranked)
     mean = runs.groupby("seed")["score"].mean().mean()
     seeds = count(runs["seed"].nunique(), "seed")
     return Finding(
@@ -146,25 +145,25 @@ def _best_trial(runs: pd.DataFrame) -> int:
     return int(runs.sort_values(["score", "number"], ascending=[False, True])["number"].iloc[0])
 
 
-def _methods(info: methods.Methods) -> Finding:
-    ranked = info.ranked.drop_duplicates("method", ignore_index=True)
+def _methods(context: StudyContext, table: pd.DataFrame) -> Finding:
+    ranked = methods.rank(table).drop_duplicates("method", ignore_index=True)
     best = int(ranked["number"].iloc[0])
-    if info.context.best.ranked:
-        best = info.context.candidates()[0].number
-    finding = _contest(ranked["name"].tolist(), ranked, "methods", best, info.context.best)
-    if not (budget := methods.describe_budget(info)):
+    if context.best.ranked:
+        best = int(context.candidates()[0]["number"])
+    finding = _contest(ranked, "methods", best, context.best)
+    if not (budget := methods.describe_budget(context.study)):
         return finding
-    each = "" if len(ranked) == len(info.table) else ". Each method is at its best configuration"
+    each = "" if len(ranked) == len(table) else ". Each method is at its best configuration"
     certainty = f"Methods compared {budget}{each}. {finding.certainty}"
     return replace(finding, answer=f"At an equal budget, {finding.answer}", certainty=certainty)
 
 
-def _configurations(info: configurations.Configurations, found: Effects | None) -> Finding:
-    best, verdict = int(info.table["number"].iloc[0]), info.context.best
-    same = _at_defaults(info.table, info.table, info.context.study.compared).to_numpy()
+def _configurations(context: StudyContext, table: pd.DataFrame) -> Finding:
+    same = _at_defaults(table, table, context.study.compared).to_numpy()
     default = int(same.argmax()) if same.any() else None
-    finding = _contest(info.names, info.table, "configurations", best, verdict, default)
-    if found is None:
+    best = int(table["number"].iloc[0])
+    finding = _contest(table, "configurations", best, context.best, default)
+    if (found := context.once(effects.compute)) is None:
         return finding
     return replace(finding, certainty=f"{finding.certainty} {effects.describe_effect(found)}")
 
@@ -176,7 +175,6 @@ def _at_defaults(rows: pd.DataFrame, varied: Iterable[object], settings: Setting
 
 
 def _contest(
-    names: Sequence[str],
     ranked: pd.DataFrame,
     topic: str,
     best: int,
@@ -187,7 +185,8 @@ def _contest(
 
     `default` is the row of the default settings; None where they were not run.
     """
-    others, first = ranked.iloc[1:], names[0]
+    others, names = ranked.iloc[1:], ranked[NAME].tolist()
+    first = names[0]
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
@@ -285,7 +284,7 @@ def _distance(context: StudyContext) -> Finding:
         if (pair := sufficiency.pair) is not None:
             high, low = name_pair(sufficiency, pair)
             what = f"{high} less {low}, the most different at nearly equal MTD"
-            effect = make_effect(Estimate(pair.difference, pair.low, pair.high), LEVEL, what)
+            effect = make_effect(pair.difference, LEVEL, what)
     elif sufficiency is not None and sufficiency.answer == "not rejected":
         p_value = format_p(sufficiency.p_value)
         certainty += f" That MTD alone determines the score is not rejected ({p_value})."
@@ -315,7 +314,7 @@ def _name_settings(context: StudyContext) -> str:
 def find_best_level(context: StudyContext) -> int:
     """The first trial of the best configuration at the best level of MTD."""
     if not context.asks_for_best and context.verdict.seeds and context.verdict.levels > 1:
-        return context.candidates()[0].number
+        return int(context.candidates()[0]["number"])
     # one beyond the run only where there is no other
     is_chosen = context.verdict.left_out and len(context.levels.runs)
     runs = context.levels.runs if is_chosen else completed_runs(context.curve_trials)

@@ -100,10 +100,10 @@ def _build(judged: MeansVerdict) -> Contents:
     best = data.frame["mtd"].isin(verdict.optimal_range).map({True: "yes", False: "no"})
     table = data.frame.assign(error=data.errors.round(4), optimal=best)
     names = {"error": "standard error", "optimal": "indistinguishable from the best"}
-    caption = "The means, and what is derived from them."
+    caption, curve = "The means, and what is derived from them.", {"mean": data.frame}
     drawing = Drawing(
         _TITLE,
-        [("", lambda ax: figures.draw_published_curve(data.frame, ax, name="mean score × 100"))],
+        [("", lambda ax: figures.draw_conditions(curve, ax, name="mean score × 100"))],
         height=3.8,
         caption="The means with their bands, taken as 95 % intervals.",
         alt=f"{describe_curve(data.frame, 'The mean is')} {verdict.sentence}",

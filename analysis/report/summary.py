@@ -29,6 +29,7 @@ from mtdlab.analysis.report.headline import ask, find_no_gain
 from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import configurations, effects, methods, score
+from mtdlab.analysis.report.topics.base import LEAD_WIDTH, compose
 from mtdlab.analysis.report.topics.baseline import Beside, find_beside
 
 if TYPE_CHECKING:
@@ -138,13 +139,13 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     runs = completed_runs(context.trials)
     completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
     compared, settings = context.once(methods.compute), context.once(configurations.compute)
-    differences = methods.describe(compared) if compared is not None else ()
+    differences = methods.describe(context, compared) if compared is not None else ()
     if context.compares_methods and context.verdict.levels < 2:
         texts = (*differences, completed)
     elif settings is not None:
         together = context.once(effects.compute)
         of_settings = () if together is None else effects.describe(together)
-        texts = (*configurations.describe(settings), *of_settings, completed)
+        texts = (*configurations.describe(context, settings), *of_settings, completed)
     elif not len(context.traced):
         finding = context.once(find_answer)
         texts = (f"{finding.answer}. {finding.certainty}", score.describe_missing(context))
@@ -195,12 +196,13 @@ def draw_study(study: StudyFrames) -> "Figure":
     """
     context = StudyContext(study)
     compared, ranked = context.once(methods.compute), context.once(configurations.compute)
-    drawing = score.draw(context) if compared is None else methods.draw(compared)
+    drawing = score.draw(context) if compared is None else methods.draw(context, compared)
     if drawing is None and ranked is not None:
-        drawing = configurations.draw(ranked)
+        drawing = configurations.draw(context, ranked)
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
-    return figures.draw_panels(study.name, drawing.panels, drawing.height)
+    with figures.figure_style(study.name):
+        return compose(replace(drawing, columns=1, width=LEAD_WIDTH))
 
 
 def write_html(study: StudyFrames) -> str:

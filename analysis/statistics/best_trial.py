@@ -31,39 +31,10 @@ _POINTS = 401
 _MIN_RUN_SHARE = 0.02
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The best of n runs by one score, and the selection bias of its scores; NaN where not known.
-
-    Attributes:
-        chosen_by: the name of the score that selects the run; value: that score.
-        score: its metric.
-        configuration_mean: mean metric over its configuration's trials; configuration_trials: how
-            many.
-        seed_sd, trial_sd: `Spread` of the selecting score.
-        optimism: selection bias of the selecting score: its `expected_maximum` over n runs with
-            equal true means, less that mean. Where the true means differ, the bias is smaller.
-        slope: least-squares slope of the metric on the selecting score within configurations.
-    """
-
-    chosen_by: str
-    number: int
-    seed: int
-    mtd: float
-    value: float
-    score: float
-    configuration_mean: float
-    configuration_trials: int
-    n: int
-    seed_sd: float
-    trial_sd: float
-    optimism: float
-    slope: float
-
-    @property
-    def score_optimism(self) -> float:
-        """The selection bias of the metric: slope times optimism."""
-        return self.slope * self.optimism
+_COLUMNS = (
+    *("chosen_by", "number", "seed", "mtd", "value", "score", "configuration_mean"),
+    *("configuration_trials", "n", "seed_sd", "trial_sd", "optimism", "slope", "score_optimism"),
+)
 
 
 @dataclass(frozen=True)
@@ -83,11 +54,20 @@ def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Ser
     return trials["number"].map(named["score"]).astype("float64")
 
 
-def compute_choices(study: StudyFrames) -> tuple[Choice, ...]:
-    """The best trial by `select_by`, by the metric and by the dev score.
+def compute_choices(study: StudyFrames) -> pd.DataFrame:
+    """The best trial by `select_by`, by the metric and by the dev score, and its selection bias.
 
     The first is the best by the score that ranks the study's trials. A score that no completed run
     has is left out.
+
+    Returns:
+        A row per score, NaN where a value is not known. chosen_by: the name of the score that
+        selects the run, value: that score, score: its metric. configuration_mean: mean metric over
+        its configuration's trials, configuration_trials: how many. seed_sd, trial_sd: `Spread` of
+        the selecting score. optimism: selection bias of the selecting score: its `expected_maximum`
+        over n runs with equal true means, less that mean; where the true means differ, the bias is
+        smaller. slope: least-squares slope of the metric on the selecting score within
+        configurations. score_optimism: the selection bias of the metric, slope times optimism.
     """
     runs = completed_runs(study.trials)
     choices = []
@@ -98,10 +78,11 @@ def compute_choices(study: StudyFrames) -> tuple[Choice, ...]:
         ranked = ranked[np.isfinite(ranked["ranking"])]
         if len(ranked):
             choices.append(_choose(name, ranked, study.settings))
-    return tuple(choices)
+    table = pd.DataFrame(choices, columns=_COLUMNS[:-1])
+    return table.assign(score_optimism=table["slope"] * table["optimism"])
 
 
-def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
+def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> dict[str, object]:
     """The best of the runs by their column `ranking`; the first of equal ones."""
     best = runs.sort_values(["ranking", "number"], ascending=[False, True]).iloc[0]
     configuration = number_configurations(runs, varied_settings(runs, settings)).to_numpy()
@@ -110,21 +91,17 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> Choice:
     spread = estimate_spread(values, configuration, runs["seed"].to_numpy())
     x, y = _centre(values, configuration), _centre(scores, configuration)
     square = float(x @ x)
-    return Choice(
-        chosen_by=name,
-        number=int(best["number"]),
-        seed=int(best["seed"]),
-        mtd=float(best["mtd"]),
-        value=float(best["ranking"]),
-        score=float(best["score"]),
-        configuration_mean=float(siblings.mean()),
-        configuration_trials=len(siblings),
-        n=len(runs),
-        seed_sd=spread.seed,
-        trial_sd=spread.run,
-        optimism=expected_maximum(runs["seed"].value_counts().tolist(), spread),
-        slope=float(x @ y) / square if square > 0 else math.nan,
-    )
+    return best[["number", "seed", "mtd", "score"]].to_dict() | {
+        "chosen_by": name,
+        "value": best["ranking"],
+        "configuration_mean": float(siblings.mean()),
+        "configuration_trials": len(siblings),
+        "n": len(runs),
+        "seed_sd": spread.seed,
+        "trial_sd": spread.run,
+        "optimism": expected_maximum(runs["seed"].value_counts().tolist(), spread),
+        "slope": float(x @ y) / square if square > 0 else math.nan,
+    }
 
 
 def estimate_spread(

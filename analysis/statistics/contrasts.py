@@ -170,18 +170,10 @@ def _value(value: Any) -> Any:
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration: its MTD in steps, NaN without one, and its first complete trial's number."""
-
-    mtd: float
-    number: int
-
-
 def choose_candidates(
     study: StudyFrames, trials: pd.DataFrame, verdict: Verdict
-) -> tuple[Candidate, Candidate]:
-    """The best configuration and the runner-up.
+) -> tuple[pd.Series, pd.Series]:
+    """The first complete trial of the best configuration, and that of the runner-up.
 
     The best level has the highest estimate. The runner-up is the best level outside the optimal
     range, because levels within it are statistically indistinguishable from the best; where no
@@ -200,7 +192,7 @@ def choose_candidates(
     return best, _configuration(levels.runs, study.settings, float(ranked["mtd"].iloc[0]))
 
 
-def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> Candidate:
+def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) -> pd.Series:
     """The configuration with the highest mean at the level of MTD that is nearest to `level`."""
     distance = (np.log(runs["mtd"]) - np.log(level)).abs()
     return _highest(runs[runs["mtd"] == runs.loc[distance.idxmin(), "mtd"]], settings)
@@ -208,8 +200,8 @@ def _configuration(runs: pd.DataFrame, settings: Collection[str], level: float) 
 
 def choose_best_candidates(
     scores: LevelScores, settings: Collection[str], verdict: BestVerdict
-) -> tuple[Candidate, Candidate]:
-    """The best configuration of those that are compared, and the one with the next estimate.
+) -> tuple[pd.Series, pd.Series]:
+    """The first complete trials of the best configuration, and of that with the next estimate.
 
     Of several configurations of a method at its level of MTD the one with the highest mean is
     taken. Raises ValueError with fewer than two that are compared.
@@ -223,9 +215,9 @@ def choose_best_candidates(
     return best, second
 
 
-def _highest(there: pd.DataFrame, settings: Collection[str]) -> Candidate:
-    """The configuration with the highest mean of some runs."""
+def _highest(there: pd.DataFrame, settings: Collection[str]) -> pd.Series:
+    """The first run of the configuration with the highest mean; its mtd is NaN without one."""
     configuration = number_configurations(there, varied_settings(there, settings))
     mean = there["score"].groupby(configuration).transform("mean")
-    first = there[mean == mean.max()].sort_values("number").iloc[0]
-    return Candidate(float(first["mtd"]), int(first["number"]))
+    first: pd.Series = there[mean == mean.max()].sort_values("number").iloc[0]
+    return first

@@ -8,13 +8,12 @@ a monotone relation and are near 0 for an inverted U; xi measures whether the sc
 MTD, monotone or not. Letters: N embeddings, D dimension, R trials, S seeds, L levels of MTD.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike
-from scipy import special
 
 from mtdlab.analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from mtdlab.analysis.data.tasks import TASKS
@@ -99,7 +98,7 @@ def effective_rank(values: ArrayLike) -> float:
     sizes = np.asarray(values, dtype=np.float64)
     if sizes.ndim != 1 or not np.all(np.isfinite(sizes) & (sizes >= 0)) or not sizes.any():
         raise ValueError("singular values must be a row of finite numbers >= 0, not all 0")
-    return float(np.exp(special.entr(sizes / sizes.sum()).sum()))
+    return float(np.exp(scipy.special.entr(sizes / sizes.sum()).sum()))
 
 
 def _label_spectra(trials: pd.DataFrame, spectra: pd.DataFrame) -> tuple[pd.DataFrame, Floats]:
@@ -144,40 +143,6 @@ MIN_LEVELS = 6
 """The fewest levels of a rank correlation: with three, xi is -0.125 for every peak and valley."""
 
 
-# of scipy.stats, whose import takes longer than a figure; the MTDs of a seed have no ties
-def spearman(mtd: Floats, score: Floats) -> float:
-    """Spearman's rank correlation of values (L,)."""
-    first, second = (pd.Series(values).rank().to_numpy(np.float64) for values in (mtd, score))
-    return float(np.corrcoef(first, second)[0, 1])
-
-
-def kendall(mtd: Floats, score: Floats) -> float:
-    """Kendall's tau-b of values (L,), the first without ties."""
-    pairs, untied, same = len(mtd) * (len(mtd) - 1) / 2, 0.0, 0.0
-    for at in range(len(mtd)):
-        sign = np.sign(score[at + 1 :] - score[at])
-        same += float(np.sign(mtd[at + 1 :] - mtd[at]) @ sign)
-        untied += float(np.abs(sign).sum())
-    # 1 but for rounding where all pairs agree
-    return max(-1.0, min(1.0, same / math.sqrt(pairs) / math.sqrt(untied)))
-
-
-def chatterjee(mtd: Floats, score: Floats) -> float:
-    """Chatterjee's xi of values (L,), the first without ties."""
-    ordered = pd.Series(score[np.argsort(mtd)])
-    rank, above = ordered.rank(method="max"), (-ordered).rank(method="max")
-    size = len(mtd)
-    changes = float(rank.diff().abs().sum())
-    return 1 - size * changes / (2 * float(((size - above) * above).sum()))
-
-
-MEASURES: Mapping[str, Callable[[Floats, Floats], float]] = {
-    "Spearman": spearman,
-    "Kendall": kendall,
-    "Chatterjee xi": chatterjee,
-}
-
-
 def compute_correlations(trials: pd.DataFrame) -> pd.DataFrame:
     """Rank correlations of score and MTD within each seed, as means over seeds.
 
@@ -193,9 +158,12 @@ def compute_correlations(trials: pd.DataFrame) -> pd.DataFrame:
         for _, seed in means.groupby("seed")
         if len(seed) >= MIN_LEVELS and seed["score"].nunique() > 1
     ]
+    # scipy.stats is imported by its first use, which takes longer than a figure
+    names = {"Spearman": "spearmanr", "Kendall": "kendalltau", "Chatterjee xi": "chatterjeexi"}
     rows = []
-    for name, measure in MEASURES.items() if usable else ():
-        interval = estimate(np.array([measure(mtd, score) for mtd, score in usable]))
+    for name, function in names.items() if usable else ():
+        measure = getattr(scipy.stats, function)
+        interval = estimate(np.array([measure(mtd, score).statistic for mtd, score in usable]))
         fewest = min(len(mtd) for mtd, _ in usable)
         rows.append((name, len(usable), fewest, interval.mean, interval.low, interval.high))
     return pd.DataFrame(rows, columns=["measure", "seeds", "levels", "mean", "low", "high"])

@@ -5,8 +5,14 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, mtd_or_0, traced_runs
-from mtdlab.analysis.inference.best import METHOD_KEYS, method_keys, varies_method, with_methods
+from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, traced_runs
+from mtdlab.analysis.inference.best import (
+    METHOD_KEYS,
+    method_keys,
+    runs_by_method,
+    varies_method,
+    with_methods,
+)
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.shapes import highest_column
 from mtdlab.analysis.statistics.configurations import (
@@ -45,7 +51,7 @@ def compute_methods(study: StudyFrames, trials: pd.DataFrame, level: float = LEV
     settings = study.compared
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=[*METHOD_KEYS, *COLUMNS])
-    runs = _comparable_runs(trials, settings)
+    runs = runs_by_method(trials, settings)
     keys = method_keys(runs, settings)
     table = compare_groups(study, runs, keys, level)
     table = table.sort_values(keys, ignore_index=True)
@@ -72,7 +78,7 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     trials, settings = study.trials, study.compared
     if not varies_method(trials, settings):
         return pd.DataFrame(columns=["measure", *METHOD_KEYS, *_VALUES])
-    runs = _comparable_runs(trials, settings)
+    runs = runs_by_method(trials, settings)
     keys = method_keys(runs, settings)
     runs = runs.assign(row=runs.groupby(keys, dropna=False).ngroup())
     rows = runs.drop_duplicates("row").set_index("row")[keys]
@@ -99,12 +105,6 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
     return (
         pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
     )
-
-
-def _comparable_runs(trials: pd.DataFrame, settings: Settings) -> pd.DataFrame:
-    """The completed runs with their method, and an MTD of 0 where the method has none."""
-    runs = completed_runs(with_methods(trials, settings))
-    return runs.assign(mtd=mtd_or_0(runs))
 
 
 def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:

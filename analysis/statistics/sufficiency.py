@@ -29,7 +29,7 @@ from mtdlab.analysis.data.defaults import LEVEL
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import Blocks, parts_of
-from mtdlab.analysis.inference.intervals import estimate, share_level
+from mtdlab.analysis.inference.intervals import Estimate, estimate, share_level
 from mtdlab.analysis.inference.pairing import cell_covariance, natural_spline
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.trace import trace_limit
@@ -227,9 +227,7 @@ class Pair:
 
     high_row: int
     low_row: int
-    difference: float
-    low: float
-    high: float
+    difference: Estimate
     pairs: int
 
 
@@ -433,7 +431,7 @@ def largest_difference(scores: Floats, mtd: Floats, items: Floats | None = None)
     if items is not None:
         of_items = items[first, first] + items[second, second] - 2 * items[first, second]
     interval = estimate(values, share_level(len(within)), of_items=max(float(of_items), 0.0))
-    return Pair(first, second, interval.mean, interval.low, interval.high, len(within))
+    return Pair(first, second, interval, len(within))
 
 
 MAX_CORRELATION = 0.95

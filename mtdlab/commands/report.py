@@ -322,19 +322,21 @@ def _ranking(study: "StudyFrames") -> dict[str, Any]:
     """
     from mtdlab.analysis.statistics.best_trial import compute_choices
 
-    select_by, choices = study.select_by or study.metric, compute_choices(study)
-    best = choices[0] if choices and choices[0].chosen_by == select_by else None
+    select_by = study.select_by or study.metric
+    best = next(iter(compute_choices(study).to_dict("records")), None)
+    if best is not None and best["chosen_by"] != select_by:
+        best = None
     return {
         "metric": study.metric,
         "select_by": select_by,
         "best": best
         and {
-            "trial": best.number,
-            "mtd": mtd_value(best.mtd),
-            "select_by_score": best.value,
-            "optimism": best.optimism,
-            "score": best.score,
-            "score_optimism": best.score_optimism,
+            "trial": best["number"],
+            "mtd": mtd_value(best["mtd"]),
+            "select_by_score": best["value"],
+            "optimism": best["optimism"],
+            "score": best["score"],
+            "score_optimism": best["score_optimism"],
         },
     }
 

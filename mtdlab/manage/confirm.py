@@ -91,14 +91,15 @@ def _write(frames: StudyFrames, recorded: StudyRow, url: str, seeds: int) -> str
     except ValueError as error:
         raise NothingToReport(f"study {frames.name}: {error}") from None
     first, second = (
-        settings_of(read_trial(url, frames.name, each.number), recorded) for each in (best, other)
+        settings_of(read_trial(url, frames.name, int(each["number"])), recorded)
+        for each in (best, other)
     )
     # a setting that one of two methods lacks is fixed for the other
     varied = [name for name in first if name in second and first[name] != second[name]]
     shared = {name: value for name, value in (second | first).items() if name not in varied}
     if recorded.objective:
         shared.pop("method")
-    kind, names = "level", [f"MTD {format_mtd(each.mtd)}" for each in (best, other)]
+    kind, names = "level", [f"MTD {format_mtd(each['mtd'])}" for each in (best, other)]
     if context.asks_for_best:
         chosen = ({name: settings[name] for name in varied} for settings in (first, second))
         kind, names = "configuration", [_name(each, frames) for each in chosen]

@@ -188,10 +188,10 @@ def writing_no_png() -> Iterator[None]:
         figure.set_layout_engine("none")
         return figure
 
-    composed = base._compose
+    composed = base.compose
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mtdlab.analysis.figures.to_png", lambda _: b"\x89PNG\r\n\x1a\n")
-        patch.setattr(base, "_compose", compose)
+        patch.setattr(base, "compose", compose)
         yield
 
 

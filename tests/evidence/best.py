@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from mtdlab.analysis.inference.best import Bests, classify_best
+from mtdlab.analysis.inference.best import classify_best
 from mtdlab.analysis.inference.blocks import Fit
 from mtdlab.analysis.inference.looks import LEADING_LEVEL, boundaries_at, lead
 from mtdlab.analysis.inference.shapes import design_tests, shape_tests
@@ -86,7 +86,7 @@ class Outcome:
 
 def judge(
     scores: Floats, alpha: float, items: Floats | None
-) -> tuple[Bests, Fit, NDArray[np.bool_]]:
+) -> tuple[NDArray[np.object_], Fit, NDArray[np.bool_]]:
     """Verdicts on studies of one design (B, S, C), and what gets the next seeds, (B, C)."""
     without = design_tests(np.isfinite(scores[0]), None)
     tests, fit = without, without.fit(scores)
@@ -119,9 +119,9 @@ def run_until(scores: Floats, looks: tuple[int, ...], items: Floats | None = Non
             which, columns = left[at], order[at]
             tables = np.take_along_axis(scores[which], columns[:, None], axis=2)[:, : max(design)]
             tables = np.where(np.arange(max(design))[:, None] < design, tables, np.nan)
-            found, fit, leading = judge(tables, alpha, items)
-            ends = (found.kind != "inconclusive") | (look == len(looks) - 1)
-            outcome.kind[which], outcome.look[which] = found.kind, look
+            kind, fit, leading = judge(tables, alpha, items)
+            ends = (kind != "inconclusive") | (look == len(looks) - 1)
+            outcome.kind[which], outcome.look[which] = kind, look
             outcome.runs[which] = design.sum()
             back = np.argsort(columns, axis=1)
             outcome.effects[which] = np.take_along_axis(fit.effects, back, axis=1)

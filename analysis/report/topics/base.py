@@ -66,21 +66,21 @@ class Drawing:
 def render_figure(name: str, drawing: Drawing, *, note: str = "") -> Figure:
     """Draw a figure; `note` stands in the figure itself, below its panels."""
     with figures.figure_style(name):
-        wide = _compose(drawing, note, narrow=False)
+        wide = compose(drawing, note)
         vector = figures.to_svg(wide)
         described = {"name": name, "title": drawing.title, "description": drawing.alt}
         page = figures.to_page(wide, vector, **described)
         # The layout is known now: computing it again for the PNG takes as long as drawing.
         wide.set_layout_engine("none")
         png = figures.to_png(wide)
-        narrow = _compose(drawing, note, narrow=True)
+        narrow = compose(drawing, note, narrow=True)
         page += figures.to_page(narrow, figures.to_svg(narrow), **described, layout="narrow")
     files = {"png": png, "svg": vector.encode()}
     return Figure(name, drawing.title, drawing.caption, page, files)
 
 
-def _compose(drawing: Drawing, note: str, *, narrow: bool) -> "MatplotlibFigure":
-    """The figure with all its panels, on a wide or on a narrow page."""
+def compose(drawing: Drawing, note: str = "", *, narrow: bool = False) -> "MatplotlibFigure":
+    """The figure with all its panels, on a wide or on a narrow page, in `figures.figure_style`."""
     panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
     width, height = drawing.width, drawing.height
     if narrow:

@@ -10,8 +10,7 @@ from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import SCORE, SOURCE, load_curve
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import share_level
-from mtdlab.analysis.inference.pairing import compute_paired_curve, level_scores, summarise_scores
-from mtdlab.analysis.inference.verdict import judge_levels
+from mtdlab.analysis.inference.verdict import describe_conditions
 from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
@@ -21,7 +20,7 @@ from mtdlab.analysis.report.cells import (
 )
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
-from mtdlab.analysis.statistics.robustness import Condition, compute_conditions
+from mtdlab.analysis.statistics.robustness import Condition, compute_conditions, judge_conditions
 
 _COLUMNS = 2
 _MARGIN = 0.05
@@ -84,8 +83,8 @@ def _place(condition: Condition) -> str:
     if math.isfinite(condition.half_life):
         ratio = best_mtd / condition.half_life
         best += f", {ratio:.2g} times the measured half-life of a key ({condition.half_life:.3g})"
-    stated = f"{condition.stated[:1].upper()}{condition.stated[1:]}"
-    return f"{stated}, {best}; verdict: {condition.verdict.verdict}."
+    stated = describe_conditions(condition.runs)
+    return f"{stated[:1].upper()}{stated[1:]}, {best}; verdict: {condition.verdict.verdict}."
 
 
 def _show(table: pd.DataFrame, confidence: str) -> Table:
@@ -164,39 +163,35 @@ def _build_batches(context: StudyContext) -> Contents | None:
 
     The verdicts of the batch sizes share the error rate of 5 % (Bonferroni).
     """
-    study, runs, by = context.study, context.traced, ["batch_size", "mtd"]
-    curves = summarise_scores(runs, by=by, items=study.items)
+    groups = dict(list(context.traced.groupby("batch_size")))
     # a study of batch sizes alone has one MTD for each of them
-    curved = (curves.groupby("batch_size")["mtd"].nunique() > 1).any()
-    if runs["batch_size"].nunique() < 2 or not curved:
+    if len(groups) < 2 or all(runs["mtd"].nunique() < 2 for runs in groups.values()):
         return None
-    levels = {
-        int(str(size)): level_scores(
-            group, study.settings, study.items, beyond_run=study.beyond_run
-        )
-        for size, group in runs.groupby("batch_size")
-    }
-    confidence = share_level(len(levels))
-    verdicts = {size: judge_levels(scores, level=confidence) for size, scores in levels.items()}
-    paired = pd.concat(
-        [compute_paired_curve(scores).assign(batch_size=size) for size, scores in levels.items()],
-        ignore_index=True,
+    named = [(_name_size(size), runs) for size, runs in groups.items()]
+    sizes = judge_conditions(context.study, named)
+    curves, paired = (
+        pd.concat(tables, keys=groups, names=["batch_size"])
+        .reset_index("batch_size")
+        .reset_index(drop=True)
+        for tables in ([each.curve for each in sizes], [each.paired for each in sizes])
     )
     caption = (
         f"Mean score by batch size and MTD with its {PERCENT} interval over "
         f"seeds{describe_covered(curves)}."
     )
     best = " ".join(
-        f"Batch size {size}: {verdict.verdict}, best at MTD {format_mtd(verdict.peak_mtd)}."
-        for size, verdict in verdicts.items()
+        f"{each.name.capitalize()}: {each.verdict.verdict}, best at MTD "
+        f"{format_mtd(each.verdict.peak_mtd)}."
+        for each in sizes
     )
-    drawn = curves.join(describe_means(curves, runs, by=by))
+    labels = describe_means(curves, context.traced, by=["batch_size", "mtd"])
+    drawing = _draw_batches(curves.join(labels), paired, context.score_label, best)
     return Contents(
         csv={"mtd_by_batch": curves},
-        figures={"mtd_by_batch": _draw_batches(drawn, paired, context.score_label, best)},
+        figures={"mtd_by_batch": drawing},
         text=(
-            *(f"Batch size {size}. {verdict.sentence}" for size, verdict in verdicts.items()),
-            _describe_shared_level(len(verdicts)),
+            *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in sizes),
+            _describe_shared_level(len(sizes)),
         ),
         tables=[
             make_table(
@@ -210,20 +205,25 @@ def _build_batches(context: StudyContext) -> Contents | None:
     )
 
 
+def _name_size(size: object) -> str:
+    return f"batch size {float(str(size)):g}"
+
+
 def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: str) -> Drawing:
     published = load_curve("figure3_mtd_by_batch")
-    sizes = sorted({*curves["batch_size"], *published["batch_size"]})
+    order = [*map(_name_size, sorted({*curves["batch_size"], *published["batch_size"]}))]
+
+    def panel(table: pd.DataFrame, label: str) -> Draw:
+        drawn = {_name_size(size): curve for size, curve in table.groupby("batch_size")}
+        return lambda ax: figures.draw_conditions(drawn, ax, name=label, order=order)
 
     deviation = "deviation from the mean over levels"
     return Drawing(
         "Score against maximum traceable distance, by batch size",
         [
-            ("this study: mean over seeds", _batch_panel(curves, sizes, score)),
-            (
-                f"this study: {deviation}",
-                _batch_panel(paired, sizes, deviation.replace("the ", "the\n")),
-            ),
-            (SOURCE, _batch_panel(published, sizes, SCORE)),
+            ("this study: mean over seeds", panel(curves, score)),
+            (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
+            (SOURCE, panel(published, SCORE)),
         ],
         height=7.4,
         columns=2,
@@ -234,12 +234,6 @@ def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: s
         ),
         alt=alt,
     )
-
-
-def _batch_panel(curves: pd.DataFrame, sizes: Sequence[int], label: str) -> Draw:
-    named = {f"batch size {size}": curve for size, curve in curves.groupby("batch_size")}
-    order = [f"batch size {size}" for size in sizes]
-    return lambda ax: figures.draw_conditions(named, ax, name=label, order=order)
 
 
 BATCHES = Topic("batches", "By batch size", _build_batches, csv=["mtd_by_batch"])

@@ -1,7 +1,6 @@
 """Topics: configurations compared where neither MTD nor the method varies; settings and score."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
@@ -22,6 +21,8 @@ from mtdlab.analysis.statistics.configurations import (
     name_rows,
 )
 
+NAME = "name of the row"
+"""The column with the names of a comparison's rows, beside columns that settings name."""
 _MOST_DRAWN = 12
 _MOST_LETTERS = 100
 _MOST_IN_FIGURE = 40
@@ -31,7 +32,7 @@ def name_table(
     context: StudyContext, table: pd.DataFrame, *, most: int = _MOST_LETTERS
 ) -> tuple[str, ...]:
     """The rows of a comparison by the settings that differ, the nuisance settings last."""
-    names = [str(name) for name in table if name not in COLUMNS and name != "mtd"]
+    names = [str(name) for name in table if name not in (*COLUMNS, "mtd", NAME)]
     shown = table
     if "method" in table:
         shown = table.assign(method=[context.name_method(name) for name in table["method"]])
@@ -44,26 +45,22 @@ def lead_over(row: pd.Series) -> Estimate:
     return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
 
 
-def draw_ranked(
-    context: StudyContext, table: pd.DataFrame, names: Sequence[str], *, title: str, alt: str
-) -> Drawing:
-    """Means with their intervals, the highest first; `names` are those of the rows of `table`."""
-    drawn, rows = _choose(context, table, names)
+def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
+    """Means with their intervals, the highest first."""
+    drawn, rows = _choose(context, table)
     score = context.score_label
     caption = f"Mean over seeds; bars are {PERCENT} CIs over seeds{describe_covered(table)}."
     if len(drawn) < len(table):
         caption += f" The {len(drawn)} best of {len(table):,}."
 
-    def panel(ax: Axes) -> None:
-        figures.draw_rows(drawn, ax, names=rows, label="", name=score)
-
+    panel = "", lambda ax: figures.draw_rows(drawn, ax, names=rows, label="", name=score)
     height = 1.1 + 0.4 * len(drawn)
-    return Drawing(title, [("", panel)], height=height, rigid=True, caption=caption, alt=alt)
+    return Drawing(title, [panel], height=height, rigid=True, caption=caption, alt=alt)
 
 
-def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str]) -> Drawing | None:
+def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
     """The mean score against the seconds of a trial; None without durations of two rows."""
-    drawn, rows = _choose(context, table, names)
+    drawn, rows = _choose(context, table)
     if drawn["seconds"].notna().sum() < 2:
         return None
     score = context.score_label
@@ -79,67 +76,55 @@ def draw_costs(context: StudyContext, table: pd.DataFrame, names: Sequence[str])
     )
 
 
-def _choose(
-    context: StudyContext, table: pd.DataFrame, names: Sequence[str]
-) -> tuple[pd.DataFrame, list[str]]:
+def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The best rows with what their points state and the trial they lead to; their short names."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
     drawn, short = table.iloc[order], name_table(context, table, most=_MOST_IN_FIGURE)
     texts = []
-    for at, row in zip(order, drawn.to_dict("records"), strict=True):
+    for row in drawn.to_dict("records"):
         interval = describe_interval(Estimate(row["mean"], row["low"], row["high"]), LEVEL)
         cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
         texts.append(
-            f"{names[at]}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}"
+            f"{row[NAME]}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}"
             f"{interval and f' ({interval})'}{cost}"
         )
     return drawn.assign(text=texts, trial=drawn["number"]), [short[at] for at in order]
 
 
-@dataclass(frozen=True)
-class Configurations:
-    """The results of `compute_configurations`, and names of the rows."""
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """`compute_configurations` with the names of the rows.
 
-    context: StudyContext
-    table: pd.DataFrame
-    names: tuple[str, ...]
-
-
-def compute(context: StudyContext) -> Configurations | None:
-    """The comparison; None where MTD or the method varies, or without two scored configurations."""
-    if context.verdict.levels_run > 1 or len(context.methods):
+    None where MTD or the method varies, or without two scored configurations.
+    """
+    if context.verdict.levels_run > 1 or context.compares_methods:
         return None
     table = context.configurations
-    if len(table) < 2:
-        return None
-    return Configurations(context, table, name_table(context, table))
+    return table.assign(**{NAME: name_table(context, table)}) if len(table) > 1 else None
 
 
-def describe(info: Configurations) -> tuple[str, ...]:
+def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     """Sentences on the best configuration, and on how many others are significantly worse."""
-    table = info.table
     tested, worse = int(table["difference_low"].notna().sum()), int((~table["may_be_best"]).sum())
     rest = "With fewer than two common seeds, no difference is tested."
     if tested:
         rest = (
             f"{worse:,} of {count(tested, 'other configuration')} "
             f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval of "
-            f"the difference, simultaneous for all pairs at {info.context.of_comparisons}, "
-            "excludes 0."
+            f"the difference, simultaneous for all pairs at {context.of_comparisons}, excludes 0."
         )
-    return (f"The mean score is highest with {info.names[0]}: {table['mean'].iloc[0]:.2f}.", rest)
+    best = table.iloc[0]
+    return (f"The mean score is highest with {best[NAME]}: {best['mean']:.2f}.", rest)
 
 
-def draw(info: Configurations) -> Drawing:
-    title, alt = "Score by configuration", " ".join(describe(info))
-    return draw_ranked(info.context, info.table, info.names, title=title, alt=alt)
+def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
+    alt = " ".join(describe(context, table))
+    return draw_ranked(context, table, title="Score by configuration", alt=alt)
 
 
 def build(context: StudyContext) -> Contents | None:
-    if (info := context.once(compute)) is None:
+    if (table := context.once(compute)) is None:
         return None
-    table = info.table
-    shown = table.drop(columns="items").dropna(axis="columns", how="all")
+    shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
     caption = (
         f"Mean score of each configuration with its {PERCENT} CI, the difference to the best with "
         f"a {context.of_comparisons} CI that is simultaneous for all pairs of configurations, and "
@@ -148,12 +133,12 @@ def build(context: StudyContext) -> Contents | None:
     if {"seconds", "memory"} & set(shown):
         caption += f" {COSTS}"
     return Contents(
-        csv={"configurations": table},
+        csv={"configurations": table.drop(columns=NAME)},
         figures={
-            "configurations": draw(info),
-            "configuration_costs": draw_costs(context, table, info.names),
+            "configurations": draw(context, table),
+            "configuration_costs": draw_costs(context, table),
         },
-        text=describe(info),
+        text=describe(context, table),
         tables=[
             make_table(
                 shown.rename(columns={"number": "first trial"}),

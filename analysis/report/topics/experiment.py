@@ -33,15 +33,7 @@ from mtdlab.analysis.report.cells import (
     format_values,
     make_table,
 )
-from mtdlab.analysis.report.topics.base import (
-    Axes,
-    Contents,
-    Draw,
-    Drawing,
-    StudyContext,
-    Table,
-    Topic,
-)
+from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
 
 _MOST_VALUES = 8
 
@@ -228,21 +220,15 @@ _CAPTIONS = {
 
 
 def _grid(comparison: Comparison, table: pd.DataFrame, value: str) -> Draw:
-    by, labels, names = comparison.experiment.by, _names_of(comparison), _names(comparison, table)
-    return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, names=names)
+    labels, named = _names_of(comparison), comparison.experiment.label
+    by = comparison.experiment.by
+    return lambda ax: figures.draw_grid(table, ax, by=by, value=value, labels=labels, name=named)
 
 
 def _seeds(comparison: Comparison) -> Draw:
-    by, labels = comparison.experiment.by, _names_of(comparison)
-    seeds = compute_deviations(comparison.runs, by)
-    names = _names(comparison, seeds)
-    return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, names=names)
-
-
-def _names(comparison: Comparison, table: pd.DataFrame) -> list[str]:
-    """The values of the first setting, in rising order."""
-    experiment = comparison.experiment
-    return [experiment.label(value) for value in sorted(table[experiment.by[0]].unique())]
+    by, named = comparison.experiment.by, comparison.experiment.label
+    seeds, labels = compute_deviations(comparison.runs, by), _names_of(comparison)
+    return lambda ax: figures.draw_seeds(seeds, ax, by=by, labels=labels, name=named)
 
 
 def _placed(comparison: Comparison, table: pd.DataFrame) -> pd.DataFrame:
@@ -282,16 +268,10 @@ def _published(comparison: Comparison) -> Draw:
     table = experiment.published()
     if experiment.figure in ("grid", "seeds"):
         return _grid(comparison, table, "published")
-    rows = experiment.figure == "rows"
-    if not rows:
+    if experiment.figure == "line":
         table = _placed(comparison, table.sort_values(experiment.by[0]))
     names, label = name_rows(comparison, table), _names_of(comparison)[0]
-
-    def panel(ax: Axes) -> None:
-        draw = figures.draw_published_rows if rows else figures.draw_published_line
-        draw(table, ax, names=names, label=label, name=SCORE)
-
-    return panel
+    return lambda ax: figures.draw_published(table, ax, names=names, label=label, name=SCORE)
 
 
 def build(context: StudyContext, experiment: Experiment) -> Contents | None:

@@ -1,21 +1,23 @@
 """Topic: the methods of a study that varies them, side by side."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.published import published_sts, published_transfer
-from mtdlab.analysis.data.runs import completed_runs, format_mtd, mtd_or_0
-from mtdlab.analysis.inference.best import with_methods
+from mtdlab.analysis.data.runs import format_mtd
+from mtdlab.analysis.inference.best import runs_by_method
 from mtdlab.analysis.inference.verdict import join_words
 from mtdlab.analysis.report.cells import PERCENT, clean, describe_covered, make_table, number
-from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.report.topics.configurations import (
     COSTS,
+    NAME,
     draw_costs,
     draw_ranked,
     name_table,
@@ -45,45 +47,29 @@ _REFERENCE = (
 )
 
 
-@dataclass(frozen=True)
-class Methods:
-    """Completed runs, and `compute_methods` with the names of its rows."""
-
-    context: StudyContext
-    runs: pd.DataFrame
-    table: pd.DataFrame
-    names: tuple[str, ...]
-
-    def name(self, method: object) -> str:
-        return clean(self.context.name_method(method))
-
-    @property
-    def ranked(self) -> pd.DataFrame:
-        """The rows with their names in the column name, the highest estimate first."""
-        named = self.table.assign(name=self.names)
-        # the best row has no difference to itself
-        best = named["difference"].isna() & named["may_be_best"]
-        of = best if best.any() else named["mean"]
-        return rank_rows(named, int(of.to_numpy().argmax()))
-
-
-def compute(context: StudyContext) -> Methods | None:
-    """The comparison; None unless the completed runs are of several methods."""
-    if not len(table := context.methods):
+def compute(context: StudyContext) -> pd.DataFrame | None:
+    """`compute_methods` with the names of the rows; None unless there are several methods."""
+    if not context.compares_methods:
         return None
-    study, names = context.study, name_table(context, table)
+    table, names = context.methods, name_table(context, context.methods)
     if not context.mixed_methods:
         names = tuple(
             f"{name} at MTD {format_mtd(mtd)}" if np.isfinite(mtd) else name
             for name, mtd in zip(names, table["mtd"], strict=True)
         )
-    runs = completed_runs(with_methods(study.trials, study.settings))
-    return Methods(context, runs, table, names)
+    return table.assign(**{NAME: names})
 
 
-def describe_budget(info: Methods) -> str:
+def rank(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the comparison, the highest estimate first."""
+    # the best row has no difference to itself
+    best = table["difference"].isna() & table["may_be_best"]
+    of = best if best.any() else table["mean"]
+    return rank_rows(table, int(of.to_numpy().argmax()))
+
+
+def describe_budget(study: StudyFrames) -> str:
     """What is equal for all methods, and what was chosen for each: a phrase; else empty."""
-    study = info.context.study
     if (budget := equal_budget(study.trials)) is None:
         return ""
     chosen = join_words([*study.nuisance])
@@ -100,41 +86,43 @@ def _compare(others: pd.DataFrame, of: str) -> Iterator[str]:
             result = "not significant" if row["may_be_best"] else "statistically significant"
             interval = f"{of} CI {low:.2f} to {high:.2f}"
             text = f"paired difference to the best {row['difference']:+.2f} ({interval}), {result}"
-        yield f"{row['name']}: mean {row['mean']:.2f}; {text}."
+        yield f"{row[NAME]}: mean {row['mean']:.2f}; {text}."
 
 
-def describe(info: Methods) -> tuple[str, ...]:
+def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     """Sentences on the best method, and on how the others differ from it."""
-    ranked = info.ranked.drop_duplicates("method")
-    best, budget = ranked.iloc[0], describe_budget(info)
+    ranked = rank(table).drop_duplicates("method")
+    best, budget = ranked.iloc[0], describe_budget(context.study)
     return (
-        f"{best['name']} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
-        *_compare(ranked.iloc[1:], info.context.of_comparisons),
-        f"Confidence intervals cover seeds{describe_covered(info.table)}.",
-        *_describe_presets(info),
+        f"{best[NAME]} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
+        *_compare(ranked.iloc[1:], context.of_comparisons),
+        f"Confidence intervals cover seeds{describe_covered(table)}.",
+        *_describe_presets(context),
     )
 
 
-def _describe_presets(info: Methods) -> Iterator[str]:
+def _describe_presets(context: StudyContext) -> Iterator[str]:
     """A sentence on the preset of each method, or on the one that all have."""
-    recorded = info.runs[info.runs["preset"].notna()] if "preset" in info.runs else info.runs[:0]
+    runs = runs_by_method(context.trials, context.study.settings)
+    recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
     presets = {
         name: sorted(map(str, group["preset"].unique()))
-        for name, group in (recorded.groupby("method") if len(recorded) else ())
+        for name, group in recorded.groupby("method")
     }
     different = {preset for used in presets.values() for preset in used}
-    if len(different) == 1 and presets.keys() >= set(info.table["method"]):
+    if len(different) == 1 and presets.keys() >= set(context.methods["method"]):
         yield f"Every method ran with its preset {clean(different.pop())}."
     elif presets:
-        described = (f"{info.name(name)} {clean(' and '.join(of))}" for name, of in presets.items())
-        yield f"Presets: {', '.join(described)}."
+        texts = (f"{context.name_method(name)} {' and '.join(presets[name])}" for name in presets)
+        yield f"Presets: {', '.join(map(clean, texts))}."
 
 
-def _describe_rate(info: Methods) -> str:
+def _describe_rate(context: StudyContext) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
-    if "learning_rate" not in info.runs or "learning_rate" in info.context.study.nuisance:
+    runs = runs_by_method(context.trials, context.study.settings)
+    if "learning_rate" not in runs or "learning_rate" in context.study.nuisance:
         return ""
-    rates = pd.to_numeric(info.runs["learning_rate"], errors="coerce").unique()
+    rates = pd.to_numeric(runs["learning_rate"], errors="coerce").unique()
     if len(rates) != 1 or not np.isfinite(rates[0]):
         return ""
     rate = number(float(rates[0]))
@@ -146,28 +134,24 @@ def _describe_rate(info: Methods) -> str:
 
 def build(context: StudyContext) -> Contents | None:
     """The table with a row for each method and level of MTD, or for each configuration."""
-    if (info := context.once(compute)) is None:
+    if (table := context.once(compute)) is None:
         return None
-    study, covered = context.study, describe_covered(info.table)
-    properties = compute_method_properties(study)
+    covered, properties = describe_covered(table), compute_method_properties(context.study)
     return Contents(
-        csv={"methods": info.table, "method_properties": properties},
-        figures={
-            "methods": draw(info),
-            "method_costs": draw_costs(context, info.table, info.names),
-        },
-        text=describe(info),
+        csv={"methods": context.methods, "method_properties": properties},
+        figures={"methods": draw(context, table), "method_costs": draw_costs(context, table)},
+        text=describe(context, table),
         tables=[
             make_table(
-                frame.assign(method=[info.name(method) for method in frame.get("method", ())])
-                .drop(columns=["items", "name", "number"], errors="ignore")
+                frame.assign(method=[*map(context.name_method, frame.get("method", ()))])
+                .drop(columns=["items", NAME, "number"], errors="ignore")
                 .dropna(axis="columns", how="all"),
                 caption=_CAPTIONS[name].format(covered=covered, of=context.of_comparisons),
                 csv=name,
                 sortable=True,
                 labels=context.labels,
             )
-            for name, frame in (("methods", info.ranked), ("method_properties", properties))
+            for name, frame in (("methods", rank(table)), ("method_properties", properties))
         ],
     )
 
@@ -175,7 +159,7 @@ def build(context: StudyContext) -> Contents | None:
 def _build_published(context: StudyContext) -> Contents | None:
     """The published rows; None without several methods, and for a table without scores by task."""
     is_other = context.study.table and not len(context.study.scores)
-    if not len(context.methods) or is_other:
+    if not context.compares_methods or is_other:
         return None
     papers = {"STS, Spearman": published_sts(), "Transfer, accuracy": published_transfer()}
     tables = [
@@ -188,31 +172,26 @@ def _build_published(context: StudyContext) -> Contents | None:
     return Contents(tables=tables, folded=True)
 
 
-def draw(info: Methods) -> Drawing:
+def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     """The figure of score against MTD by method; rows where none has an MTD or they are many."""
-    table, context = info.table, info.context
-    title, alt, has_distance = "Score by method", " ".join(describe(info)), table["mtd"].notna()
+    title, alt = "Score by method", " ".join(describe(context, table))
+    has_distance, rate = table["mtd"].notna(), _describe_rate(context)
     is_few = table["method"].nunique() <= MOST_CURVES and not context.mixed_methods
     if not has_distance.any() or not is_few:
-        drawn = draw_ranked(context, table, info.names, title=title, alt=alt)
-        return replace(drawn, caption=drawn.caption + _describe_rate(info))
-    runs = info.runs.assign(mtd=mtd_or_0(info.runs))
+        drawn = draw_ranked(context, table, title=title, alt=alt)
+        return replace(drawn, caption=drawn.caption + rate)
+    runs = runs_by_method(context.trials, context.study.settings)
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
-        f"{info.name(method)}. {text}"
+        f"{clean(context.name_method(method))}. {text}"
         for method, text in zip(table["method"], labels["text"], strict=True)
     ]
-    names, score = context.study.methods, context.score_label
-
-    def panel(ax: Axes) -> None:
-        figures.draw_methods(table.join(labels), ax, names=names, name=score)
-
-    caption = f"Mean over seeds; bars and bands are {PERCENT} CIs over seeds"
-    caption += f"{describe_covered(table)}."
-    if not has_distance.all():
-        caption += " Methods without an MTD are horizontal lines."
-    caption += _describe_rate(info)
-    return Drawing(title, [("", panel)], height=4.2, caption=caption, alt=alt)
+    names, score, means = context.study.methods, context.score_label, table.join(labels)
+    panel = "", lambda ax: figures.draw_methods(means, ax, names=names, name=score)
+    lines = "" if has_distance.all() else " Methods without an MTD are horizontal lines."
+    covered = f"{PERCENT} CIs over seeds{describe_covered(table)}"
+    caption = f"Mean over seeds; bars and bands are {covered}.{lines}{rate}"
+    return Drawing(title, [panel], height=4.2, caption=caption, alt=alt)
 
 
 TOPIC = Topic("methods", "Methods", build, csv=["methods", "method_properties"])

@@ -11,8 +11,8 @@ from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
-from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import PERCENT, count, describe_items, make_table
+from mtdlab.analysis.inference.verdict import describe_interval, format_p
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, count, describe_items, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
@@ -56,11 +56,9 @@ def compute(context: StudyContext) -> Sufficiency | None:
 def _with_intervals(cells: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """The configurations with the interval of what each has beyond the mean of its seed."""
     by = ["ema_decay", "ratio"]
-    deviations = compute_deviations(runs, by)
-    spread = summarise(deviations, by=by, value="deviation")
-    width = (spread["high"] - spread["low"]) / 2
-    widths = cells[by].merge(spread[by].assign(width=width), on=by, how="left")["width"]
-    half = widths.to_numpy(dtype=np.float64)
+    spread = summarise(compute_deviations(runs, by), by=by, value="deviation")
+    placed = cells[by].merge(spread, on=by, how="left")
+    half = (placed["high"] - placed["low"]).to_numpy(dtype=np.float64) / 2
     return cells.assign(within_low=cells["mean"] - half, within_high=cells["mean"] + half)
 
 
@@ -130,13 +128,12 @@ def _describe_models(info: Sufficiency) -> str:
 
 
 def _describe_pair(info: Sufficiency) -> str:
-    pair = info.pair
-    if pair is None:
+    if (pair := info.pair) is None:
         return f"no two configurations differ by less than {100 * NEAR - 100:.0f} % in MTD"
     high, low = name_pair(info, pair)
     return (
-        f"the largest difference at nearly equal MTD is {pair.difference:.2f} points, of {high} "
-        f"over {low} (simultaneous {PERCENT} CI {pair.low:.2f} to {pair.high:.2f})"
+        f"the largest difference at nearly equal MTD is {pair.difference.mean:.2f} points, of "
+        f"{high} over {low} (simultaneous {describe_interval(pair.difference, LEVEL)})"
     )
 
 
@@ -151,12 +148,6 @@ def name_pair(info: Sufficiency, pair: Pair) -> tuple[str, str]:
     return high, low
 
 
-def _round_p(p_value: float) -> str:
-    if np.isnan(p_value):
-        return "–"
-    return "< 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
-
-
 def _show(tests: pd.DataFrame, items: int) -> Table:
     shown = pd.DataFrame(
         {
@@ -164,7 +155,7 @@ def _show(tests: pd.DataFrame, items: int) -> Table:
             "variance explained, %": (100 * tests["explained"]).round(1),
             "does this add to it?": tests["added"].map(_NAMES),
             "degrees of freedom": tests["freedom"],
-            "p": tests["p_value"].map(_round_p),
+            "p": tests["p_value"],
         }
     )
     caption = (
@@ -178,13 +169,13 @@ def _show(tests: pd.DataFrame, items: int) -> Table:
 
 def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
     """The figure of the mean of every configuration, the EMA decay down and K/N across."""
-    decays = sorted(cells.get("ema_decay", pd.Series()).unique())
-    if not decays or max(len(decays), cells["ratio"].nunique()) > _MOST_LEVELS:
+    decays = cells["ema_decay"].nunique() if len(cells) else 0
+    if not decays or max(decays, cells["ratio"].nunique()) > _MOST_LEVELS:
         return None
     adjusted = ", adjusted for seeds that are missing" if is_tested else ""
     best = cells.iloc[int(cells["mean"].argmax())]
     alt = f"{answer} The highest mean is {best['mean']:.2f}, of {name_cell(best)}."
-    if len(decays) <= MOST_LOOKS and "within_low" in cells:
+    if decays <= MOST_LOOKS and "within_low" in cells:
         ratios = ", ".join(f"{ratio:g}" for ratio in sorted(cells["ratio"].unique()))
         return Drawing(
             "Score by EMA decay over MTD",
@@ -205,13 +196,13 @@ def _draw(cells: pd.DataFrame, is_tested: bool, answer: str) -> Drawing | None:
             by=("ema_decay", "ratio"),
             value="mean",
             labels=("EMA decay η", "queue size in batches, K/N"),
-            names=[f"{decay:g}" for decay in decays],
+            name="{:g}".format,
         )
 
     return Drawing(
         "Score by EMA decay and queue size",
         [("", panel)],
-        height=1.1 + 0.4 * len(decays),
+        height=1.1 + 0.4 * decays,
         rigid=True,
         caption=(
             f"Mean score of each configuration{adjusted}. If MTD alone determined the score, "

@@ -13,7 +13,7 @@ from mtdlab.analysis.data.tasks import LAST
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
 from mtdlab.analysis.report.context import list_selection
-from mtdlab.analysis.report.topics.base import Axes, Contents, Draw, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.training import (
     COLLAPSE_COSINE,
     MOST_POINTS,
@@ -192,11 +192,7 @@ def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None
     table = curves.assign(structure=_name_structure(curves))
 
     def panel(value: str, label: str) -> Draw:
-        def draw_one(ax: Axes) -> None:
-            figures.draw_structures(table, ax, value=value, label=label)
-            figures.add_legend(ax)
-
-        return draw_one
+        return lambda ax: figures.draw_structures(table, ax, value=value, label=label)
 
     return Drawing(
         "Score over steps by structure",

@@ -1,8 +1,7 @@
 """Topics: all trials, and why trials failed; the best trial and the optimism of its score."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pandas as pd
 
@@ -13,7 +12,7 @@ from mtdlab.analysis.report.cells import clean, count, make_table
 from mtdlab.analysis.report.page import trial_anchor
 from mtdlab.analysis.report.study_facts import model_folder, place_of_model
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Table, Topic
-from mtdlab.analysis.statistics.best_trial import DEV, Choice, compute_choices, find_scores
+from mtdlab.analysis.statistics.best_trial import DEV, compute_choices, find_scores
 
 FIRST_COLUMNS = (
     "number",
@@ -116,48 +115,42 @@ def _build_best(context: StudyContext) -> Contents | None:
 
     None where no completed run has the score that ranks the trials.
     """
-    study, choices = context.study, compute_choices(context.study)
-    if not choices or choices[0].chosen_by != (study.select_by or study.metric):
+    study, table = context.study, compute_choices(context.study)
+    if not len(table) or table["chosen_by"][0] != (study.select_by or study.metric):
         return None
-    best = choices[0]
-    rows = [
-        asdict(choice)
-        | {"chosen_by": clean(choice.chosen_by), "score_optimism": choice.score_optimism}
-        for choice in choices
-    ]
-    table, tables = pd.DataFrame(rows), []
+    best, tables = table.iloc[0], []
     if table["number"].nunique() > 1:
         caption = "The trial that each score chooses; this study chooses as in the first row."
         shown = table.drop(columns=["n", "seed_sd", "trial_sd", "slope"])
         tables = [make_table(shown, caption=caption, csv="best_trial")]
     found = " ".join(filter(None, (_describe_best(study, best), _describe_run(study, best))))
-    text = (found, _describe_other(study, choices), _describe_optimism(study, best))
-    return Contents(csv={"best_trial": table}, text=text, tables=tables)
+    text = (found, _describe_other(study, table), _describe_optimism(study, best))
+    written = table.assign(chosen_by=table["chosen_by"].map(clean))
+    return Contents(csv={"best_trial": written}, text=text, tables=tables)
 
 
-def _describe_best(study: StudyFrames, best: Choice) -> str:
-    metric = clean(study.metric)
-    by = clean(best.chosen_by)
+def _describe_best(study: StudyFrames, best: pd.Series) -> str:
+    metric, by = clean(study.metric), clean(best["chosen_by"])
     ranked = f"Trials are ranked by {by} (select_by)."
     if not study.select_by:
         ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
     if study.table:
         ranked = f"Trials are ranked by {by}."
-    scores = f"{metric} is {best.score:.2f}"
-    if best.chosen_by != study.metric:
-        scores = f"{by} is {best.value:.2f} and whose {scores}"
-    where = f", MTD {format_mtd(best.mtd)}" if math.isfinite(best.mtd) else ""
+    scores = f"{metric} is {best['score']:.2f}"
+    if best["chosen_by"] != study.metric:
+        scores = f"{by} is {best['value']:.2f} and whose {scores}"
+    where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
     return (
-        f"{ranked} The best of {count(best.n, 'trial')} is trial {best.number} "
-        f"(seed {best.seed}{where}), whose {scores}. The mean {metric} of its configuration is "
-        f"{best.configuration_mean:.2f} over {count(best.configuration_trials, 'trial')}."
+        f"{ranked} The best of {count(best['n'], 'trial')} is trial {best['number']} "
+        f"(seed {best['seed']}{where}), whose {scores}. The mean {metric} of its configuration is "
+        f"{best['configuration_mean']:.2f} over {count(best['configuration_trials'], 'trial')}."
     )
 
 
-def _describe_run(study: StudyFrames, best: Choice) -> str:
+def _describe_run(study: StudyFrames, best: pd.Series) -> str:
     """A sentence on the best trial's training, and on where its model is."""
     parts = []
-    chosen = study.trials[study.trials["number"] == best.number]
+    chosen = study.trials[study.trials["number"] == best["number"]]
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
     step, seconds = (
         float(chosen[name].iloc[0]) if name in chosen else math.nan
@@ -165,53 +158,53 @@ def _describe_run(study: StudyFrames, best: Choice) -> str:
     )
     if math.isfinite(step):
         parts.append(f"its checkpoint is that of step {step:g}")
-    if math.isfinite(dev) and best.chosen_by != DEV:
+    if math.isfinite(dev) and best["chosen_by"] != DEV:
         parts.append(f"its dev score ({DEV}) is {dev:.2f}")
     if math.isfinite(seconds):
         parts.append(f"it took {format_seconds(seconds)}")
     if not study.model and (folder := model_folder(study)):
         parts.append(f"its model is in {clean(f'{folder} on the machine that ran it')}")
-    elif study.model and study.model["trial"] == best.number:
+    elif study.model and study.model["trial"] == best["number"]:
         parts.append(f"its model is in {place_of_model(study)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _describe_other(study: StudyFrames, choices: Sequence[Choice]) -> str:
+def _describe_other(study: StudyFrames, choices: pd.DataFrame) -> str:
     """A sentence on what choosing by the reported score adds to it on these runs."""
-    by_metric = next((choice for choice in choices if choice.chosen_by == study.metric), None)
-    other = next((choice for choice in choices if choice.chosen_by != study.metric), None)
-    if by_metric is None or other is None:
+    is_metric = choices["chosen_by"] == study.metric
+    if is_metric.all() or not is_metric.any():
         return ""
-    metric, by = clean(study.metric), clean(other.chosen_by)
-    if by_metric.number == other.number:
+    reported, other = choices[is_metric].iloc[0], choices[~is_metric].iloc[0]
+    metric, by = clean(study.metric), clean(other["chosen_by"])
+    if reported["number"] == other["number"]:
         return f"{metric} and {by} choose the same trial."
     return (
-        f"{metric} chooses trial {by_metric.number} ({metric} {by_metric.score:.2f}), {by} trial "
-        f"{other.number} ({metric} {other.score:.2f}): choosing by the score that is reported adds "
-        f"{by_metric.score - other.score:.2f} points to it on these trials."
+        f"{metric} chooses trial {reported['number']} ({metric} {reported['score']:.2f}), {by} "
+        f"trial {other['number']} ({metric} {other['score']:.2f}): choosing by the score that is "
+        f"reported adds {reported['score'] - other['score']:.2f} points to it on these trials."
     )
 
 
-def _describe_optimism(study: StudyFrames, best: Choice) -> str:
-    metric, by = clean(study.metric), clean(best.chosen_by)
-    if not math.isfinite(best.optimism):
+def _describe_optimism(study: StudyFrames, best: pd.Series) -> str:
+    metric, by = clean(study.metric), clean(best["chosen_by"])
+    if not math.isfinite(best["optimism"]):
         return (
             "The score of a best trial is too high by chance. By how much cannot be estimated "
             "here: no configuration has two trials."
         )
     text = (
-        f"The highest {by} of {count(best.n, 'trial')} is too high by chance: by "
-        f"{best.optimism:.2f} points if all had the same true mean, by less if their means differ "
+        f"The highest {by} of {count(best['n'], 'trial')} is too high by chance: by "
+        f"{best['optimism']:.2f} points if all had the same true mean, by less if means differ "
         "(expected maximum of normal values, Tippett 1925; standard deviation "
-        f"{best.seed_sd:.2f} between seeds and {best.trial_sd:.2f} between trials of a seed)."
+        f"{best['seed_sd']:.2f} between seeds and {best['trial_sd']:.2f} between trials of a seed)."
     )
-    if best.chosen_by == study.metric or not math.isfinite(best.slope):
+    if best["chosen_by"] == study.metric or not math.isfinite(best["slope"]):
         return text
     return text + (
-        f" Its {metric} may therefore be up to {best.score_optimism:.2f} points above what its "
+        f" Its {metric} may therefore be up to {best['score_optimism']:.2f} points above what its "
         f"configuration scores with new seeds: within a configuration, a point more of {by} goes "
-        f"with {best.slope:.2f} points more of {metric}."
+        f"with {best['slope']:.2f} points more of {metric}."
     )
 
 

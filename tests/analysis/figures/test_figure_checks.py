@@ -33,7 +33,7 @@ from mtdlab.analysis.report.topics import configurations as settings_topic
 from mtdlab.analysis.report.topics import score as score_topic
 from mtdlab.analysis.report.topics import sufficiency as sufficiency_topic
 from mtdlab.analysis.report.topics import training as training_topic
-from mtdlab.analysis.report.topics.base import _compose
+from mtdlab.analysis.report.topics.base import compose
 from mtdlab.analysis.statistics.configurations import compute_importances, independent_settings
 from mtdlab.analysis.statistics.training import (
     MOST_POINTS,
@@ -207,7 +207,7 @@ def composed() -> Composed:
                 continue
             for width in ("wide", "narrow"):
                 with figures.figure_style(name):
-                    figure = _compose(drawing, "", narrow=width == "narrow")
+                    figure = compose(drawing, "", narrow=width == "narrow")
                     figure.draw_without_rendering()
                 found[name, width] = figure
     return found
@@ -315,7 +315,7 @@ def test_the_main_figure_names_what_makes_up_the_mtd() -> None:
     def entries(trials: pd.DataFrame) -> tuple[list[str], Axes]:
         drawing = score_topic.draw(StudyContext(build_study(trials)))
         assert drawing is not None
-        figure = _compose(drawing, "", narrow=False)
+        figure = compose(drawing, "", narrow=False)
         figure.draw_without_rendering()
         legend = figure.axes[0].get_legend()
         return [text.get_text() for text in legend.get_texts()], figure.axes[0]

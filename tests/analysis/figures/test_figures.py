@@ -74,7 +74,7 @@ def test_a_band_far_wider_than_the_points_is_stated_and_not_drawn(ax: Axes) -> N
 
 def test_a_wide_range_is_drawn_on_a_logarithm(ax: Axes) -> None:
     curve = compute_mtd_curve(make_trials(times=(1, 100)))
-    figures.draw_published_curve(curve, ax, name="score")
+    figures.draw_conditions({"mean": curve}, ax, name="score")
     assert ax.get_xscale() == "log"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5", "10", "20", "50", "100"]
 
@@ -303,7 +303,7 @@ GRID = {"by": ("share", "queue_size"), "value": "mean", "labels": ("share", "siz
 def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
     cells = [(0.0, 64, 1.0), (0.25, 64, 2.0), (0.25, 128, 3.456)]
     table = pd.DataFrame(cells, columns=["share", "queue_size", "mean"])
-    figures.draw_grid(table, ax, names=("none", "1/4"), **GRID)
+    figures.draw_grid(table, ax, name={0.0: "none", 0.25: "1/4"}.get, **GRID)
     assert [text.get_text() for text in ax.texts] == ["1.00", "2.00", "3.46"]
     assert {text.get_color() for text in ax.texts} == {".15"}
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["none", "1/4"]
@@ -317,7 +317,7 @@ def test_cells_of_a_grid_are_written_out(ax: Axes) -> None:
 
 def test_cells_too_narrow_for_numbers_have_none(ax: Axes) -> None:
     table = pd.DataFrame({"share": 0.0, "queue_size": range(13), "mean": [*range(13)]})
-    figures.draw_grid(table, ax, names=("none",), **GRID)
+    figures.draw_grid(table, ax, name=str, **GRID)
     assert not ax.texts
     (mesh,) = ax.collections
     assert mesh.get_clim() == (12 - 5, 12)

@@ -41,7 +41,9 @@ def test_flat_requires_equivalence_of_all_levels() -> None:
     noisy = make_trials(seeds=range(6), shape=lambda _: 40.0, draw=1, noise=1.0)
     verdict = compute_verdict(noisy, SETTINGS)
     assert verdict.verdict == "inconclusive"
-    assert "All levels are statistically indistinguishable from the best" in verdict.sentence
+    text = f"Statistically indistinguishable from the best of {verdict.levels} levels (95 %"
+    assert text in verdict.sentence
+    assert len(verdict.optimal_range) == verdict.levels
 
 
 def test_one_seed_is_inconclusive() -> None:

@@ -43,8 +43,8 @@ def test_a_peak_states_the_differences_to_the_runner_up_and_to_the_lowest() -> N
     peaked = replace(BASE, verdict="peaked", p_value=0.0001)
     assert write_sentence(peaked) == (
         f"The score peaks between MTD 18 and 41. {_LEADS} p < 0.001 for a peak "
-        f"(multiplicity-adjusted); {_COUNTS} 3 of 7 levels, from MTD 18 to 41, are "
-        "statistically indistinguishable from the best level (95 % confidence)."
+        f"(multiplicity-adjusted); {_COUNTS} Statistically indistinguishable from the best of 7 "
+        "levels (95 % confidence): MTD 18, 28, 41."
     )
     assert describe_certainty(peaked) == (
         "Above the lowest, MTD 10: 5.98 points (95 % CI 3.50 to 8.46). p < 0.001 for a peak "
@@ -62,7 +62,7 @@ def test_an_end_that_may_be_as_good_as_a_peak_is_named() -> None:
     assert answer_shape(first) == answer
     sentence = write_sentence(first)
     assert sentence.startswith(f"{answer}. MTD 28 less MTD 41")
-    assert "3 of 7 levels, from MTD 10 to 41, are" in sentence
+    assert sentence.endswith("from the best of 7 levels (95 % confidence): MTD 10, 28, 41.")
     last = answer_shape(replace(first, optimal_range=(28, 208)))
     assert last.endswith("inside the range; it is best between MTD 28 and 208")
 
@@ -75,9 +75,9 @@ def test_a_trend_states_the_differences_and_what_was_not_tested() -> None:
     rising = replace(BASE, verdict="rising", p_trend=0.012, peak_mtd=208, optimal_range=(208,))
     assert write_sentence(replace(rising, peak_excluded=True)) == (
         "The score rises with MTD, up to 208, the highest tested. "
-        f"{_LEADS.replace('MTD 28', 'MTD 208')} p = 0.012 for a trend; {_COUNTS} Every other level "
-        "is significantly worse than MTD 208. A peak of at least 0.5 points inside the range is "
-        "excluded; MTDs above 208 were not tested."
+        f"{_LEADS.replace('MTD 28', 'MTD 208')} p = 0.012 for a trend; {_COUNTS} Statistically "
+        "indistinguishable from the best of 7 levels (95 % confidence): MTD 208. A peak of at "
+        "least 0.5 points inside the range is excluded; MTDs above 208 were not tested."
     )
     falling = write_sentence(replace(rising, verdict="falling", peak_mtd=10, optimal_range=(10,)))
     assert falling.startswith("The score falls with MTD, from 10, the lowest tested. MTD 10 less")
@@ -112,8 +112,8 @@ def test_an_inconclusive_verdict_has_both_p_values() -> None:
     every = (10.0, 18.0, 28.0, 41.0, 75.0, 120.0, 208.0)
     text = (
         f"Inconclusive: no effect of MTD between 10 and 208 is significant. {_LEADS} p = 0.2 for a "
-        f"peak, p = 0.34 for a trend; {_COUNTS} All levels are statistically indistinguishable "
-        "from the best (95 % confidence)."
+        f"peak, p = 0.34 for a trend; {_COUNTS} Statistically indistinguishable from the best of 7 "
+        "levels (95 % confidence): 7 levels of MTD from 10 to 208."
     )
     seeds = replace(BASE, optimal_range=every)
     assert write_sentence(seeds) == text

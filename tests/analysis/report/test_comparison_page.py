@@ -153,11 +153,11 @@ def test_names_keep_the_setting_that_distinguishes_and_give_up_the_chosen_ones()
 def test_what_is_called_worse_is_what_its_interval_says(noise: float) -> None:
     """In the tables, the sentences and the answer alike."""
     study = queue_or_batch(noise=noise)
-    info = methods.compute(StudyContext(study))
-    table = info.ranked
+    context = StudyContext(study)
+    table = methods.rank(methods.compute(context))
     assert table["may_be_best"].tolist() == (~(table["difference_high"] < 0)).tolist()
     other = table.drop_duplicates("method").iloc[1]
-    sentence = methods.describe(info)[1]
+    sentence = methods.describe(context, table)[1]
     assert sentence.endswith(" statistically significant.") == (not other["may_be_best"])
     shown = headline_of(study)
     assert shown.answer.endswith("is best") == (not other["may_be_best"])
@@ -170,16 +170,19 @@ def test_worse_configurations_are_counted_by_their_intervals() -> None:
         low.assign(learning_rate=rate, score=low["score"] - at) for at, rate in enumerate((1, 2, 3))
     ]
     study = build_study(pd.concat(rows, ignore_index=True).assign(number=range(18)))
-    info = configurations.compute(StudyContext(study))
-    worse = int((info.table["difference_high"] < 0).sum())
-    assert configurations.describe(info)[1].startswith(f"{worse} of 2 other configurations ")
+    context = StudyContext(study)
+    table = configurations.compute(context)
+    worse = int((table["difference_high"] < 0).sum())
+    text = configurations.describe(context, table)[1]
+    assert text.startswith(f"{worse} of 2 other configurations ")
     # a configuration of one seed is not compared, and not called worse
     few = dataclasses.replace(study, trials=study.trials.iloc[:13])
-    info = configurations.compute(StudyContext(few))
-    alone = info.table[info.table["n"] == 1].iloc[0]
+    context = StudyContext(few)
+    table = configurations.compute(context)
+    alone = table[table["n"] == 1].iloc[0]
     assert np.isnan(alone["difference_low"])
     assert alone["may_be_best"]
-    assert " of 1 other configuration " in configurations.describe(info)[1]
+    assert " of 1 other configuration " in configurations.describe(context, table)[1]
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

@@ -93,7 +93,7 @@ def test_one_configuration_has_one_deviation_and_one_seed_has_none() -> None:
 
 
 def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
-    by_dev, by_test = compute_choices(study)
+    by_dev, by_test = compute_choices(study).itertuples()
     runs = study.trials
     lowest, highest = (
         runs.loc[place] for place in (runs["score"].idxmin(), runs["score"].idxmax())
@@ -123,7 +123,7 @@ def test_the_optimism_covers_what_selection_adds() -> None:
         runs["score"] += np.random.default_rng(draw).normal(size=3)[runs["seed"]]
         (choice,) = compute_choices(
             dataclasses.replace(build_study(runs), metric="sts_dev", select_by="sts_dev")
-        )
+        ).itertuples()
         excess.append(choice.value - 40)
         estimates.append(choice.optimism)
     error = 4 * (np.std(excess) + np.std(estimates)) / math.sqrt(80)

@@ -70,8 +70,9 @@ def test_differences_are_over_common_seeds(mixed: pd.DataFrame) -> None:
 def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> None:
     def presets_of(presets: object) -> list[str]:
         study = build_study(mixed.assign(preset=presets))
-        info = topic.compute(StudyContext(study))
-        return [each for each in topic.describe(info) if "reset" in each]
+        context = StudyContext(study)
+        texts = topic.describe(context, topic.compute(context))
+        return [each for each in texts if "reset" in each]
 
     assert presets_of("paper") == ["Every method ran with its preset paper."]
     several = np.where(mixed["method"] == "plain", "published-code", "intended")
@@ -170,7 +171,8 @@ def test_one_level_beside_methods_has_no_section_over_mtd(mixed: pd.DataFrame) -
 
 def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) -> None:
     def caption_of(trials: pd.DataFrame) -> str:
-        return topic.draw(topic.compute(StudyContext(build_study(trials)))).caption
+        context = StudyContext(build_study(trials))
+        return topic.draw(context, topic.compute(context)).caption
 
     text = "One learning rate, 0.001, served all methods; the study tuned it for none of them"
     assert text in caption_of(mixed.assign(learning_rate=0.001))
@@ -181,12 +183,14 @@ def test_the_figure_says_that_one_learning_rate_served_all(mixed: pd.DataFrame) 
 
 
 def test_significance_is_stated_by_the_interval(mixed: pd.DataFrame) -> None:
+    def second_sentence(trials: pd.DataFrame) -> str:
+        context = StudyContext(build_study(trials))
+        return topic.describe(context, topic.compute(context))[1]
+
     trials = mixed[mixed["method"].isin(["mocose", "plain"]) & (mixed["seed"] > 0)]
-    few = topic.compute(StudyContext(build_study(trials)))
-    assert topic.describe(few)[1].endswith("not significant.")
+    assert second_sentence(trials).endswith("not significant.")
     clear = trials.assign(score=trials["score"] - 100 * (trials["method"] == "plain"))
-    info = topic.compute(StudyContext(build_study(clear)))
-    assert topic.describe(info)[1].endswith("statistically significant.")
+    assert second_sentence(clear).endswith("statistically significant.")
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

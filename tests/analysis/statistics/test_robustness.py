@@ -55,7 +55,8 @@ def test_every_condition_has_its_own_verdict() -> None:
     assert all(each.verdict.seeds == 3 and len(each.paired) == 5 for each in found)
     assert [each.verdict.level for each in found] == pytest.approx([0.9875] * 4)
     assert conditions_of(conditioned(FOUR[:2]))[0].verdict.level == 0.975
-    assert found[0].stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
+    stated = describe_conditions(found[0].runs)
+    assert stated == "at learning rate 0.0003, 160 steps, queue size 512 and batch size 64"
 
 
 def test_a_level_is_left_out_where_it_is_beyond_the_run_of_its_condition() -> None:

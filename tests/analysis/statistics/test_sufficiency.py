@@ -63,7 +63,7 @@ def test_an_effect_of_one_component_rejects_it() -> None:
     assert tests["queue_size", "mtd"] > 0.05
     high, low = found.cells.iloc[[found.pair.high_row, found.pair.low_row]].to_dict("records")
     assert (high["ratio"], low["ratio"]) == (1, 64)
-    assert found.pair.low < np.log(64) < found.pair.high
+    assert found.pair.difference.low < np.log(64) < found.pair.difference.high
 
 
 def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
@@ -81,7 +81,7 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     assert like.p_value > 0.05
     assert like.p_these == pytest.approx(these.p_value)
     assert (these.items, like.items) == (0, 100)
-    assert these.pair.low > 0 > like.pair.low
+    assert these.pair.difference.low > 0 > like.pair.difference.low
     text = topic.describe(like)[0]
     assert "over seeds and 100 evaluation items, p < 0.001 for exactly these;" in text
     part = items.of(trials["number"].tolist()[1:])
@@ -162,7 +162,7 @@ def test_the_largest_difference_is_between_near_levels_alone() -> None:
     pair = largest_difference(scores, mtd)
     assert (pair.high_row, pair.low_row, pair.pairs) == (4, 3, 2)
     paired = stats.ttest_rel(scores[:, 4], scores[:, 3]).confidence_interval(0.975)
-    assert (pair.low, pair.high) == pytest.approx((paired.low, paired.high))
+    assert (pair.difference.low, pair.difference.high) == pytest.approx((paired.low, paired.high))
     assert largest_difference(scores, mtd**2) is None
     scores[1:, 3] = np.nan
     alone = largest_difference(scores, mtd)
