@@ -1,7 +1,7 @@
 """`mtdlab.plan`: a study's configurations, the seeds that it needs, its looks, and its cost."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -440,27 +440,17 @@ def find_costs(
     jobs: int | None,
     jobs_per_gpu: int,
     done: Collection[tuple[str, int]],
-    before_timing: Callable[[], object] = lambda: None,
 ) -> "Estimate | NoEstimate":
-    """The cost of the trials that are not done, or why it is not estimated.
-
-    Args:
-        before_timing: called before steps are timed, while other work would disturb nothing yet.
-    """
+    """The cost of the trials that are not done, or why it is not estimated."""
     if spec.unknown_cost:
         return NoEstimate(spec.unknown_cost)
     with progress_bar(transient=True) as bar:
-        task = bar.add_task("loading encoder and texts", total=None)
-
-        def ready() -> None:
-            before_timing()
-            bar.update(task, description="timing training steps")
-
+        bar.add_task("timing training steps", total=None)
         try:
             from mtdlab.config import MethodSpec
             from mtdlab.cost.estimate import estimate
 
-            return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done, before_timing=ready)
+            return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
         except MtdlabError as error:
             return NoEstimate(str(error), error.exit_code)
         except TrialError as error:

@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -78,27 +77,23 @@ def plan(
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
-    # it takes seconds: called while nothing is timed
-    design = cache(partial(find_design, spec, storage, effect=effect, sd=sd, record=record))
+    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
     rows = list_configurations(spec)
     url = storage_url(storage)
     warnings, ended = find_warnings(spec, rows), find_ended(spec, url)
     planned = {trial.key for trial in spec.planned_trials()}
     left = planned - ended.keys()
-    find_these = partial(find_costs, spec, jobs, jobs_per_gpu, ended) if measure and left else None
+
+    def find_these() -> "Estimate | NoEstimate | None":
+        return find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
+
     if as_json:
-        costs = find_these(design) if find_these else None
+        costs = find_these()
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
-        fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design())
+        fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design)
         print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
         raise typer.Exit(_exit_code(costs))
-
-    @cache
-    def print_design() -> None:
-        print_text("\n".join(describe_design(design())), flush=True)
-        for warning in warnings:
-            print_text(wrap_text(f"warning {warning}"), flush=True)
 
     if rows:
         print_table(rows)
@@ -107,9 +102,11 @@ def plan(
         print_text(text, flush=True)
     if isinstance(spec, MethodSpec) and (pooling := spec.used_pooling):
         print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
-    costs = find_these(print_design) if find_these else None
-    print_design()
-    if costs:
+    print_text("\n".join(describe_design(design)), flush=True)
+    for warning in warnings:
+        print_text(wrap_text(f"warning {warning}"), flush=True)
+    # it takes seconds, after everything else is shown
+    if costs := find_these():
         print_text("\n".join(cost_lines(costs)))
     if not left:
         print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.inference.best import BestVerdict
     from mtdlab.analysis.inference.level_means import LevelMeans
-    from mtdlab.analysis.inference.verdict import Lead, Verdict
+    from mtdlab.analysis.inference.verdict import Verdict
     from mtdlab.analysis.report import MultiStudyReport, Report
     from mtdlab.analysis.report.topics.baseline import Beside
 
@@ -360,7 +360,8 @@ def verdict_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
     if isinstance(answer, BestVerdict):
         best = {"ranked": answer.ranked, "may_be_best": answer.may_be_best}
         return {"verdict": answer.kind, **fields, **best}
-    leads, interval = [*map(_lead_fields, answer.leads)], answer.peak_interval
+    leads = [{"mtd": mtd_value(lead.mtd), **vars(lead.size)} for lead in answer.leads]
+    interval = answer.peak_interval
     return {
         "verdict": answer.verdict,
         **fields,
@@ -374,11 +375,6 @@ def verdict_fields(answer: "Verdict | BestVerdict") -> dict[str, Any]:
         "items": answer.items,
         "left_out": list(answer.left_out),
     }
-
-
-def _lead_fields(lead: "Lead") -> dict[str, float | None]:
-    """The best level less another one, in points, with the ends of its interval."""
-    return {"mtd": mtd_value(lead.mtd), **vars(lead.size)}
 
 
 def write_on_changes(names: list[str], storage: str | None, write: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ import heapq
 import math
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import cycle
@@ -29,7 +29,6 @@ from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
 from mtdlab.sweep.fork_server import ForkServer
-from mtdlab.training.inputs import LOADED
 from mtdlab.training.present import check_present
 from mtdlab.training.probe import LAGS
 from mtdlab.training.state import EVALUATED
@@ -103,13 +102,11 @@ def estimate(
     jobs_per_gpu: int = 1,
     *,
     done: Collection[tuple[str, int]] = (),
-    before_timing: Callable[[], None] = lambda: None,
 ) -> Estimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
     Args:
         done: configuration and seed of the trials that are not run any more.
-        before_timing: called when everything is loaded; no other work may disturb what follows.
 
     Raises:
         MtdlabError: where the study names an encoder or a text that is missing.
@@ -125,7 +122,6 @@ def estimate(
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure_in_workers.__module__))
     with closing(server), tempfile.TemporaryDirectory() as folder:
         sample = take_sample(trials, Path(folder))
-        before_timing()
         measured = measure_in_workers(server, spec.user_modules, kinds, sample, jobs)
     steps = np.mean([each.steps for each in measured], axis=0)
     clock = Clock(
@@ -240,30 +236,24 @@ class Clock:
         count = looks * tokens[selected] + self.sample.all_tokens - encoded
         return count * self.token[settings.encoder]
 
-    def loading(self, settings: TrainerSettings) -> Floats:
-        """Seconds in which a worker loads what the sweep has checked, and scores the encoder."""
-        return self.sample.load + self.sample.all_tokens * self.token[settings.encoder]
-
     def start(self, first: TrainerSettings) -> Floats:
-        """Seconds before the first step; the sweep and its workers import at the same time."""
-        return self.imports + self.sample.load + self.sample.tokenise + self.loading(first)
+        """Seconds before the first step; the sweep and its workers import at the same time.
+
+        The sweep loads and tokenises the texts, then a worker loads them and scores the encoder.
+        """
+        scoring = self.sample.all_tokens * self.token[first.encoder]
+        return self.imports + 2 * self.sample.load + self.sample.tokenise + scoring
 
     def whole(self, trials: Sequence[TrainerSettings], jobs: int) -> Bounds:
-        """Seconds from the start of the command to its end; a free worker takes the next trial.
-
-        A worker loads anew where a trial has other inputs than the one before it.
-        """
-        inputs = [tuple(getattr(each, name) for name in LOADED) for each in trials]
+        """Seconds from the start of the command to its end; a free worker takes the next trial."""
         durations = np.array([self.training(each) + self.evaluation(each) for each in trials])
-        start, loading = self.start(trials[0]), self.loading(trials[0])
+        start = self.start(trials[0])
         ends = []
         for bound in (0, 1):
-            free = [(float(start[bound]), 0)] * jobs
-            for at, seconds in enumerate(durations[:, bound].tolist()):
-                begun, before = heapq.heappop(free)
-                begun += loading[bound] if inputs[before] != inputs[at] else 0.0
-                heapq.heappush(free, (float(begun + seconds), at))
-            ends.append(max(free)[0])
+            free = [float(start[bound])] * jobs
+            for seconds in durations[:, bound].tolist():
+                heapq.heappush(free, heapq.heappop(free) + seconds)
+            ends.append(max(free))
         return ends[0], ends[1]
 
 

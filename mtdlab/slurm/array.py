@@ -196,18 +196,11 @@ def derive(
 MOST_PREEMPTIONS = 100
 """Preemptions after which a task is not requeued: they are no fault of the study, but a task that
 never gets as far as a checkpoint has to end."""
-OWN_OPTIONS = {
-    "array": "use --tasks",
-    "time": "use --time",
-    "signal": "the script relies on its own",
-    "requeue": "the script sets it",
-    "no-requeue": "the script requeues its tasks",
-    "open-mode": "the script sets it",
-    "output": "logs are beside the script; name another with --out",
-    "ntasks": "a task of the array runs one worker",
-    "wrap": "the script is the job",
-}
-"""Options of sbatch that --sbatch does not take, and why."""
+OWN_OPTIONS = (
+    *("array", "time", "signal", "requeue", "no-requeue", "open-mode", "output", "ntasks"),
+    "wrap",
+)
+"""Options of sbatch that --sbatch does not take: the script is written with its own."""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./~^-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
@@ -291,7 +284,10 @@ def read_options(given: Sequence[str]) -> dict[str, str]:
                 "qos=low, or as OPTION, such as exclusive"
             )
         if option in OWN_OPTIONS:
-            raise MtdlabError(f"--sbatch {option}: cannot be set here; {OWN_OPTIONS[option]}")
+            raise MtdlabError(
+                f"--sbatch {option}: cannot be set here, the script has its own; --tasks, --time "
+                "and --out set what can be chosen"
+            )
         options[option] = value
         format_option(option, value)
     return options

@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -119,7 +118,11 @@ def test_time_and_basis_are_lines() -> None:
 @pytest.mark.parametrize(
     ("between", "trial", "said"),
     [
-        ((600.0, 1800.0), (100.0, 400.0), "10 to 30 min: 1 to 3 trials of 2 to 7 min on 2 workers"),
+        (
+            (600.0, 1800.0),
+            (100.0, 400.0),
+            "10 to 30 min: 1 to 3 trials of 2 to 7 min on 2 workers",
+        ),
         ((4020.0, 8580.0), (5.0, 5.2), "67 min to 2 h 23 min: 1 to 3 trials of 5 s on 2 workers"),
         ((50.0, 3 * 3600.0), (5.0, 5.2), "50 s to 3 h 0 min: 1 to 3 trials of 5 s on 2 workers"),
     ],
@@ -155,14 +158,11 @@ def test_the_workers_that_fit_on_a_gpu_are_said(fit: int, said: str) -> None:
 def test_what_cannot_be_estimated_is_said(
     spec: StudySpec, monkeypatch: pytest.MonkeyPatch, error: Exception, said: NoEstimate
 ) -> None:
-    def estimate(*_: object, before_timing: Any, **__: object) -> Estimate:
-        before_timing()
+    def estimate(*_: object, **__: object) -> Estimate:
         raise error
 
     monkeypatch.setattr("mtdlab.cost.estimate.estimate", estimate)
-    called: list[bool] = []
-    costs = find_costs(spec, None, 1, (), lambda: called.append(True))
-    assert called == [True]
+    costs = find_costs(spec, None, 1, ())
     assert costs == said
     assert cost_lines(costs) == [f"no estimate: {said.reason}"]
 

@@ -137,14 +137,6 @@ def test_workers_share_trials_as_they_come() -> None:
     assert list(clocked.whole(trials, 1)) == [pytest.approx(start + 102 + 3 * rest)] * 2
 
 
-def test_a_worker_that_loads_anew_takes_its_time() -> None:
-    alike = [make_settings(max_length=32, seed=seed) for seed in (0, 1, 2)]
-    other = [alike[0], alike[1].model_copy(update={"max_length": 16}), alike[2]]
-    clocked = clock(other[:2], 1.0, 1.0)
-    more = clocked.whole(other, 1)[0] - clocked.whole(alike, 1)[0]
-    assert more == pytest.approx(2 * clocked.loading(alike[0])[0])
-
-
 def test_kinds_differ_by_what_a_step_costs() -> None:
     base = make_settings()
     same: list[dict[str, Any]] = [

@@ -96,7 +96,7 @@ def test_a_page_with_mtd_has_its_curve_and_no_published_one(folder: Path, run: C
     assert trials()["mtd"].tolist() == [10.0, 18.0, 10.0, 18.0]
     run("report own")
     page = (folder / "reports" / "own" / "index.html").read_text(encoding="utf-8")
-    assert "MTD from 10 to 18" in page
+    assert "highest at MTD 18 (52.40) and lowest at MTD 10 (52.00)" in page
     assert "mtd_published" not in page
     assert "BERT" not in page
 

@@ -95,7 +95,7 @@ def test_given_options_replace_those_that_are_derived() -> None:
 
 @pytest.mark.parametrize("name", OWN_OPTIONS)
 def test_options_that_the_script_relies_on_are_refused(name: str) -> None:
-    with pytest.raises(MtdlabError, match=f"--sbatch {name}: cannot be set here; "):
+    with pytest.raises(MtdlabError, match=f"--sbatch {name}: cannot be set here, "):
         read_options([f"{name}=1"])
 
 

@@ -90,7 +90,7 @@ def test_a_trend_whose_best_level_is_inside_the_range_says_so() -> None:
     assert answer_shape(rising) == (
         "The score rises overall with MTD; it is best between MTD 18 and 208"
     )
-    assert f"18 and 208. {_LEADS} p = 0.012 for a trend; {_COUNTS} 3 of 7" in write_sentence(rising)
+    assert f"18 and 208. {_LEADS} p = 0.012 for a trend; {_COUNTS} Sta" in write_sentence(rising)
     falling = replace(rising, verdict="falling")
     assert answer_shape(falling).startswith("The score falls overall with MTD; it is best")
     assert answer_shape(replace(rising, peak_mtd=208, optimal_range=(208,))) == (
