@@ -187,7 +187,7 @@ class Supervisor:
         if self._display is None and progress.counts.get("WAITING"):
             planned, ranked_by = sum(progress.counts.values()), self._study.row.select_by
             tally = Tally(planned, progress.finished, 1, ranked_by, self._study.spec.known)
-            if (best := self._store.best_trial()) is not None:
+            if (best := retry_lost(self._store.best_trial)) is not None:
                 tally.best = best.ranking
             self._display = self._opened.enter_context(Display(tally))
         if progress.ended:

@@ -145,7 +145,7 @@ def test_a_password_is_neither_printed_nor_written(
     ("options", "sentence"),
     [
         ("--time 1h", "--time '1h': not a time limit of a minute or more"),
-        ("--sbatch array=0-3", "--sbatch array: cannot be set here, the script has its own; --tasks"),
+        ("--sbatch array=0-3", "--sbatch array: cannot be set here, the script has its own"),
         ("--partition $'a\\nb'", "partition 'a.*b': a line of #SBATCH cannot hold"),
         ("--max-array-size 1", r"allows no job arrays \(MaxArraySize is 1\)"),
         ("--out .", "the script cannot be written .is a folder."),
