@@ -84,11 +84,11 @@ def plan(
     planned = {trial.key for trial in spec.planned_trials()}
     left = planned - ended.keys()
 
-    def find_these() -> "Estimate | NoEstimate | None":
+    def estimate_costs() -> "Estimate | NoEstimate | None":
         return find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
 
     if as_json:
-        costs = find_these()
+        costs = estimate_costs()
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
         fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design)
@@ -106,7 +106,7 @@ def plan(
     for warning in warnings:
         print_text(wrap_text(f"warning {warning}"), flush=True)
     # it takes seconds, after everything else is shown
-    if costs := find_these():
+    if costs := estimate_costs():
         print_text("\n".join(cost_lines(costs)))
     if not left:
         print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")

@@ -89,6 +89,10 @@ def _compare(others: pd.DataFrame, of: str) -> Iterator[str]:
         yield f"{row[NAME]}: mean {row['mean']:.2f}; {text}."
 
 
+def _runs(context: StudyContext) -> pd.DataFrame:
+    return runs_by_method(context.trials, context.study.settings)
+
+
 def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     """Sentences on the best method, and on how the others differ from it."""
     ranked = rank(table).drop_duplicates("method")
@@ -103,7 +107,7 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
 
 def _describe_presets(context: StudyContext) -> Iterator[str]:
     """A sentence on the preset of each method, or on the one that all have."""
-    runs = runs_by_method(context.trials, context.study.settings)
+    runs = context.once(_runs)
     recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
     presets = {
         name: sorted(map(str, group["preset"].unique()))
@@ -119,7 +123,7 @@ def _describe_presets(context: StudyContext) -> Iterator[str]:
 
 def _describe_rate(context: StudyContext) -> str:
     """A sentence that all methods ran with one learning rate; empty where that is not so."""
-    runs = runs_by_method(context.trials, context.study.settings)
+    runs = context.once(_runs)
     if "learning_rate" not in runs or "learning_rate" in context.study.nuisance:
         return ""
     rates = pd.to_numeric(runs["learning_rate"], errors="coerce").unique()
@@ -180,7 +184,7 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
     if not has_distance.any() or not is_few:
         drawn = draw_ranked(context, table, title=title, alt=alt)
         return replace(drawn, caption=drawn.caption + rate)
-    runs = runs_by_method(context.trials, context.study.settings)
+    runs = context.once(_runs)
     labels = describe_means(table.fillna({"mtd": 0.0}), runs, by=["method", "mtd"])
     labels["text"] = [
         f"{clean(context.name_method(method))}. {text}"
