@@ -86,15 +86,17 @@ def varied_settings(trials: "pd.DataFrame", settings: Collection[str]) -> list[s
     the method does not have it.
     """
     names = []
+    methods = trials["method"].factorize(use_na_sentinel=False)[0] if "method" in trials else None
     for name in (str(name) for name in trials if name in settings):
         values = trials[name]
         # an array first: this is asked of every setting of a study, most of them the same in all
         array = values.to_numpy()
         if len(array) < 2 or not (array != array[0]).any():
             continue
-        missing = is_missing(values)
-        if "method" in trials and missing.any():
-            values = values[~missing.groupby(trials["method"], dropna=False).transform("all")]
+        missing = is_missing(values).to_numpy()
+        if methods is not None and missing.any():
+            is_lacked = np.bincount(methods, missing) == np.bincount(methods)
+            values = values[~is_lacked[methods]]
         if values.nunique(dropna=False) > 1:
             names.append(name)
     return names
