@@ -165,29 +165,22 @@ def cost_lines(costs: "Estimate | NoEstimate") -> list[str]:
 
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
-    workers, trials = count(costs.workers, "worker"), count(costs.trials, "trial")
-    threads = count(costs.threads, "thread")
-    if costs.fewest != costs.trials:
-        trials = f"{costs.fewest} to {trials}"
-    whole = _span(costs.between)
-    if costs.seconds is not None:
-        whole = f"about {format_seconds(costs.seconds)}"
+    workers, threads = count(costs.workers, "worker"), count(costs.threads, "thread")
+    fewest = f"{costs.fewest} to " * (costs.fewest != costs.trials)
+    start, trials = format_seconds(costs.start), count(costs.trials, "trial")
     lines = [
-        f"time    {whole}: {trials} of {_span(costs.trial)} on {workers} with {threads}, after "
-        f"{format_seconds(costs.start)} to start",
+        f"time    about {_span(costs.seconds)}: {start} to start, {fewest}{trials} of "
+        f"{_span(costs.trial)} on {workers} with {threads}",
         f"memory  up to {decimal(costs.memory)}: {workers} of {decimal(costs.worker_memory)}",
     ]
     if costs.gpu_memory:
         fit = f"up to {costs.gpu_workers} fit on each GPU (--jobs-per-gpu)"
         fit = fit if costs.gpu_workers else "more than the smallest GPU has"
         lines.append(f"GPU     {decimal(costs.gpu_memory)} for each worker: {fit}")
-    others = "; others varied or follow from smaller batches"
     return [
         *lines,
         f"disk    {decimal(costs.database)} of database, {decimal(costs.model)} for the best model",
         *(f"encoder {name}: {text}" for name, text in costs.encoders.items()),
-        f"basis   {costs.known} of {costs.kinds} kinds of step were timed to within 10 %"
-        + others * (costs.known < costs.kinds),
         *(f"warning {warning}" for warning in costs.warnings),
     ]
 

@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 import mtdlab
-from mtdlab.cost.estimate import TOKENIZER, checkpoint_bytes, model_bytes
 from mtdlab.cost.measure import measure
 from mtdlab.cost.sample import take_sample
 from mtdlab.encoders.adapters import add_adapters, copy_to_train, load_own_state, own_state
@@ -226,17 +225,15 @@ def test_the_missing_package_is_named(
 def test_the_plan_counts_the_trained_weights(
     run_of: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Checkpoints have the adapters, a saved model has all weights."""
+    """Checkpoints have them, a saved model has all weights."""
     monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     settings = run_of()
     sample = take_sample([settings], tmp_path)
     measured = measure((), [settings.model_dump()], sample, StopRequest())
-    assert measured is not None
     parameters = list(load_inputs(settings).encoder.model.parameters())
     trained = [each for each in parameters if each.requires_grad]
     assert measured.weights == 4 * sum(each.numel() for each in parameters)
     assert measured.trained == 4 * sum(each.numel() for each in trained)
     assert 0 < measured.trained < measured.weights / 2
     assert re.search(r"adapters of \d+ % of its parameters", measured.encoders[settings.encoder])
-    assert checkpoint_bytes([settings], measured.trained) == 2 * measured.trained
-    assert model_bytes([settings], measured) == measured.weights + measured.trained + TOKENIZER
+    assert settings.encoder_copies == 2
