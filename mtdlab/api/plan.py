@@ -409,9 +409,10 @@ def _recorded_scores(
     except (StorageError, NothingToReport):
         return None, 0
     trials, settings, items = frames.trials, frames.settings, frames.items
-    scores = best_scores(trials, settings, items)
     if ordered:
         scores = level_scores(trials, settings, items, beyond_run=spec.beyond_run)
+    else:
+        scores = best_scores(trials, settings, items)
     return scores, int((trials["state"] == "COMPLETE").sum())
 
 

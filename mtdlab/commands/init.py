@@ -38,7 +38,6 @@ SETTINGS: Mapping[bool, Mapping[str, Any]] = {
 }
 """The settings for the built-in encoder (True), and for others, which are trained already and whose
 steps are long."""
-_WIDEST = 80
 _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",
     "pooling": "how the encoder was made; cls if its folder has no 1_Pooling/config.json",
@@ -102,22 +101,18 @@ def write_study(
         f"description: {_scalar(question)}",
         "metric: sts_test  # reported; sts_dev ranks the trials",
         "trainer:  # the same for every trial",
-        *(line for key in trainer if key not in vary for line in _lines(key, trainer[key])),
+    ]
+    for key in trainer:
+        if key not in vary:
+            lines += [f"  # {_COMMENTS[key]}"] if key in _COMMENTS else []
+            lines.append(f"  {key}: {_scalar(trainer[key])}")
+    lines += [
         "search:  # varied",
         *(f"  {key}: [{', '.join(map(_scalar, values))}]" for key, values in vary.items()),
         f"seeds: {list(range(seeds))}",
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _lines(name: str, value: Any) -> list[str]:
-    """The lines of a setting and its comment, which stands above it where one line is too short."""
-    text = f"  {name}: {_scalar(value)}"
-    if name not in _COMMENTS:
-        return [text]
-    whole = f"{text:24}  # {_COMMENTS[name]}"
-    return [whole] if len(whole) <= _WIDEST else [f"  # {_COMMENTS[name]}", text]
 
 
 def _scalar(value: Any) -> str:
