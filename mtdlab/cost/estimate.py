@@ -19,11 +19,10 @@ from typing import Any
 import optuna
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.tasks import LAST
 from mtdlab.config import MethodSpec, TrainerSettings
 from mtdlab.config.paths import resolve_paths
-from mtdlab.cost.measure import Kind, Measured, kind_of, measure
-from mtdlab.cost.sample import Sample, take_sample
+from mtdlab.cost.measure import Measured, kind_of, measure
+from mtdlab.cost.sample import take_sample
 from mtdlab.device import peak_memory
 from mtdlab.errors import MtdlabError
 from mtdlab.settings.roles import BASELINE
@@ -102,9 +101,6 @@ def estimate(
     """
     trials = trials_of(spec, done)
     check_present(trials)
-    # where the first look is past, one of the looks that follow may be the last
-    chosen_by = [] if spec.nuisance is None else spec.nuisance.seeds
-    first = [each for each in trials if each.seed in {*spec.first_seeds, *chosen_by}] or trials[:1]
     jobs = min(jobs or default_jobs(jobs_per_gpu), len(trials))
     requested = time.time()
     server = ForkServer(threads_each(jobs), (*modules_of(spec), measure.__module__))
@@ -114,27 +110,32 @@ def estimate(
         call = (measure, (spec.user_modules, kinds, sample))
         measured: list[Measured] = call_in_forks(server, call, jobs)
     one = measured[0]
-    clock = Clock(
-        sample,
-        {kind: fmean(each.steps[kind] for each in measured) for kind in one.steps},
-        {name: fmean(each.token[name] for each in measured) for name in one.token},
-        one.imported - requested,
-    )
-    longest = max(trials, key=clock.trial)
+    step = {kind: fmean(each.steps[kind] for each in measured) for kind in one.steps}
+    token = {name: fmean(each.token[name] for each in measured) for name in one.token}
+    training = [each.steps * step[kind_of(each)] for each in trials]
+    evaluation = [sample.encoded(each) * token[each.encoder] for each in trials]
+    seconds = list(map(sum, zip(training, evaluation, strict=True)))
+    # the sweep, which imports at the same time, loads and tokenises the texts; then a worker loads
+    # them and scores the encoder
+    start = one.imported - requested + 2 * sample.load + sample.tokenise
+    start += sample.tokens["all"] * token[trials[0].encoder]
+    # where the first look is past, one of the looks that follow may be the last
+    seeds = {*spec.first_seeds, *([] if spec.nuisance is None else spec.nuisance.seeds)}
+    first = [seconds[at] for at, each in enumerate(trials) if each.seed in seeds] or seconds[:1]
+    longest = seconds.index(max(seconds))
     checkpoint = max(each.encoder_copies for each in trials) * one.trained
     # the best checkpoint so far, and the one that replaces it
     worker = int(fmean(each.memory for each in measured)) + 2 * checkpoint
     gpu = max(each.gpu_memory for each in measured)
-    training, evaluation = clock.training(longest), clock.evaluation(longest)
     return Estimate(
         trials=len(trials),
         fewest=len(first),
         workers=jobs,
         threads=threads_each(jobs),
-        seconds=(clock.sweep(first, jobs), clock.sweep(trials, jobs)),
-        trial=(min(map(clock.trial, trials)), training + evaluation),
-        evaluation=evaluation,
-        start=clock.start(trials[0]),
+        seconds=(start + share(first, jobs), start + share(seconds, jobs)),
+        trial=(min(seconds), max(seconds)),
+        evaluation=evaluation[longest],
+        start=start,
         memory=jobs * worker + peak_memory(),
         worker_memory=worker,
         gpu_memory=gpu,
@@ -143,8 +144,16 @@ def estimate(
         # a checkpoint with the weights that are not trained
         model=checkpoint + one.weights - one.trained + TOKENIZER,
         encoders=one.encoders,
-        warnings=warn_of_evaluation(training, evaluation) + data_warnings(spec),
+        warnings=warn_of_evaluation(training[longest], evaluation[longest]) + data_warnings(spec),
     )
+
+
+def share(seconds: Sequence[float], jobs: int) -> float:
+    """Seconds until trials of these durations are done; a free worker takes the next one."""
+    ends = [0.0] * jobs
+    for each in seconds:
+        heapq.heapreplace(ends, ends[0] + each)
+    return max(ends)
 
 
 def warn_of_evaluation(training: float, evaluation: float) -> list[str]:
@@ -187,54 +196,6 @@ def draw_configurations(spec: MethodSpec) -> list[dict[str, Any]]:
     if not drawn:
         raise MtdlabError(f"none of {SAMPLED_CONFIGURATIONS} settings drawn can be trained")
     return drawn
-
-
-@dataclass(frozen=True)
-class Clock:
-    """Durations in seconds, as the workers measured them on average.
-
-    Attributes:
-        steps: of a step of each kind.
-        token: of embedding one token, by encoder.
-        imports: until the workers' packages are imported.
-    """
-
-    sample: Sample
-    steps: dict[Kind, float]
-    token: dict[str, float]
-    imports: float
-
-    def training(self, settings: TrainerSettings) -> float:
-        """Seconds of a trial in steps."""
-        return settings.steps * self.steps[kind_of(settings)]
-
-    def evaluation(self, settings: TrainerSettings) -> float:
-        """Seconds of a trial's evaluations, and of the final scoring of its best checkpoint."""
-        tokens, selected = self.sample.tokens, settings.select_on
-        # the split on which the checkpoint is selected is not encoded again
-        encoded = tokens[selected] if selected in ("dev", LAST, "test") else 0
-        looks = math.ceil(settings.steps / settings.evaluate_every)
-        count = looks * tokens[selected] + tokens["all"] - encoded
-        return count * self.token[settings.encoder]
-
-    def trial(self, settings: TrainerSettings) -> float:
-        """Seconds of a trial."""
-        return self.training(settings) + self.evaluation(settings)
-
-    def start(self, first: TrainerSettings) -> float:
-        """Seconds before the first step; the sweep and its workers import at the same time.
-
-        The sweep loads and tokenises the texts, then a worker loads them and scores the encoder.
-        """
-        scoring = self.sample.tokens["all"] * self.token[first.encoder]
-        return self.imports + 2 * self.sample.load + self.sample.tokenise + scoring
-
-    def sweep(self, trials: Sequence[TrainerSettings], jobs: int) -> float:
-        """Seconds from the start of the command to its end; a free worker takes the next trial."""
-        free = [self.start(trials[0])] * jobs
-        for each in trials:
-            heapq.heapreplace(free, free[0] + self.trial(each))
-        return max(free)
 
 
 def database_bytes(settings: TrainerSettings) -> int:

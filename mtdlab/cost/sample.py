@@ -1,5 +1,6 @@
 """A sample of a study's texts, from which the cost of all of them is estimated."""
 
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,16 @@ class Sample:
         """The same settings on the sample's texts."""
         texts = {"corpus": self.corpus, "evaluation": str(self.folder)}
         return settings.model_copy(update=texts | {"tasks": "", "select_on": "dev"})
+
+    def encoded(self, trial: TrainerSettings) -> int:
+        """Tokens of a trial's evaluations, and of the final scoring of its best checkpoint.
+
+        The split on which the checkpoint is selected is not encoded again.
+        """
+        selected = self.tokens[trial.select_on]
+        again = selected if trial.select_on in ("dev", LAST, "test") else 0
+        evaluations = math.ceil(trial.steps / trial.evaluate_every)
+        return evaluations * selected + self.tokens["all"] - again
 
 
 def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:

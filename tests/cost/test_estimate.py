@@ -19,7 +19,6 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
-from mtdlab.cost.estimate import Clock
 from mtdlab.cost.measure import Measured, extrapolate, kind_of, measure, time_steps
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import Device
@@ -69,38 +68,25 @@ SAMPLE = Sample(
 )
 
 
-def clock(trials: list[TrainerSettings], *steps: float) -> Clock:
-    """Imports of 4 s, the given seconds of a step of each kind, and 0.01 s for a token."""
-    exact = dict(zip(map(kind_of, trials), steps, strict=True))
-    return Clock(SAMPLE, exact, {"builtin": 0.01}, imports=4.0)
-
-
-def test_a_trials_time_by_hand() -> None:
-    """10 steps, 3 evaluations on 100 tokens, a last look at the test pairs and at the tasks."""
-    trial = make_settings(steps=10, evaluate_every=4)
-    clocked = clock([trial], 4.0)
-    assert clocked.trial(trial) == pytest.approx(10 * 4 + 3 * 1 + 2 + 10)
-    # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
-    start = 4 + 2 * 10 + 50 + 1 + 2 + 10
-    assert clocked.start(trial) == pytest.approx(start)
+def test_the_tokens_of_a_trials_evaluations_by_hand() -> None:
+    """Three evaluations on 100 tokens, a last look at the test pairs and at the tasks."""
+    assert SAMPLE.encoded(make_settings(steps=10, evaluate_every=4)) == 3 * 100 + 200 + 1000
 
 
 def test_choosing_on_test_looks_at_test_more_often() -> None:
-    trials = [
-        make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test", "last")
-    ]
-    clocked = clock(trials[:1], 1.0)
-    seconds = [clocked.trial(each) for each in trials]
-    assert seconds[2] == pytest.approx(seconds[0])
+    dev, test, last = (
+        SAMPLE.encoded(make_settings(steps=10, evaluate_every=5, select_on=on))
+        for on in ("dev", "test", "last")
+    )
+    assert last == dev
     # two evaluations of 100 more tokens, one last look of 100 less
-    assert seconds[1] - seconds[0] == pytest.approx(1.0)
+    assert test - dev == 100
 
 
 def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens, a last look at dev and test and at the tasks."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
-    seconds = clock([trial], 4.0).trial(trial)
-    assert seconds == pytest.approx(10 * 4 + 3 * 5 + 1 + 2 + 10)
+    assert SAMPLE.encoded(trial) == 3 * 500 + 100 + 200 + 1000
 
 
 def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Path) -> None:
@@ -114,12 +100,9 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
 
 
 def test_workers_share_trials_as_they_come() -> None:
-    """Steps of 100, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
-    trials = [make_settings(steps=1, batch_size=size) for size in (256, 4, 8)]
-    clocked = clock(trials, 100.0, 1.0, 1.0)
-    rest, start = clocked.trial(trials[1]) - 1, clocked.start(trials[0])
-    assert clocked.sweep(trials, 2) == pytest.approx(start + 100 + rest)
-    assert clocked.sweep(trials, 1) == pytest.approx(start + 102 + 3 * rest)
+    """Trials of 100, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
+    assert estimates.share([100.0, 1.0, 1.0], 2) == 100
+    assert estimates.share([100.0, 1.0, 1.0], 1) == 102
 
 
 def test_kinds_differ_by_what_a_step_costs() -> None:
@@ -243,26 +226,30 @@ def test_other_words_are_looked_at_each(
 def test_an_estimate_is_the_sum_of_what_was_measured(
     study: StudySpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two workers with steps of 1 and 3 s, on average 2 s."""
-    kinds = {kind_of(each) for each in estimates.trials_of(study)}
+    """Of two workers with steps of 1 and 3 s, on average 2 s, and 0.01 s for a token."""
+    kinds, token = {kind_of(each) for each in estimates.trials_of(study)}, study.fixed().encoder
     measured = [
         Measured(
-            time.time(),
+            # of the imports
+            time.time() + 4,
             dict.fromkeys(kinds, seconds),
-            {study.fixed().encoder: 0.0},
+            {token: 0.01},
             *(100, 0, 30, 10),
             encoders={},
         )
         for seconds in (1.0, 3.0)
     ]
-    sample = Sample(Path(), "", dict.fromkeys(("dev", "test", "all"), 0), 0.0, 0.0)
-    monkeypatch.setattr(estimates, "take_sample", lambda *_: sample)
+    monkeypatch.setattr(estimates, "take_sample", lambda *_: SAMPLE)
     monkeypatch.setattr(estimates, "call_in_forks", lambda *_: measured)
     monkeypatch.setattr(estimates, "ForkServer", lambda *_: SimpleNamespace(close=lambda: None))
     found = estimates.estimate(study, jobs=2)
-    assert found.trial == pytest.approx((12.0, 12.0))
+    # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
+    assert found.start == pytest.approx(4 + 2 * 10 + 50 + 13, abs=1)
+    # six steps, two evaluations, a last look at the test pairs and at the tasks
+    assert found.evaluation == pytest.approx(2 * 1 + 2 + 10)
+    assert found.trial == pytest.approx((6 * 2 + 14, 6 * 2 + 14))
     # eight trials on two workers
-    assert found.seconds == pytest.approx(2 * (4 * 12 + found.start,))
+    assert found.seconds == pytest.approx((found.start + 4 * 26, found.start + 4 * 26))
     # two checkpoints of two copies of the trained weights; a model has the others once
     assert found.worker_memory == 100 + 2 * 2 * 10
     assert found.model == 2 * 10 + 20 + estimates.TOKENIZER
