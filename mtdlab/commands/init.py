@@ -42,7 +42,7 @@ _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",
     "pooling": "how the encoder was made; cls if its folder has no 1_Pooling/config.json",
     "corpus": "builtin, a text file with a sentence a line, or a folder of them",
-    "evaluation": "builtin, or a folder with graded sentence pairs",
+    "evaluation": "builtin (synthetic, for the built-in text), or a folder with graded pairs",
     "batch_size": "sentences of a training step",
     "queue_size": "keys in the negative queue",
     "steps": "training steps of a trial; mtdlab plan estimates the time",
@@ -131,7 +131,7 @@ _DEFAULT_SEEDS = 5
 _QUESTIONS = {
     "encoder": "Encoder (builtin, a folder, a Hugging Face name)",
     "corpus": "Training text (builtin, a file with a sentence a line)",
-    "evaluation": "Evaluation (builtin, a folder of graded pairs)",
+    "evaluation": "Evaluation (builtin: synthetic, for the built-in text; a folder of pairs)",
 }
 
 
@@ -274,13 +274,6 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
         setting: _prompt(question, BUILTIN, partial(_present, setting, path))
         for setting, question in _QUESTIONS.items()
     }
-    if inputs["corpus"] != BUILTIN and inputs["evaluation"] == BUILTIN:
-        print_text(
-            wrap_text(
-                "note: the built-in evaluation pairs are synthetic and say little about your own "
-                "text; name a folder of graded pairs under evaluation in the file."
-            )
-        )
     print_text(
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )

@@ -93,8 +93,7 @@ def cache_in(folder: Path) -> Iterator[None]:
 
 def _write_pairs(path: Path, pairs: Pairs) -> None:
     """Write the pairs of middle length, with scores that rise: what they are does not matter."""
-    lines = [f"{first}\t{second}" for first, second in zip(pairs.first, pairs.second, strict=True)]
-    lines.sort(key=len)
+    lines = sorted(map("\t".join, zip(pairs.first, pairs.second, strict=True)), key=len)
     begin = max(0, len(lines) - PAIRS) // 2
     rows = [f"{line}\t{at}\n" for at, line in enumerate(lines[begin : begin + PAIRS])]
     path.write_text("".join(rows), encoding="utf-8")
