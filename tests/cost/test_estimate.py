@@ -230,8 +230,7 @@ def test_an_estimate_is_the_sum_of_what_was_measured(
     kinds, token = {kind_of(each) for each in estimates.trials_of(study)}, study.fixed().encoder
     measured = [
         Measured(
-            # of the imports
-            time.time() + 4,
+            104.0,
             dict.fromkeys(kinds, seconds),
             {token: 0.01},
             *(100, 0, 30, 10),
@@ -239,12 +238,13 @@ def test_an_estimate_is_the_sum_of_what_was_measured(
         )
         for seconds in (1.0, 3.0)
     ]
+    monkeypatch.setattr(estimates, "time", SimpleNamespace(time=lambda: 100.0))
     monkeypatch.setattr(estimates, "take_sample", lambda *_: SAMPLE)
     monkeypatch.setattr(estimates, "call_in_forks", lambda *_: measured)
     monkeypatch.setattr(estimates, "ForkServer", lambda *_: SimpleNamespace(close=lambda: None))
     found = estimates.estimate(study, jobs=2)
     # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
-    assert found.start == pytest.approx(4 + 2 * 10 + 50 + 13, abs=1)
+    assert found.start == pytest.approx(4 + 2 * 10 + 50 + 13)
     # six steps, two evaluations, a last look at the test pairs and at the tasks
     assert found.evaluation == pytest.approx(2 * 1 + 2 + 10)
     assert found.trial == pytest.approx((6 * 2 + 14, 6 * 2 + 14))

@@ -225,7 +225,7 @@ def test_the_missing_package_is_named(
 def test_the_plan_counts_the_trained_weights(
     run_of: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Checkpoints have them, a saved model has all weights."""
+    """Checkpoints have the adapters, a saved model has all weights."""
     monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     settings = run_of()
     sample = take_sample([settings], tmp_path)
