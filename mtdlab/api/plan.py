@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mtdlab.api.given import Given, Overrides, StudySource, assign
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, TrialError, one_line
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, describe
 from mtdlab.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class StudyPlan:
         suggestion: a baseline that the study lacks, in a sentence; empty where it has one.
         design: power, looks and specification.
         warnings: what the configurations confound with MTD.
-        cost: time, memory and disk; None where it was not measured.
+        cost: time, memory and disk of the trials that are left; None where it was not measured.
     """
 
     study: str
@@ -167,19 +167,22 @@ def plan(
 
     from mtdlab.config import MethodSpec
     from mtdlab.cost.estimate import estimate
+    from mtdlab.store.urls import storage_url
 
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
-    rows = list_configurations(spec)
+    rows, planned = list_configurations(spec), spec.planned_trials()
+    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
+    ended, cost = find_ended(spec, storage_url(storage)), None
+    if measure and not spec.unknown_cost and any(trial.key not in ended for trial in planned):
+        cost = estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=ended)
     return StudyPlan(
         spec.name,
-        len(spec.planned_trials()),
+        len(planned),
         pd.DataFrame(rows),
-        find_design(spec, storage, effect=effect, sd=sd, record=record),
-        tuple(find_warnings(spec, rows)),
-        None
-        if spec.unknown_cost or not measure
-        else estimate(MethodSpec.of(spec), jobs, jobs_per_gpu),
+        design,
+        (*warn_of_confounding(rows), *spec.warnings()),
+        cost,
         spec.baseline,
         suggest_baseline(spec),
     )
@@ -242,11 +245,6 @@ def mtd_value(mtd: float | None) -> float | None:
         return None
     rounded = round(mtd, MTD_DECIMALS)
     return int(rounded) if rounded == int(rounded) else rounded
-
-
-def find_warnings(spec: "StudySpec", rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the configurations, as from `list_configurations`, confound, and likely mistakes."""
-    return warn_of_confounding(rows) + spec.warnings()
 
 
 def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -411,9 +409,10 @@ def _recorded_scores(
     except (StorageError, NothingToReport):
         return None, 0
     trials, settings, items = frames.trials, frames.settings, frames.items
-    scores = best_scores(trials, settings, items)
     if ordered:
         scores = level_scores(trials, settings, items, beyond_run=spec.beyond_run)
+    else:
+        scores = best_scores(trials, settings, items)
     return scores, int((trials["state"] == "COMPLETE").sum())
 
 
@@ -451,12 +450,9 @@ def find_costs(
             from mtdlab.cost.estimate import estimate
 
             return estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=done)
-        except MtdlabError as error:
-            return NoEstimate(str(error), error.exit_code)
-        except TrialError as error:
-            return NoEstimate(str(error))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             # out of memory, a killed worker, whatever code of the user raises: the rest is shown
-            return NoEstimate(one_line(error)[:200])
+            code = error.exit_code if isinstance(error, MtdlabError) else 0
+            return NoEstimate(describe(error), code)

@@ -5,7 +5,6 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -39,31 +38,15 @@ SETTINGS: Mapping[bool, Mapping[str, Any]] = {
 }
 """The settings for the built-in encoder (True), and for others, which are trained already and whose
 steps are long."""
-_WIDEST = 80
 _COMMENTS = {
     "encoder": "builtin, a folder, or a Hugging Face name",
     "pooling": "how the encoder was made; cls if its folder has no 1_Pooling/config.json",
     "corpus": "builtin, a text file with a sentence a line, or a folder of them",
-    "evaluation": "builtin, or a folder with graded sentence pairs",
+    "evaluation": "builtin (synthetic, for the built-in text), or a folder with graded pairs",
     "batch_size": "sentences of a training step",
     "queue_size": "keys in the negative queue",
     "steps": "training steps of a trial; mtdlab plan estimates the time",
 }
-
-
-@dataclass(frozen=True)
-class NewStudy:
-    """The answers that a new study is made from.
-
-    `vary` has the values by setting; `seeds` is their number.
-    """
-
-    name: str
-    encoder: str
-    corpus: str
-    evaluation: str
-    vary: Mapping[str, list[Any]]
-    seeds: int
 
 
 def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
@@ -92,44 +75,44 @@ def parse_varied(texts: Sequence[str]) -> dict[str, list[Any]]:
     return varied
 
 
-def write_study(new: NewStudy) -> str:
-    """The text of the study file, with a comment beside what is likely to be changed."""
-    builtin, varies_method = new.encoder == BUILTIN, "method" in new.vary
-    trainer: dict[str, Any] = {"encoder": new.encoder}
-    if not (builtin or varies_method):
+def write_study(
+    name: str, inputs: Mapping[str, str], vary: Mapping[str, list[Any]], seeds: int
+) -> str:
+    """The text of a new study file, with a comment beside what is likely to be changed.
+
+    `inputs`: encoder, corpus and evaluation. `vary`: values by setting. `seeds`: how many.
+    """
+    encoder, corpus, varies_method = inputs["encoder"], inputs["corpus"], "method" in vary
+    trainer: dict[str, Any] = {"encoder": encoder}
+    if not (encoder == BUILTIN or varies_method):
         # here, as in parse_varied; methods have poolings of their own
         from mtdlab.encoders.folders import declared_pooling
 
-        trainer["pooling"] = declared_pooling(new.encoder) or "cls"
-    trainer |= {"corpus": new.corpus, "evaluation": new.evaluation, "batch_size": 64}
-    trainer |= {} if varies_method else {"queue_size": 512}
-    trainer |= SETTINGS[builtin]
-    data = "the built-in, synthetic data" if new.corpus == BUILTIN else new.corpus
-    encoder = "the built-in encoder" if builtin else new.encoder
-    question = f"How does the score depend on {' and '.join(new.vary)}, for {encoder} trained on "
-    kept = {name: value for name, value in trainer.items() if name not in new.vary}
+        trainer["pooling"] = declared_pooling(encoder) or "cls"
+    trainer |= {**inputs, "batch_size": 64} | ({} if varies_method else {"queue_size": 512})
+    trainer |= SETTINGS[encoder == BUILTIN]
+    question = (
+        f"How does the score of encoder {encoder}, trained on corpus {corpus}, depend on "
+        f"{' and '.join(vary)}?"
+    )
     lines = [
         "# Written by mtdlab init. Next: mtdlab plan, then mtdlab sweep, with this file.",
-        f"study: {new.name}",
-        f"description: {_scalar(f'{question}{data}?')}",
+        f"study: {name}",
+        f"description: {_scalar(question)}",
         "metric: sts_test  # reported; sts_dev ranks the trials",
         "trainer:  # the same for every trial",
-        *(line for name, value in kept.items() for line in _lines(name, value)),
+    ]
+    for key in trainer:
+        if key not in vary:
+            lines += [f"  # {_COMMENTS[key]}"] if key in _COMMENTS else []
+            lines.append(f"  {key}: {_scalar(trainer[key])}")
+    lines += [
         "search:  # varied",
-        *(f"  {name}: [{', '.join(map(_scalar, values))}]" for name, values in new.vary.items()),
-        f"seeds: {list(range(new.seeds))}",
+        *(f"  {key}: [{', '.join(map(_scalar, values))}]" for key, values in vary.items()),
+        f"seeds: {list(range(seeds))}",
         "sampler: grid",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _lines(name: str, value: Any) -> list[str]:
-    """The lines of a setting and its comment, which stands above it where one line is too short."""
-    text = f"  {name}: {_scalar(value)}"
-    if name not in _COMMENTS:
-        return [text]
-    whole = f"{text:24}  # {_COMMENTS[name]}"
-    return [whole] if len(whole) <= _WIDEST else [f"  # {_COMMENTS[name]}", text]
 
 
 def _scalar(value: Any) -> str:
@@ -145,6 +128,11 @@ Value = TypeVar("Value")
 _DEFAULT_NAME = "my-study"
 _DEFAULT_VARIED = "ema_decay"
 _DEFAULT_SEEDS = 5
+_QUESTIONS = {
+    "encoder": "Encoder (builtin, a folder, a Hugging Face name)",
+    "corpus": "Training text (builtin, a file with a sentence a line)",
+    "evaluation": "Evaluation (builtin: synthetic, for the built-in text; a folder of pairs)",
+}
 
 
 def init(
@@ -191,7 +179,8 @@ def init(
     if list_:
         _list(as_json)
         return
-    given = any((encoder, corpus, evaluation, vary, seeds))
+    inputs = {"encoder": encoder, "corpus": corpus, "evaluation": evaluation}
+    given = any((*inputs.values(), vary, seeds))
     copied = packaged_studies().get(name or "")
     asks = not (copied or given or as_json) and sys.stdin.isatty() and sys.stdout.isatty()
     chosen = _DEFAULT_NAME if name is None else name
@@ -210,20 +199,19 @@ def init(
     elif asks:
         path, text = _ask(name, out)
     else:
-        missing = _describe_missing(path, encoder=encoder, corpus=corpus, evaluation=evaluation)
-        data = [_absolute(source or BUILTIN, path) for source in (encoder, corpus, evaluation)]
+        missing = _describe_missing(path, inputs)
+        written = {key: _absolute(source or BUILTIN, path) for key, source in inputs.items()}
         varied = parse_varied(vary or [_DEFAULT_VARIED])
-        new = NewStudy(chosen, data[0], data[1], data[2], varied, seeds or _DEFAULT_SEEDS)
-        text = write_study(new)
+        text = write_study(chosen, written, varied, seeds or _DEFAULT_SEEDS)
     _write(path, text, missing, as_json)
 
 
-def _describe_missing(file: Path, **named: str | None) -> list[str]:
+def _describe_missing(file: Path, inputs: Mapping[str, str | None]) -> list[str]:
     """A sentence on each input that is not here; the study may be written for another machine."""
     from mtdlab.training.present import check_input
 
     sentences = []
-    for setting, name in named.items():
+    for setting, name in inputs.items():
         try:
             if name and not (file.parent / name).exists():
                 check_input(setting, name)
@@ -277,53 +265,42 @@ def _ask(name: str | None, out: Path | None) -> tuple[Path, str]:
 
     KeyboardInterrupt writes nothing.
     """
+    from mtdlab.config.reader import parse_study
+
     print_text("Enter keeps the value in brackets; mtdlab init --list lists complete studies.")
     name = name or _prompt("Name of the study", _DEFAULT_NAME, partial(_free_name, out=out))
     path = out or Path(f"{name}.yaml")
-    encoder, corpus, evaluation = (
-        _prompt(question, BUILTIN, partial(_present, setting, path))
-        for setting, question in (
-            ("encoder", "Encoder (builtin, a folder, a Hugging Face name)"),
-            ("corpus", "Training text (builtin, a file with a sentence a line)"),
-            ("evaluation", "Evaluation (builtin, a folder of graded pairs)"),
-        )
-    )
-    if corpus != BUILTIN and evaluation == BUILTIN:
-        print_text(
-            wrap_text(
-                "note: the built-in evaluation pairs are synthetic and say little about your own "
-                "text; name a folder of graded pairs under evaluation in the file."
-            )
-        )
-    new = NewStudy(name, encoder, corpus, evaluation, {}, _DEFAULT_SEEDS)
+    inputs = {
+        setting: _prompt(question, BUILTIN, partial(_present, setting, path))
+        for setting, question in _QUESTIONS.items()
+    }
     print_text(
         wrap_text(f"Settings that can be varied: {', '.join(VALUES)}; others as NAME=VALUE,VALUE.")
     )
 
-    def repeat(seeds: str) -> NewStudy:
-        if not seeds.isdecimal() or not int(seeds):
-            raise MtdlabError(
-                f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2"
-            )
-        return _checked(new, seeds=int(seeds))
+    def read_varied(listed: str) -> dict[str, list[Any]]:
+        varied = parse_varied(listed.split())
+        parse_study("the new study", write_study(name, inputs, varied, _DEFAULT_SEEDS))
+        return varied
 
-    new = _prompt(
-        "Vary (separated by spaces)",
-        _DEFAULT_VARIED,
-        lambda listed: _checked(new, vary=parse_varied(listed.split())),
-    )
-    new = _prompt("Seeds per configuration", str(new.seeds), repeat)
-    return path, write_study(new)
+    varied = _prompt("Vary (separated by spaces)", _DEFAULT_VARIED, read_varied)
+    seeds = _prompt("Seeds per configuration", str(_DEFAULT_SEEDS), _read_seeds)
+    return path, write_study(name, inputs, varied, seeds)
 
 
 def _prompt(question: str, default: str, read: Callable[[str], Value]) -> Value:
     """An answer as `read` returns it; the question is repeated while that raises MtdlabError."""
+    from mtdlab.config.source import SpecError
 
     def checked(answer: str) -> Value:
         try:
             return read(answer.strip())
+        except SpecError as error:
+            # without their places in a file that is not written yet
+            sentence = "; ".join(mistake.sentence for mistake in error.mistakes)
         except MtdlabError as error:
-            raise typer.BadParameter(printable(str(error))) from None
+            sentence = str(error)
+        raise typer.BadParameter(printable(sentence))
 
     answer: Value = typer.prompt(question, default, value_proc=checked)
     return answer
@@ -347,20 +324,10 @@ def _present(setting: str, file: Path, name: str) -> str:
     return _absolute(name, file)
 
 
-def _checked(new: NewStudy, **changed: Any) -> NewStudy:
-    """A changed and checked study.
-
-    Raises MtdlabError with its mistakes, without their places in the file.
-    """
-    from mtdlab.config.reader import parse_study
-    from mtdlab.config.source import SpecError
-
-    new = replace(new, **changed)
-    try:
-        parse_study("the new study", write_study(new))
-    except SpecError as error:
-        raise MtdlabError("; ".join(mistake.sentence for mistake in error.mistakes)) from None
-    return new
+def _read_seeds(seeds: str) -> int:
+    if not seeds.isdecimal() or not int(seeds):
+        raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
+    return int(seeds)
 
 
 def _list(as_json: bool) -> None:

@@ -1,10 +1,10 @@
 """The command plan: a study's configurations, power and looks, and an estimate of its cost."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,10 +18,10 @@ from mtdlab.api.plan import (
     find_costs,
     find_design,
     find_ended,
-    find_warnings,
     list_configurations,
     read_begun,
     suggest_baseline,
+    warn_of_confounding,
 )
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import in_list, print_json, print_table, wrap_text
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
-Value = TypeVar("Value")
 _WIDTH = 100
 
 
@@ -71,8 +70,6 @@ def plan(
     The cost is that of the trials that are left. Records margin, alpha, looks and metric with a
     hash, before the first trial.
     """
-    from mtdlab.config import MethodSpec
-    from mtdlab.encoders.folders import POOLING_FILE
     from mtdlab.store.urls import storage_url
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
@@ -80,41 +77,41 @@ def plan(
     design = find_design(spec, storage, effect=effect, sd=sd, record=record)
     rows = list_configurations(spec)
     url = storage_url(storage)
-    warnings, ended = find_warnings(spec, rows), find_ended(spec, url)
+    warnings, ended = warn_of_confounding(rows) + spec.warnings(), find_ended(spec, url)
     planned = {trial.key for trial in spec.planned_trials()}
     left = planned - ended.keys()
-
-    def estimate_costs() -> "Estimate | NoEstimate | None":
-        return find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
-
+    if not as_json:
+        if rows:
+            print_table(rows)
+        lines = [*_describe_study(spec, len(rows), ended), *describe_design(design)]
+        lines += [wrap_text(f"warning {warning}") for warning in warnings]
+        print_text("\n".join(lines), flush=True)
+    # it takes seconds, after everything else is shown
+    costs = find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
     if as_json:
-        costs = estimate_costs()
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
         fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design)
         print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
-        raise typer.Exit(_exit_code(costs))
-
-    if rows:
-        print_table(rows)
-    print_text(describe_size(spec, len(rows), ended), flush=True)
-    for text in filter(None, (describe_baseline(spec), describe_nuisance(spec))):
-        print_text(text, flush=True)
-    if isinstance(spec, MethodSpec) and (pooling := spec.used_pooling):
-        print_text(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
-    print_text("\n".join(describe_design(design)), flush=True)
-    for warning in warnings:
-        print_text(wrap_text(f"warning {warning}"), flush=True)
-    # it takes seconds, after everything else is shown
-    if costs := estimate_costs():
+    elif costs:
         print_text("\n".join(cost_lines(costs)))
-    if not left:
+    elif not left:
         print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")
-    raise typer.Exit(_exit_code(costs))
+    raise typer.Exit(costs.exit_code if isinstance(costs, NoEstimate) else 0)
 
 
-def _exit_code(costs: "Estimate | NoEstimate | None") -> int:
-    return costs.exit_code if isinstance(costs, NoEstimate) else 0
+def _describe_study(
+    spec: "StudySpec", configurations: int, ended: "Mapping[tuple[str, int], str]"
+) -> Iterable[str]:
+    """Lines on the number of trials and on what else a study runs."""
+    from mtdlab.config import MethodSpec
+    from mtdlab.encoders.folders import POOLING_FILE
+
+    lines = [describe_size(spec, configurations, ended), describe_baseline(spec)]
+    lines.append(describe_nuisance(spec))
+    if isinstance(spec, MethodSpec) and (pooling := spec.used_pooling):
+        lines.append(f"pooling {pooling}, from the encoder's {POOLING_FILE}")
+    return filter(None, lines)
 
 
 def describe_size(
@@ -165,29 +162,22 @@ def cost_lines(costs: "Estimate | NoEstimate") -> list[str]:
 
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
-    workers, trials = count(costs.workers, "worker"), count(costs.trials, "trial")
-    threads = count(costs.threads, "thread")
-    if costs.fewest != costs.trials:
-        trials = f"{costs.fewest} to {trials}"
-    whole = _span(costs.between)
-    if costs.seconds is not None:
-        whole = f"about {format_seconds(costs.seconds)}"
+    workers, threads = count(costs.workers, "worker"), count(costs.threads, "thread")
+    fewest = f"{costs.fewest} to " * (costs.fewest != costs.trials)
+    start, trials = format_seconds(costs.start), count(costs.trials, "trial")
     lines = [
-        f"time    {whole}: {trials} of {_span(costs.trial)} on {workers} with {threads}, after "
-        f"{format_seconds(costs.start)} to start",
+        f"time    about {_span(costs.seconds)}: {start} to start, {fewest}{trials} of "
+        f"{_span(costs.trial)} on {workers} with {threads}",
         f"memory  up to {decimal(costs.memory)}: {workers} of {decimal(costs.worker_memory)}",
     ]
     if costs.gpu_memory:
         fit = f"up to {costs.gpu_workers} fit on each GPU (--jobs-per-gpu)"
         fit = fit if costs.gpu_workers else "more than the smallest GPU has"
         lines.append(f"GPU     {decimal(costs.gpu_memory)} for each worker: {fit}")
-    others = "; others varied or follow from smaller batches"
     return [
         *lines,
         f"disk    {decimal(costs.database)} of database, {decimal(costs.model)} for the best model",
         *(f"encoder {name}: {text}" for name, text in costs.encoders.items()),
-        f"basis   {costs.known} of {costs.kinds} kinds of step were timed to within 10 %"
-        + others * (costs.known < costs.kinds),
         *(f"warning {warning}" for warning in costs.warnings),
     ]
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,8 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
-    from mtdlab.slurm.array import Resources, Script
+    from mtdlab.cost.estimate import Estimate
+    from mtdlab.slurm.array import Script
 
 
 def slurm(
@@ -75,7 +77,7 @@ def slurm(
     time limit and when it is preempted a task saves a checkpoint and requeues itself.
     """
     # imported here to start fast, as in all functions of this module
-    from mtdlab.slurm.array import Script, parse_time, read_options
+    from mtdlab.slurm.array import Script, derive, parse_time, read_options
     from mtdlab.slurm.array import max_array_size as ask_size
     from mtdlab.store.urls import mask, sqlite_file, storage_url, without_password
     from mtdlab.sweep.open_study import has_trials_left
@@ -95,7 +97,12 @@ def slurm(
     path = out or Path(f"{spec.name}.sbatch")
     if path.is_dir() or not path.parent.is_dir():
         raise _unwritable(path, "is a folder" if path.is_dir() else "no such folder")
-    trials, resources = _resources(spec, url, tasks, seconds, gpus, measure=measure)
+    ended = find_ended(spec, url)
+    # a study that a look may extend can have none left now
+    trials = sum(trial.key not in ended for trial in spec.planned_trials())
+    gpus = _gpus(spec) if gpus is None else gpus
+    costs = _estimate(spec, gpus or None, ended) if measure and trials else None
+    resources = derive(max(1, trials), costs, tasks=tasks, seconds=seconds, gpus=gpus)
     is_secret = without_password(url) != url
     shown = None if is_secret else url
     job = Script(
@@ -153,29 +160,15 @@ def _unwritable(path: Path, reason: str) -> MtdlabError:
     )
 
 
-def _resources(
-    spec: "StudySpec",
-    url: str,
-    tasks: int | None,
-    seconds: int | None,
-    gpus: int | None,
-    *,
-    measure: bool,
-) -> "tuple[int, Resources]":
-    """The number of trials that are left, and what each task asks for.
-
-    A study that a look may extend can have none left now.
-    """
-    from mtdlab.slurm.array import derive
-
-    ended = find_ended(spec, url)
-    trials = sum(trial.key not in ended for trial in spec.planned_trials())
-    gpus = _gpus(spec) if gpus is None else gpus
-    costs = find_costs(spec, gpus or None, 1, ended) if measure and trials else None
+def _estimate(
+    spec: "StudySpec", jobs: int | None, ended: Collection[tuple[str, int]]
+) -> "Estimate | None":
+    """The cost of the trials that are left; None where it is not known, which is printed."""
+    costs = find_costs(spec, jobs, 1, ended)
     if isinstance(costs, NoEstimate):
         print_text(f"mtdlab: no estimate: {costs.reason}", file=sys.stderr)
-        costs = None
-    return trials, derive(max(1, trials), costs, tasks=tasks, seconds=seconds, gpus=gpus)
+        return None
+    return costs
 
 
 def _gpus(spec: "StudySpec") -> int:

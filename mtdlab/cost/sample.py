@@ -1,5 +1,6 @@
 """A sample of a study's texts, from which the cost of all of them is estimated."""
 
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -9,20 +10,17 @@ from pathlib import Path
 
 from mtdlab.analysis.data.tasks import LAST
 from mtdlab.config import TrainerSettings
-from mtdlab.corpus.corpus import open_corpus
+from mtdlab.corpus.corpus import Corpus, open_corpus
 from mtdlab.corpus.lines import Tally
 from mtdlab.corpus.tokens import token_folder, tokenise
 from mtdlab.device import choose_device
 from mtdlab.encoders.embed import Sentences
 from mtdlab.evaluation.external import find_task
 from mtdlab.evaluation.pairs import Pairs
-from mtdlab.evaluation.suite import Split
-from mtdlab.methods.base import View
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import OpenedInputs, open_inputs, view_corpus, views_of
 from mtdlab.training.selection import StsAverage
 
-DEV_AND_TEST: tuple[Split, ...] = ("dev", "test")
 SENTENCES = 8192
 """Of the corpus: enough for steps of any size, and quickly tokenised."""
 PAIRS = 32
@@ -36,8 +34,8 @@ class Sample:
 
     Attributes:
         corpus: the beginning of the corpus, in that folder.
-        tokens: how many are encoded for the dev pairs (`dev`), the test pairs (`test`), all tasks
-            (`tasks`), and to select a checkpoint, by the `select_on` of a trial.
+        tokens: how many are encoded to select a checkpoint, by the `select_on` of a trial, and
+            (`all`) to score an encoder on everything.
         load: seconds to load everything.
         tokenise: seconds to tokenise all views that are not kept yet.
     """
@@ -48,15 +46,20 @@ class Sample:
     load: float
     tokenise: float
 
-    @property
-    def all_tokens(self) -> int:
-        """How many are encoded to score an encoder on everything."""
-        return self.tokens["dev"] + self.tokens["test"] + self.tokens["tasks"]
-
     def of(self, settings: TrainerSettings) -> TrainerSettings:
         """The same settings on the sample's texts."""
         texts = {"corpus": self.corpus, "evaluation": str(self.folder)}
         return settings.model_copy(update=texts | {"tasks": "", "select_on": "dev"})
+
+    def encoded(self, trial: TrainerSettings) -> int:
+        """Tokens of a trial's evaluations, and of the final scoring of its best checkpoint.
+
+        The split on which the checkpoint is selected is not encoded again.
+        """
+        selected = self.tokens[trial.select_on]
+        again = selected if trial.select_on in ("dev", LAST, "test") else 0
+        evaluations = math.ceil(trial.steps / trial.evaluate_every)
+        return evaluations * selected + self.tokens["all"] - again
 
 
 def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
@@ -65,63 +68,50 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
     Tokenised are the views that the methods of all trials read. Raises MtdlabError where encoder,
     corpus or evaluation files are missing or do not fit.
     """
-    started, settings = time.perf_counter(), trials[0]
-    opened = open_inputs(settings)
+    started = time.perf_counter()
+    opened = open_inputs(trials[0])
     load = time.perf_counter() - started
-    for split, pairs in (("dev", opened.dev.pairs), ("test", opened.test.pairs)):
-        _write_pairs(folder / f"{split}.tsv", pairs)
+    for split, task in (("dev", opened.dev), ("test", opened.test)):
+        _write_pairs(folder / f"{split}.tsv", task.pairs)
     beginning = Tally()
-    sampled = opened.corpus.write_beginning(folder, SENTENCES, beginning)
-    views = dict.fromkeys(view for each in trials for view in views_of(each))
-    to_tokenise = _seconds_to_tokenise(opened, settings, list(views), folder, sampled)
-    return Sample(
-        folder,
-        sampled,
-        _count_tokens(opened, settings, {each.select_on for each in trials}),
-        load,
-        to_tokenise * max(beginning.total / max(beginning.done, 1), 1.0),
-    )
+    corpus = opened.corpus.write_beginning(folder, SENTENCES, beginning)
+    whole = max(beginning.total / max(beginning.done, 1), 1.0)
+    tokenise = whole * _seconds_to_tokenise(opened, trials, folder, open_corpus(corpus))
+    return Sample(folder, corpus, _count_tokens(opened, trials), load, tokenise)
 
 
 @contextmanager
 def cache_in(folder: Path) -> Iterator[None]:
     """Cache tokens in `folder` meanwhile, not beside those of whole corpora."""
-    before = os.environ.get("MTDLAB_CACHE")
+    before = os.environ.get("MTDLAB_CACHE", "")
     os.environ["MTDLAB_CACHE"] = str(folder)
     try:
         yield
     finally:
-        del os.environ["MTDLAB_CACHE"]
-        if before is not None:
-            os.environ["MTDLAB_CACHE"] = before
+        os.environ["MTDLAB_CACHE"] = before
 
 
 def _write_pairs(path: Path, pairs: Pairs) -> None:
     """Write the pairs of middle length, with scores that rise: what they are does not matter."""
-    lines = [f"{first}\t{second}" for first, second in zip(pairs.first, pairs.second, strict=True)]
-    lines.sort(key=len)
+    lines = sorted(map("\t".join, zip(pairs.first, pairs.second, strict=True)), key=len)
     begin = max(0, len(lines) - PAIRS) // 2
     rows = [f"{line}\t{at}\n" for at, line in enumerate(lines[begin : begin + PAIRS])]
     path.write_text("".join(rows), encoding="utf-8")
 
 
-def _count_tokens(
-    opened: OpenedInputs, settings: TrainerSettings, selections: set[str]
-) -> dict[str, int]:
+def _count_tokens(opened: OpenedInputs, trials: Sequence[TrainerSettings]) -> dict[str, int]:
     """The tokens of `Sample.tokens`."""
 
     def count(sentences: Sentences) -> int:
         return sum(map(len, sentences.tokens))
 
-    external = (
-        task.tokens(split)
-        for task in opened.external
-        for split in (DEV_AND_TEST if task.has_dev else ("test",))
-    )
     dev, test = count(opened.dev.sentences), count(opened.test.sentences)
-    tasks = count(opened.suite.sentences) + sum(external)
-    tokens = {"dev": dev, LAST: dev, "test": test, "tasks": tasks}
-    for name in selections - tokens.keys():
+    tokens = {"dev": dev, LAST: dev, "test": test}
+    tokens["all"] = dev + test + count(opened.suite.sentences)
+    for task in opened.external:
+        tokens["all"] += task.tokens("test") + (task.tokens("dev") if task.has_dev else 0)
+    settings = trials[0]
+    for name in {each.select_on for each in trials} - tokens.keys():
         if name.endswith(DEV):
             tokens[name] = dev + find_task(name, opened.external).tokens("dev")
         else:
@@ -131,23 +121,20 @@ def _count_tokens(
 
 
 def _seconds_to_tokenise(
-    opened: OpenedInputs,
-    settings: TrainerSettings,
-    views: Sequence[View],
-    folder: Path,
-    sampled: str,
+    opened: OpenedInputs, trials: Sequence[TrainerSettings], folder: Path, sampled: Corpus
 ) -> float:
     """Of the sampled corpus in `folder`, for the views that are not kept yet of the whole one."""
-    encoder, device, seconds = opened.encoder, choose_device(settings), 0.0
-    tokenizer, limit = encoder.tokenizer, encoder.token_limit(settings.max_length)
-    beginning = open_corpus(sampled)
-    for view in views:
-        whole = view_corpus(view, settings, opened.corpus, encoder, device)
-        if token_folder(whole, tokenizer, limit, view.prompt).is_dir():
+    settings, encoder, seconds = trials[0], opened.encoder, 0.0
+    limit, device = encoder.token_limit(settings.max_length), choose_device(settings)
+    for view in {view for each in trials for view in views_of(each)}:
+        whole, part = (
+            view_corpus(view, settings, corpus, encoder, device)
+            for corpus in (opened.corpus, sampled)
+        )
+        if token_folder(whole, encoder.tokenizer, limit, view.prompt).is_dir():
             continue
         started = time.perf_counter()
-        part = view_corpus(view, settings, beginning, encoder, device)
         with cache_in(folder):
-            tokenise(part, tokenizer, limit, view.prompt)
+            tokenise(part, encoder.tokenizer, limit, view.prompt)
         seconds += time.perf_counter() - started
     return seconds

@@ -143,42 +143,39 @@ def derive(
         gpus: of each task.
     """
     workers = max(1, gpus)
-    useful = max(1, math.ceil(trials / workers))
-    cpus, memory = 1, None
-    reasons = {
-        "memory": "the cluster's default; --sbatch mem=4G for another",
-        "cores": "one a worker",
-    }
-    if estimate is not None:
-        # the workers of a task, and the process that started them
-        parent = estimate.memory - estimate.workers * estimate.worker_memory
-        measured = parent + workers * estimate.worker_memory
-        # Slurm's M is 2**20 bytes
-        memory = 100 * math.ceil((MEMORY_MARGIN * measured + gpus * GPU_HOST_BYTES) / 2**20 / 100)
-        added = f" + {gpus * GPU_HOST_BYTES / 1e9:g} GB for CUDA" if gpus else ""
-        cpus = estimate.threads
-        reasons["memory"] = f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured{added}"
-        reasons["cores"] = "the threads with which a worker was measured"
-    needed, evaluation = None, 0.0 if estimate is None else estimate.evaluation
+    useful = math.ceil(trials / workers)
     if estimate is None:
-        derived, minutes = min(useful, FEWEST_UNKNOWN), UNKNOWN_MINUTES
-        reasons["tasks"] = f"without an estimate at most {FEWEST_UNKNOWN}"
-        reasons["time"] = "without an estimate; a task requeues itself at its limit"
+        derived, minutes, needed, evaluation = FEWEST_UNKNOWN, UNKNOWN_MINUTES, None, 0.0
+        cpus, memory = 1, None
+        reasons = {
+            "tasks": f"without an estimate at most {FEWEST_UNKNOWN}",
+            "time": "without an estimate; a task requeues itself at its limit",
+            "memory": "the cluster's default; --sbatch mem=4G for another",
+            "cores": "one a worker",
+        }
     else:
-        longest, start, after = max(estimate.trial), estimate.start, LEAD_SECONDS + evaluation
+        longest, start, evaluation = max(estimate.trial), estimate.start, estimate.evaluation
+        after = LEAD_SECONDS + evaluation
         worthwhile = max(1, int(trials * longest / (STARTS * max(start, 1.0)) / workers))
-        derived = min(useful, worthwhile, MOST_TASKS)
-        each = math.ceil(trials / ((tasks or derived) * workers))
+        derived = min(worthwhile, MOST_TASKS)
+        each = math.ceil(trials / ((tasks or min(useful, derived)) * workers))
         needed = TIME_MARGIN * (start + each * longest) + after
         minutes = ROUND_MINUTES * math.ceil(needed / 60 / ROUND_MINUTES)
-        reasons["tasks"] = (
-            f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it takes to "
-            f"start ({start:.0f} s)"
-        )
-        reasons["time"] = (
-            f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
-            f" + {after:.0f} s"
-        )
+        # the workers of a task, and the process that started them
+        parent = estimate.memory - estimate.workers * estimate.worker_memory
+        measured, cuda = parent + workers * estimate.worker_memory, gpus * GPU_HOST_BYTES
+        # Slurm's M is 2**20 bytes
+        memory = 100 * math.ceil((MEMORY_MARGIN * measured + cuda) / 2**20 / 100)
+        cpus = estimate.threads
+        reasons = {
+            "tasks": f"at most {MOST_TASKS}, and each trains at least {STARTS} times as long as it "
+            f"takes to start ({start:.0f} s)",
+            "time": f"{TIME_MARGIN:g} x ({start:.0f} s to start + {each} x {longest:.0f} s a trial)"
+            f" + {after:.0f} s",
+            "memory": f"{MEMORY_MARGIN:g} x {measured / 2**20:.0f} M measured"
+            + (f" + {cuda / 1e9:g} GB for CUDA" if gpus else ""),
+            "cores": "the threads with which a worker was measured",
+        }
     limit = 60 * min(minutes, MOST_MINUTES)
     if tasks:
         reasons["tasks"] = "as given"
@@ -190,7 +187,8 @@ def derive(
         cpus, reasons["cores"] = GPU_CPUS * gpus, f"{GPU_CPUS} a GPU"
     lead = min(LEAD_SECONDS + math.ceil(evaluation), limit // 2)
     timeouts = math.ceil(needed / limit) - 1 + SPARE_TIMEOUTS if needed else UNKNOWN_TIMEOUTS
-    return Resources(tasks or derived, workers, cpus, gpus, limit, lead, memory, timeouts, reasons)
+    tasks = tasks or min(useful, derived)
+    return Resources(tasks, workers, cpus, gpus, limit, lead, memory, timeouts, reasons)
 
 
 MOST_PREEMPTIONS = 100

@@ -232,8 +232,8 @@ def run_trials(job: Any, sweep: int, stop: StopRequest) -> int:
 
 
 def _sendable(error: Exception) -> Exception:
-    """The error, with the traceback of this process unless it is a user's mistake."""
-    if isinstance(error, MtdlabError):
+    """The error, with the traceback of this process unless it is of a known kind."""
+    if isinstance(error, MtdlabError | TrialError):
         return error
     sent = RuntimeError(one_line(error))
     sent.add_note("".join(traceback.format_exception(error)))

@@ -5,8 +5,8 @@
 Five studies with fewer levels, seeds and, of MiniLM, steps than usual, in two precisions. Of each
 `plan` is called twice, the first time with an empty cache of tokens, then the sweep runs. Printed
 are the predicted and the measured seconds of the whole sweep and of its longest trial, and the
-largest memory of a worker with the largest peak that a trial recorded. A range is compared by the
-end that is nearer; every ratio is predicted / measured.
+largest memory of a worker with the largest peak that a trial recorded. Every ratio is predicted /
+measured.
 """
 
 import argparse
@@ -88,12 +88,6 @@ def recorded(folder: Path) -> tuple[float, float]:
     return seconds, memory
 
 
-def nearer(bounds: Sequence[float], measured: float) -> float:
-    """The value within bounds that is the nearest to a measured one."""
-    low, high = bounds
-    return min(max(low, measured), high)
-
-
 def compare(name: str, precision: str) -> list[list[str]]:
     """A row for each of the two calls of `plan`."""
     file, changes = CUT[name]
@@ -119,11 +113,9 @@ def figures(found: dict[str, Any], seconds: float, trial: float, peak: float) ->
     """Predicted, measured and ratio, of the sweep, the longest trial and a worker's memory."""
     if "reason" in found:
         return [f"no estimate: {found['reason']}"]
-    is_range = found["seconds"] is None
-    whole = nearer(found["between"], seconds) if is_range else found["seconds"]
-    longest, memory = found["trial"][1], found["worker_memory"]
+    whole, longest, memory = found["seconds"][1], found["trial"][1], found["worker_memory"]
     return [
-        *(f"{whole:.0f}{' (range)' * is_range}", f"{seconds:.0f}", f"{whole / seconds:.2f}"),
+        *(f"{whole:.0f}", f"{seconds:.0f}", f"{whole / seconds:.2f}"),
         *(f"{longest:.1f}", f"{trial:.1f}", f"{longest / trial:.2f}"),
         *(f"{memory / 1e6:.0f}", f"{peak / 1e6:.0f}", f"{memory / peak:.2f}"),
     ]

@@ -125,7 +125,7 @@ def test_in_a_terminal_it_asks(
     (tmp_path / "text.txt").write_text("A sentence.\n")
     answer("", "text.txt", "", "ema_decay queue_size=64,512", "3")
     text = command("init mine").stdout
-    assert "the built-in evaluation pairs are synthetic" in text
+    assert "builtin: synthetic, for the built-in text; a folder of pairs" in text
     assert "36 trials (ema_decay, queue_size varied, 3 seeds)" in text
     assert read_study(tmp_path / "mine.yaml").fixed().corpus == "text.txt"
 

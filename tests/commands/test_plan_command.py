@@ -24,14 +24,12 @@ ESTIMATE = Estimate(
     fewest=3,
     workers=2,
     threads=1,
-    seconds=600.0,
-    between=(580.0, 620.0),
+    seconds=(600.0, 600.0),
     trial=(100.0, 200.0),
-    training=60.0,
     evaluation=140.0,
     start=10.0,
     **{"memory": 2_000_000_000, "worker_memory": 800_000_000, "gpu_memory": 0, "gpu_workers": 0},
-    **{"database": 200_000, "model": 90_000_000, "kinds": 2, "known": 1},
+    **{"database": 200_000, "model": 90_000_000},
 )
 
 
@@ -106,33 +104,32 @@ def test_an_evaluation_longer_than_training_is_warned_of_with_both_times() -> No
     assert warn_of_evaluation(math.inf, 140.0) == []
 
 
-def test_time_and_basis_are_lines() -> None:
-    first, *_, last = cost_lines(ESTIMATE)
-    assert first.startswith("time    about 10 min: 3 trials of 2 to 3 min on 2 workers with 1")
-    assert last == (
-        "basis   1 of 2 kinds of step were timed to within 10 %; others varied or follow from "
-        "smaller batches"
-    )
+def test_time_memory_and_disk_are_lines() -> None:
+    assert cost_lines(ESTIMATE) == [
+        "time    about 10 min: 10 s to start, 3 trials of 2 to 3 min on 2 workers with 1 thread",
+        "memory  up to 2.0 GB: 2 workers of 800.0 MB",
+        "disk    200.0 kB of database, 90.0 MB for the best model",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("between", "trial", "said"),
+    ("seconds", "trial", "said"),
     [
         (
             (600.0, 1800.0),
             (100.0, 400.0),
-            "10 to 30 min: 1 to 3 trials of 2 to 7 min on 2 workers",
+            "10 to 30 min: 10 s to start, 1 to 3 trials of 2 to 7 min",
         ),
-        ((4020.0, 8580.0), (5.0, 5.2), "67 min to 2 h 23 min: 1 to 3 trials of 5 s on 2 workers"),
-        ((50.0, 3 * 3600.0), (5.0, 5.2), "50 s to 3 h 0 min: 1 to 3 trials of 5 s on 2 workers"),
+        ((4020.0, 8580.0), (5.0, 5.2), "67 min to 2 h 23 min: 10 s to start, 1 to 3 trials of 5 s"),
+        ((50.0, 3 * 3600.0), (5.0, 5.2), "50 s to 3 h 0 min: 10 s to start, 1 to 3 trials of 5 s"),
     ],
 )
-def test_what_was_not_timed_well_is_a_range(
-    between: tuple[float, float], trial: tuple[float, float], said: str
+def test_a_study_that_a_look_may_end_takes_a_range(
+    seconds: tuple[float, float], trial: tuple[float, float], said: str
 ) -> None:
-    lines = cost_lines(replace(ESTIMATE, seconds=None, between=between, trial=trial, fewest=1))
-    assert lines[0].startswith(f"time    {said} with 1 thread, after 10 s")
-    assert max(map(len, lines[:4])) <= 100
+    lines = cost_lines(replace(ESTIMATE, seconds=seconds, trial=trial, fewest=1))
+    assert lines[0] == f"time    about {said} on 2 workers with 1 thread"
+    assert max(map(len, lines)) <= 100
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,7 @@ from mtdlab.corpus.tokens import TokenStore, tokenise
 from mtdlab.cost import estimate as estimates
 from mtdlab.cost import measure as measures
 from mtdlab.cost import sample as samples
-from mtdlab.cost.estimate import Clock
-from mtdlab.cost.measure import (
-    Bounds,
-    Measured,
-    bounds_of,
-    extrapolate,
-    kind_of,
-    measure,
-    time_steps,
-)
+from mtdlab.cost.measure import Measured, extrapolate, kind_of, measure, time_steps
 from mtdlab.cost.sample import Sample, take_sample
 from mtdlab.device import Device
 from mtdlab.encoders.loading import load_encoder
@@ -71,51 +62,31 @@ def study(tiny: TrainerSettings, tmp_path: Path) -> StudySpec:
 SAMPLE = Sample(
     Path(),
     "",
-    {"dev": 100, "last": 100, "test": 200, "tasks": 1000, "sts_average": 500},
+    {"dev": 100, "last": 100, "test": 200, "all": 1300, "sts_average": 500},
     load=10.0,
     tokenise=50.0,
 )
 
 
-def clock(trials: list[TrainerSettings], *steps: float) -> Clock:
-    """Imports of 4 s, the given seconds of a step of each kind, and 0.01 s for a token."""
-    exact = {kind: np.full(2, each) for kind, each in zip(map(kind_of, trials), steps, strict=True)}
-    return Clock(SAMPLE, exact, {"builtin": np.full(2, 0.01)}, imports=4.0)
-
-
-def seconds_of(clocked: Clock, trial: TrainerSettings) -> float:
-    """Of a trial, whose bounds are equal."""
-    low, high = clocked.training(trial) + clocked.evaluation(trial)
-    assert low == high
-    return float(low)
-
-
-def test_a_trials_time_by_hand() -> None:
-    """10 steps, 3 evaluations on 100 tokens, a last look at the test pairs and at the tasks."""
-    trial = make_settings(steps=10, evaluate_every=4)
-    clocked = clock([trial], 4.0)
-    assert seconds_of(clocked, trial) == pytest.approx(10 * 4 + 3 * 1 + 2 + 10)
-    # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
-    start = 4 + 2 * 10 + 50 + 1 + 2 + 10
-    assert clocked.start(trial).tolist() == [pytest.approx(start)] * 2
+def test_the_tokens_of_a_trials_evaluations_by_hand() -> None:
+    """Three evaluations on 100 tokens, a last look at the test pairs and at the tasks."""
+    assert SAMPLE.encoded(make_settings(steps=10, evaluate_every=4)) == 3 * 100 + 200 + 1000
 
 
 def test_choosing_on_test_looks_at_test_more_often() -> None:
-    trials = [
-        make_settings(steps=10, evaluate_every=5, select_on=on) for on in ("dev", "test", "last")
-    ]
-    clocked = clock(trials[:1], 1.0)
-    seconds = [seconds_of(clocked, each) for each in trials]
-    assert seconds[2] == pytest.approx(seconds[0])
+    dev, test, last = (
+        SAMPLE.encoded(make_settings(steps=10, evaluate_every=5, select_on=on))
+        for on in ("dev", "test", "last")
+    )
+    assert last == dev
     # two evaluations of 100 more tokens, one last look of 100 less
-    assert seconds[1] - seconds[0] == pytest.approx(1.0)
+    assert test - dev == 100
 
 
 def test_choosing_on_the_average_looks_at_all_its_sets() -> None:
     """Three evaluations of 500 tokens, a last look at dev and test and at the tasks."""
     trial = make_settings(steps=10, evaluate_every=4, select_on="sts_average")
-    seconds = seconds_of(clock([trial], 4.0), trial)
-    assert seconds == pytest.approx(10 * 4 + 3 * 5 + 1 + 2 + 10)
+    assert SAMPLE.encoded(trial) == 3 * 500 + 100 + 200 + 1000
 
 
 def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Path) -> None:
@@ -129,12 +100,9 @@ def test_the_sets_of_an_average_are_counted(tiny: TrainerSettings, tmp_path: Pat
 
 
 def test_workers_share_trials_as_they_come() -> None:
-    """Steps of 100, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
-    trials = [make_settings(steps=1, batch_size=size) for size in (256, 4, 8)]
-    clocked = clock(trials, 100.0, 1.0, 1.0)
-    rest, start = seconds_of(clocked, trials[1]) - 1, clocked.start(trials[0])[0]
-    assert list(clocked.whole(trials, 2)) == [pytest.approx(start + 100 + rest)] * 2
-    assert list(clocked.whole(trials, 1)) == [pytest.approx(start + 102 + 3 * rest)] * 2
+    """Trials of 100, 1, 1 seconds on two workers: the second does both short ones meanwhile."""
+    assert estimates.share([100.0, 1.0, 1.0], 2) == 100
+    assert estimates.share([100.0, 1.0, 1.0], 1) == 102
 
 
 def test_kinds_differ_by_what_a_step_costs() -> None:
@@ -161,27 +129,22 @@ def test_a_checkpoint_holds_the_momentum_encoder_too_where_there_is_one() -> Non
 
 def test_a_step_with_another_batch_follows_from_two_that_were_timed() -> None:
     """Three seconds of its own and one a sentence, 2 bytes of its own and 10 a sentence."""
-    one, five = (np.array([3.0 + size, 3.0 + size, 2.0 + 10 * size, 0.0]) for size in (1, 5))
-    # the line through both, and proportion to the larger
-    assert extrapolate(1, one, 5, five, 10).tolist() == pytest.approx([13.0, 16.0, 102.0, 0.0])
+    one, five = (np.array([3.0 + size, 2.0 + 10 * size, 0.0]) for size in (1, 5))
+    # half way between the line through both, 13, and proportion to the larger, 16
+    assert extrapolate(1, one, 5, five, 10).tolist() == pytest.approx([14.5, 102.0, 0.0])
     assert extrapolate(1, one, 5, five, 5).tolist() == pytest.approx(five.tolist())
-    # nothing but the first batch fitted into the time
-    assert extrapolate(1, one, 1, one, 4).tolist() == pytest.approx([4.0, 16.0, 12.0, 0.0])
-    # a smaller step that took longer says nothing about a constant cost
-    slow, fast = np.array([3.0, 3.0, 5.0, 0.0]), np.array([2.0, 2.0, 5.0, 0.0])
-    assert extrapolate(1, slow, 2, fast, 4).tolist() == pytest.approx([2.0, 4.0, 5.0, 0.0])
-
-
-def test_bounds_are_the_means_of_two_halves() -> None:
-    assert bounds_of([4.0, 2.0]) == pytest.approx((2.0, 4.0))
-    assert bounds_of([1.0, 3.0, 2.0, 3.0]) == pytest.approx((2.0, 2.5))
+    # nothing but the first batch fitted into the time: 4 and 16
+    assert extrapolate(1, one, 1, one, 4).tolist() == pytest.approx([10.0, 12.0, 0.0])
+    # a smaller step that took longer says nothing about a constant cost: 2 and 4
+    slow, fast = np.array([3.0, 5.0, 0.0]), np.array([2.0, 5.0, 0.0])
+    assert extrapolate(1, slow, 2, fast, 4).tolist() == pytest.approx([3.0, 5.0, 0.0])
 
 
 def test_the_first_step_is_left_out(tiny: TrainerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes 30 s, since kernels are built in it, and those after it 1 s."""
     times = iter([30.0, 31.0, 32.0])
     monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    assert time_steps(tiny, load_inputs(tiny), 1.5, StopRequest()) == pytest.approx((1.0, 1.0))
+    assert time_steps(tiny, load_inputs(tiny), 1.5, StopRequest()) == pytest.approx(1.0)
 
 
 def test_a_step_is_repeated_for_the_time_that_there_is(
@@ -189,7 +152,7 @@ def test_a_step_is_repeated_for_the_time_that_there_is(
 ) -> None:
     times = iter([0.0, 1.0, 4.0, 5.0, 6.0, 7.0])
     monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=lambda: next(times)))
-    assert time_steps(tiny, load_inputs(tiny), 5.5, StopRequest()) == pytest.approx((1.0, 2.0))
+    assert time_steps(tiny, load_inputs(tiny), 5.5, StopRequest()) == pytest.approx(1.5)
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
@@ -201,11 +164,11 @@ def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
         now += 0.1
         return now
 
-    def time_steps(settings: TrainerSettings, _: object, seconds: float, *__: object) -> Bounds:
+    def time_steps(settings: TrainerSettings, _: object, seconds: float, *__: object) -> float:
         nonlocal now
         asked.append(settings.batch_size)
         now += max(measures.FEWEST * cost(settings), seconds)
-        return float(cost(settings)), float(cost(settings))
+        return float(cost(settings))
 
     monkeypatch.setattr(measures, "time", SimpleNamespace(perf_counter=read_clock))
     monkeypatch.setattr(measures, "time_steps", time_steps)
@@ -214,9 +177,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, cost: Any) -> list[int]:
 
 def run_measure(kinds: list[TrainerSettings], folder: Path) -> Measured:
     sample, values = take_sample(kinds[:1], folder), [kind.model_dump() for kind in kinds]
-    measured = measure((), values, sample, StopRequest())
-    assert measured is not None
-    return measured
+    return measure((), values, sample, StopRequest())
 
 
 def test_fast_steps_are_measured_as_they_are(
@@ -225,7 +186,10 @@ def test_fast_steps_are_measured_as_they_are(
     asked = timed(monkeypatch, lambda settings: settings.batch_size * 1e-4)
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (4, 8, 16)]
     found = run_measure(kinds, tmp_path)
-    assert found.steps == [pytest.approx((cost, cost)) for cost in (4e-4, 8e-4, 16e-4)]
+    assert found.steps == {
+        kind_of(kind): pytest.approx(cost)
+        for kind, cost in zip(kinds, (4e-4, 8e-4, 16e-4), strict=True)
+    }
     # each with its own batch, after the first quick ones
     assert asked == [4, 16, 4, 8, 4, 4]
 
@@ -233,16 +197,16 @@ def test_fast_steps_are_measured_as_they_are(
 def test_a_slow_step_follows_from_smaller_batches(
     tiny: TrainerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.3 s and 0.02 s a sentence: a step of 512 is never run, and yet bounded."""
+    """0.3 s and 0.02 s a sentence: a step of 512 is never run."""
     asked = timed(monkeypatch, lambda settings: 0.3 + 0.02 * settings.batch_size)
     # 1 GB of a GPU and 10 MB a sentence
     monkeypatch.setattr(Device, "gpu_memory", lambda _: 1_000_000_000 + 10_000_000 * max(asked))
     kinds = [tiny.model_copy(update={"batch_size": size}) for size in (256, 512)]
     found = run_measure(kinds, tmp_path)
     assert found.gpu_memory == pytest.approx(1e9 + 512e7, rel=0.05)
-    for size, (low, high) in zip((256, 512), found.steps, strict=True):
-        assert low == pytest.approx(0.3 + 0.02 * size)
-        assert low < high < 2 * low
+    for kind in kinds:
+        cost = 0.3 + 0.02 * kind.batch_size
+        assert cost < found.steps[kind_of(kind)] < 1.5 * cost
     assert max(asked) < 128
 
 
@@ -255,24 +219,40 @@ def test_other_words_are_looked_at_each(
     timed(monkeypatch, cost)
     shuffled = tiny.model_copy(update={"augmentation": "position-shuffle"})
     found = run_measure([tiny, shuffled], tmp_path)
-    assert found.steps == [pytest.approx((cost, cost)) for cost in (8e-3, 24e-3)]
+    costs = {kind_of(tiny): 8e-3, kind_of(shuffled): 24e-3}
+    assert found.steps == pytest.approx(costs)
 
 
-@pytest.mark.parametrize(("slower", "is_close", "known"), [(1.1, True, 2), (2.0, False, 0)])
-def test_a_number_of_seconds_is_given_only_where_its_bounds_are_close(
-    study: StudySpec, monkeypatch: pytest.MonkeyPatch, slower: float, is_close: bool, known: int
+def test_an_estimate_is_the_sum_of_what_was_measured(
+    study: StudySpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token, steps = {study.fixed().encoder: (0.0, 0.0)}, (1.0, slower)
-    measured = Measured(time.time(), [steps] * 2, token, 100, 0, 10, 10)
-    sample = Sample(Path(), "", dict.fromkeys(("dev", "test", "tasks"), 0), 0.0, 0.0)
-    monkeypatch.setattr(estimates, "take_sample", lambda *_: sample)
-    monkeypatch.setattr(estimates, "measure_in_workers", lambda *_: [measured])
+    """Of two workers with steps of 1 and 3 s, on average 2 s, and 0.01 s for a token."""
+    kinds, token = {kind_of(each) for each in estimates.trials_of(study)}, study.fixed().encoder
+    measured = [
+        Measured(
+            104.0,
+            dict.fromkeys(kinds, seconds),
+            {token: 0.01},
+            *(100, 0, 30, 10),
+            encoders={},
+        )
+        for seconds in (1.0, 3.0)
+    ]
+    monkeypatch.setattr(estimates, "time", SimpleNamespace(time=lambda: 100.0))
+    monkeypatch.setattr(estimates, "take_sample", lambda *_: SAMPLE)
+    monkeypatch.setattr(estimates, "call_in_forks", lambda *_: measured)
     monkeypatch.setattr(estimates, "ForkServer", lambda *_: SimpleNamespace(close=lambda: None))
-    found = estimates.estimate(study, jobs=1)
-    assert (found.seconds is not None, found.known) == (is_close, known)
-    low, high = found.between
-    assert high - low == pytest.approx(8 * 6 * (slower - 1))
-    assert found.trial == pytest.approx((6.0, 6 * slower))
+    found = estimates.estimate(study, jobs=2)
+    # imported once for all; the sweep and a worker open; tokens are made once; a worker scores
+    assert found.start == pytest.approx(4 + 2 * 10 + 50 + 13)
+    # six steps, two evaluations, a last look at the test pairs and at the tasks
+    assert found.evaluation == pytest.approx(2 * 1 + 2 + 10)
+    assert found.trial == pytest.approx((6 * 2 + 14, 6 * 2 + 14))
+    # eight trials on two workers
+    assert found.seconds == pytest.approx((found.start + 4 * 26, found.start + 4 * 26))
+    # two checkpoints of two copies of the trained weights; a model has the others once
+    assert found.worker_memory == 100 + 2 * 2 * 10
+    assert found.model == 2 * 10 + 20 + estimates.TOKENIZER
 
 
 def test_real_steps_grow_with_the_batch(
@@ -287,9 +267,9 @@ def test_real_steps_grow_with_the_batch(
     monkeypatch.setattr(measures, "STEADY_SECONDS", 0.2)
     found = run_measure(kinds, tmp_path)
     # a factor of 240 in work, 8 in time: most of a step of few sentences does not depend on them
-    assert 0 < found.steps[0][0] < found.steps[1][1] < 10
-    low, high = found.token[tiny.encoder]
-    assert 0 < low <= high < 1e-2
+    small, large = (found.steps[kind_of(kind)] for kind in kinds)
+    assert 0 < small < large < 10
+    assert 0 < found.token[tiny.encoder] < 1e-2
     assert found.memory > 50e6
 
 
@@ -299,7 +279,7 @@ def test_a_sample_knows_the_whole(tiny: TrainerSettings, tmp_path: Path) -> None
     sample = take_sample([tiny], tmp_path)
     inputs = load_inputs(tiny)
     dev, test = (sum(map(len, each.sentences.tokens)) for each in (inputs.dev, inputs.test))
-    assert sample.tokens == {"dev": dev, "last": dev, "test": test, "tasks": 0}
+    assert sample.tokens == {"dev": dev, "last": dev, "test": test, "all": dev + test}
     assert sample.tokenise == 0.0
     assert (tmp_path / "sentences.txt").read_text() == Path(tiny.corpus).read_text()
 
@@ -375,9 +355,7 @@ def test_a_study_is_estimated_as_it_then_runs(
     """Time, loosely: trials this small are mostly overhead. Bytes, closely."""
     monkeypatch.chdir(tmp_path)
     found = estimates.estimate(study, jobs=1)
-    assert (found.trials, found.workers, found.kinds) == (8, 1, 2)
-    # on a busy machine two halves differ by more than a tenth
-    assert 0 <= found.known <= 2
+    assert (found.trials, found.workers) == (8, 1)
     assert found.threads == max(1, torch.multiprocessing.cpu_count())
     assert 0 < found.trial[0] <= found.trial[1] < 60
     assert found.memory > found.worker_memory > 50e6

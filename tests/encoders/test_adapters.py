@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 import mtdlab
-from mtdlab.cost.estimate import TOKENIZER, checkpoint_bytes, model_bytes
 from mtdlab.cost.measure import measure
 from mtdlab.cost.sample import take_sample
 from mtdlab.encoders.adapters import add_adapters, copy_to_train, load_own_state, own_state
@@ -231,12 +230,10 @@ def test_the_plan_counts_the_trained_weights(
     settings = run_of()
     sample = take_sample([settings], tmp_path)
     measured = measure((), [settings.model_dump()], sample, StopRequest())
-    assert measured is not None
     parameters = list(load_inputs(settings).encoder.model.parameters())
     trained = [each for each in parameters if each.requires_grad]
     assert measured.weights == 4 * sum(each.numel() for each in parameters)
     assert measured.trained == 4 * sum(each.numel() for each in trained)
     assert 0 < measured.trained < measured.weights / 2
     assert re.search(r"adapters of \d+ % of its parameters", measured.encoders[settings.encoder])
-    assert checkpoint_bytes([settings], measured.trained) == 2 * measured.trained
-    assert model_bytes([settings], measured) == measured.weights + measured.trained + TOKENIZER
+    assert settings.encoder_copies == 2

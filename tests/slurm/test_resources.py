@@ -23,15 +23,13 @@ ESTIMATE = Estimate(
     fewest=24,
     workers=4,
     threads=2,
-    seconds=400.0,
-    between=(390.0, 410.0),
+    seconds=(400.0, 400.0),
     trial=(50.0, 60.0),
-    training=50.0,
     evaluation=10.0,
     start=12.0,
     memory=4 * 500 * MEGABYTE + 300 * MEGABYTE,
     worker_memory=500 * MEGABYTE,
-    **dict.fromkeys(("gpu_memory", "gpu_workers", "database", "model", "kinds", "known"), 0),
+    **dict.fromkeys(("gpu_memory", "gpu_workers", "database", "model"), 0),
 )
 
 

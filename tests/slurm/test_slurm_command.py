@@ -16,7 +16,6 @@ import pytest
 
 from mtdlab import load_study
 from mtdlab.cost.measure import Measured, measure
-from mtdlab.cost.sample import Sample
 from mtdlab.trial.signals import StopRequest
 from tests.commands.conftest import Command, command, folder, query
 
@@ -185,13 +184,10 @@ def test_a_folder_without_permission_is_named(command: Command, tmp_path: Path) 
     assert "the script cannot be written (permission denied)" in done.stderr
 
 
-def measure_here(
-    _server: object, _modules: object, kinds: Any, sample: Sample, _jobs: int
-) -> list[Measured]:
+def measure_here(_server: object, call: Any, _jobs: int) -> list[Measured]:
     """In this process, with other durations: those of workers are tested with the estimate."""
-    found = measure((), [kind.model_dump() for kind in kinds], sample, StopRequest())
-    assert found is not None
-    steps, token = [(0.01, 0.01)] * len(kinds), dict.fromkeys(found.token, (1e-5, 1e-5))
+    found = measure(*call[1], StopRequest())
+    steps, token = dict.fromkeys(found.steps, 0.01), dict.fromkeys(found.token, 1e-5)
     return [replace(found, imported=time.time(), steps=steps, token=token)]
 
 
@@ -205,7 +201,7 @@ def test_the_estimate_gives_time_and_memory(
     monkeypatch.setattr("mtdlab.cost.measure.STEADY_SECONDS", 0.0)
     monkeypatch.setattr("mtdlab.cost.estimate.ForkServer", lambda *_: nullcontext())
     monkeypatch.setattr("mtdlab.cost.estimate.closing", lambda server: server)
-    monkeypatch.setattr("mtdlab.cost.estimate.measure_in_workers", measure_here)
+    monkeypatch.setattr("mtdlab.cost.estimate.call_in_forks", measure_here)
     tiny = (
         f"--set trainer.encoder={tiny_encoder} --set trainer.corpus={tiny_corpus} "
         f"--set trainer.evaluation={tiny_pairs} --set trainer.steps=3 "
