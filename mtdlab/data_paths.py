@@ -16,9 +16,9 @@ VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
 RUN = Path("mtdlab") / "run.json"
 """The path of the description of the run, in the folder of a saved model."""
-exists, is_folder = os.path.exists, os.path.isdir
-"""Whether a path exists, and is a folder; False for a name that no file system takes, or without
-access."""
+exists, is_file, is_folder = os.path.exists, os.path.isfile, os.path.isdir
+"""Whether a path exists, is a file, and is a folder; False for a name that no file system takes, or
+without access."""
 
 
 def find_data(setting: str, name: str) -> Path:
@@ -63,18 +63,13 @@ def find_study_file(given: Path) -> Path:
     MtdlabError for another bare name, and for a missing file whose name is that of a packaged
     study, such as studies/mtd.yaml: that one's own copy may have other contents.
     """
-    try:
-        if given.is_file():
-            return given
-    except OSError as error:
-        # such as a name that is too long
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"{str(given)[:60]}...: cannot be read: {reason}") from None
+    if is_file(given):
+        return given
     studies = packaged_studies()
     if str(given) in studies:
         return studies[str(given)]
     is_bare = given.name == str(given) and not given.suffix
-    if (is_bare or (given.suffix == ".yaml" and given.stem in studies)) and not given.exists():
+    if (is_bare or (given.suffix == ".yaml" and given.stem in studies)) and not exists(given):
         raise MtdlabError(
             f"{given}: no such file; `mtdlab init NAME` copies a study that comes with mtdlab, and "
             f"NAME in place of the path uses it as it is: {nearest(given.stem, studies)}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -52,8 +52,9 @@ def whole_output(stream: TextIO) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"{stream.name.strip('<>')} cannot be written to: {reason}") from None
+        raise OutputError(
+            f"{stream.name.strip('<>')} cannot be written to: {reason_of(error)}"
+        ) from None
 
 
 def open_streams() -> None:

@@ -23,7 +23,7 @@ from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import FinishedTrial, SavedModel, StudyOverview
+    from mtdlab.store import FinishedTrial, StudyOverview
     from mtdlab.store.recorded import RecordedTrial
     from mtdlab.sweep.run import SweepResult
 
@@ -156,7 +156,7 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
         "verdict": verdict_fields(state_verdict(context)),
         "baseline": baseline_fields(find_baseline(context)),
         "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
-        "model": find_model(study, model),
+        "model": find_model(study, model)[0],
     }
 
 
@@ -168,7 +168,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     return [
         *list_rows(StudyContext(frames)).items(),
         ("best trial", describe_best(study)),
-        ("model", describe_model(study, model)),
+        ("model", find_model(study, model)[1]),
         *(("failed", each) for each in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
     ]
@@ -186,25 +186,20 @@ def describe_best(study: "StudyOverview | SweepResult") -> str:
     return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def find_model(study: "StudyOverview | SweepResult", folder: Path) -> str | None:
-    """The folder of the best trial's model, here or shared; None where it is in neither."""
-    saved = _saved_model(study)
-    if study.best is not None and kept_trial(folder) == study.best.number:
-        return str(folder)
-    return saved.path if saved is not None and saved.is_shared else None
+def find_model(study: "StudyOverview | SweepResult", folder: Path) -> tuple[str | None, str]:
+    """The folder of the best trial's model, here or shared, and that, or where else it is, as text.
 
-
-def describe_model(study: "StudyOverview | SweepResult", folder: Path) -> str:
-    """Where the best trial's model is, or on which other machine; empty where that is not known."""
-    saved = _saved_model(study)
-    absent = "" if saved is None else f"not in {folder} on this machine: {saved}"
-    return find_model(study, folder) or absent
-
-
-def _saved_model(study: "StudyOverview | SweepResult") -> "SavedModel | None":
-    """The record of the best trial's model; None where another one was saved last, or none."""
-    best, saved = study.best, study.model
-    return saved if best is not None and saved is not None and saved.trial == best.number else None
+    None where it is in neither; the text is empty where it is not known to be anywhere.
+    """
+    number = None if study.best is None else study.best.number
+    if number is not None and kept_trial(folder) == number:
+        return str(folder), str(folder)
+    # of another trial where that was saved last
+    if (saved := study.model) is None or saved.trial != number:
+        return None, ""
+    if saved.is_shared:
+        return saved.path, saved.path
+    return None, f"not in {folder} on this machine: {saved}"
 
 
 def list_next(

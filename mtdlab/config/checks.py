@@ -22,9 +22,10 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import KeyPath, Source, nearest_or_program
+from mtdlab.config.source import OF_PROGRAM, KeyPath, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
+from mtdlab.errors import nearest
 from mtdlab.methods.registry import settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings import Setting, TrainerSettings, first_error
@@ -112,7 +113,7 @@ def check_top_level(top: StudyFile, source: Source) -> None:
                 message = f"rank by sts_dev, or a score that ends in {DEV}"
                 source.add((key,), f"{name} is what is reported; {message}")
         elif source.sound((key,)) and name not in METRICS:
-            message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
+            message = f"{name!r} is not known; {nearest(name, METRICS, OF_PROGRAM)}; or {OWN}"
             source.add((key,), message)
 
 
@@ -221,11 +222,9 @@ OF_STUDY = ("evaluation", "tasks")
 
 
 def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: Source) -> None:
-    """Check the keys and values of the section `baseline`, laid over a sound section `trainer`.
+    """Check the section `baseline` of this method, laid over a sound section `trainer`.
 
-    Args:
-        methods: those of the search.
-        method: that of the baseline.
+    `methods` are those of the search.
     """
     given, kind = top.baseline or {}, settings_class(method)
     if not given:

@@ -120,30 +120,15 @@ class MethodSpec(StudySpec):
         return self.encoder_pooling if self.encoder_pooling in used else None
 
     def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-        """A recorded identity with the defaults of settings that its methods have gained since.
-
-        A study that searches the method has a section for each.
-        """
-        sections, now = recorded["trainer"], new["trainer"]
+        before, now = recorded["trainer"], new["trainer"]
         if "method" in self.search:
-            gained = {
-                name: self._completed(section, now[name], name)
-                for name, section in sections.items()
-                if name in self.methods
-            }
-            completed = {"trainer": sections | gained}
+            trainer = {name: _complete(before[name], now.get(name, {}), name) for name in before}
         else:
-            completed = {"trainer": self._completed(sections, now, self.methods[0])}
-        before, beside = recorded.get(BASELINE), new.get(BASELINE)
-        if before and beside:
-            completed[BASELINE] = self._completed(before, beside, beside["method"])
-        return recorded | completed
-
-    def _completed(
-        self, recorded: dict[str, Any], new: dict[str, Any], method: str
-    ) -> dict[str, Any]:
-        defaults = type(self.fixed(method))().model_dump(mode="json")
-        return {name: defaults[name] for name in new} | recorded
+            trainer = _complete(before, now, self.methods[0])
+        completed = recorded | {"trainer": trainer}
+        if (was := recorded.get(BASELINE)) and (beside := new.get(BASELINE)):
+            completed[BASELINE] = _complete(was, beside, beside["method"])
+        return completed
 
     def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
         """The study with the pooling that it was begun with, where its file gives none.
@@ -245,6 +230,12 @@ class MethodSpec(StudySpec):
             if isinstance(dimension, Choices) and not self.known[name].is_number
         ]
         return [dict(point) for point in itertools.product(*pairs)]
+
+
+def _complete(recorded: dict[str, Any], new: dict[str, Any], method: str) -> dict[str, Any]:
+    """A recorded section with a method's defaults of the settings that only the new one has."""
+    gained = new.keys() - recorded.keys()
+    return {**recorded, **settings_class(method)().model_dump(mode="json", include=gained)}
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.config.source import Source
+from mtdlab.config.source import OF_PROGRAM, Source
 from mtdlab.settings.roles import BASELINE
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisan
         if elsewhere := [key for key, settings in others.items() if name in settings]:
             source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
         elif name not in spec.known:
-            source.collect([source.unknown_setting(path, spec.known)])
+            source.collect([source.unknown(path, spec.known, OF_PROGRAM)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
             source.add(path, f"{given!r}: write a list of two values or more")
         elif wrong := [each for each in given if not isinstance(each, str | int | float)]:

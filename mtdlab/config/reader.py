@@ -78,7 +78,7 @@ def build_study(
     (check_program_top_level if program else check_top_level)(top, source)
     seeds, until = _read_seeds(top, source)
     make: _Make | None = None
-    if source.readable(("trainer",), ("search",)):
+    if {("trainer",), ("search",)}.isdisjoint(mistake.path for mistake in source.mistakes):
         if program:
             make = _read_program(top, program, source)
         else:
@@ -223,8 +223,9 @@ def _read_search(
 
 def places_of(source: Source, folder: Path | None) -> Places:
     """The folders for the relative paths of a study; those of --set are in the working folder."""
-    given = (path[1] for path in source.given if path[:1] == ("trainer",) and len(path) > 1)
-    return Places(folder, frozenset(map(str, given)))
+    given = (path for path, place in source.places.items() if isinstance(place, str))
+    names = (str(path[1]) for path in given if path[:1] == ("trainer",) and len(path) > 1)
+    return Places(folder, frozenset(names))
 
 
 def encoder_pooling(
@@ -298,10 +299,8 @@ def lay_over(source: Source, name: str | None) -> Source:
     STUDY-NAME, and what the profile gives keeps its place in the file. Raises SpecError for a
     profile that is not there.
     """
-    places = {at: place for at, place in source.places.items() if at[:1] != ("profiles",)}
-    merged = replace(
-        source, values=copy.deepcopy(source.values), places=places, mistakes=[*source.mistakes]
-    )
+    merged = copy.deepcopy(source)
+    merged.put(("profiles",), {})
     profiles = merged.values.pop("profiles", {})
     if name is None:
         return merged
@@ -310,7 +309,7 @@ def lay_over(source: Source, name: str | None) -> Source:
     merged.profile = name
     if isinstance(merged.values.get("study"), str):
         merged.values["study"] += f"-{name}"
-        places["study",] = source.places["profiles", name]
+        merged.places["study",] = source.places["profiles", name]
     for key, value in profiles[name].items():
         section = merged.values.setdefault(key, {}) if key in SECTIONS else None
         if not isinstance(section, dict) or not isinstance(value, dict):
@@ -331,9 +330,8 @@ def lay_over(source: Source, name: str | None) -> Source:
 def _move(source: Source, merged: Source, path: KeyPath) -> None:
     """Let the values at `path` have the places that they have in the profile."""
     said = ("profiles", merged.profile, *path)
-    kept = {at: place for at, place in merged.places.items() if at[: len(path)] != path}
     moved = {at[2:]: place for at, place in source.places.items() if at[: len(said)] == said}
-    merged.places = kept | moved
+    merged.put(path, moved)
 
 
 def read_study(

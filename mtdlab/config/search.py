@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from typing import Annotated, Any, TypeGuard
 
@@ -240,19 +240,19 @@ def read_skip(
     Raises SpecError at its place, for an entry that no point of the grid can match, and for a
     sampler that has no grid.
     """
-    if entries and sampler != "grid":
+    if not entries:
+        return ()
+    if sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
-
-    @cache
-    def column(setting: str) -> dict[Any, Any]:
+    columns = {}
+    for name, dimension in search.items():
         try:
-            values = grid_values(setting, search[setting])
+            values = grid_values(name, dimension)
         except ValueError as error:
             raise source.error(("search",), str(error)) from None
-        return {_same_number(value): value for value in values}
-
+        columns[name] = {_same_number(value): value for value in values}
     return tuple(
-        _read_partial(source, ("skip", index), entry, search, column)
+        _read_partial(source, ("skip", index), entry, search, columns)
         for index, entry in enumerate(entries)
     )
 
@@ -270,7 +270,7 @@ def _read_partial(
     path: KeyPath,
     entry: Any,
     search: Mapping[str, Dimension],
-    column: Callable[[str], dict[Any, Any]],
+    columns: Mapping[str, dict[Any, Any]],
 ) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
@@ -281,7 +281,7 @@ def _read_partial(
         values = given if isinstance(given, list) else [given]
         if not values:
             raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        known = column(setting)
+        known = columns[setting]
         for value in values:
             if not isinstance(value, str | int | float | None) or _same_number(value) not in known:
                 listed = ", ".join(map(str, [*known.values()][:20]))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError
 from mtdlab.config.study import Pruner, Sampler, UntilSection, VerdictSection
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import TrainerSettings
@@ -144,4 +144,4 @@ def unknown_setting(source: Source, where: KeyPath, known: Iterable[str]) -> Spe
     if others := methods_with(str(where[-1])):
         listed = ", ".join(others)
         return source.error(where, f"the method has no such setting; it belongs to {listed}")
-    return source.unknown_setting(where, known)
+    return source.unknown(where, known, OF_PROGRAM)
