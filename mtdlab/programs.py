@@ -42,10 +42,7 @@ class ProgramSettings:
 
     @property
     def mtd(self) -> float | None:
-        """Maximum traceable distance in steps; None unless the three settings behind it are there.
-
-        None too where one of them is no number or out of its range, such as an EMA decay of 1.
-        """
+        """Maximum traceable distance in steps; None unless the settings behind it have one."""
         parts = [self.values.get(name) for name in PARTS]
         numbers = [part for part in parts if isinstance(part, int | float)]
         if len(numbers) < len(parts) or bool in map(type, parts):

@@ -120,11 +120,9 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress":
-    """Progress bars on standard error if it is a terminal, with the time left.
+    """Progress bars on standard error if it is a terminal, with percentages or `counts`, n of N.
 
-    Args:
-        transient: erase them at the end.
-        counts: with n of N instead of a percentage.
+    `transient` ones are erased at the end.
     """
     # imported here to keep --help fast
     from rich.console import Console

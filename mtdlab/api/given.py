@@ -95,10 +95,7 @@ class Given:
         return modules, find_program(self.objective, folders)
 
     def _method(self) -> str | None:
-        """The method that --objective names, once modules are imported; None where it names none.
-
-        Raises MtdlabError for one that mtdlab's trainer trains.
-        """
+        """The method that --objective names. Raises MtdlabError for one that brings no trainer."""
         from mtdlab.methods.registry import find_method, method_names
 
         if self.objective is None or self.objective not in method_names():
@@ -156,10 +153,7 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_plain(value: Any) -> Any:
-    """What stands for a value that JSON does not know: lists for ranges and arrays, a path's text.
-
-    Raises TypeError for any other.
-    """
+    """Lists for ranges and arrays, and the text of a path. Raises TypeError for anything else."""
     if isinstance(value, Mapping | range):
         return dict(value) if isinstance(value, Mapping) else list(value)
     if hasattr(value, "tolist"):

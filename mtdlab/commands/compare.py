@@ -99,15 +99,13 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
         seeds += f", {count(contrast.configurations, 'shared configuration')}"
     if contrast.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
-    interval = f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds})."
-    if "low" in contrast.table:
-        return (
-            f"{interval} The intervals of single configurations are not adjusted for their number."
-        )
-    return (
-        f"{interval} It is not adjusted for choosing this pair by its scores: mtdlab confirm "
-        "measures the best configuration again, with fresh seeds."
+    note = (
+        "The intervals of single configurations are not adjusted for their number."
+        if "low" in contrast.table
+        else "It is not adjusted for choosing this pair by its scores: mtdlab confirm measures the "
+        "best configuration again, with fresh seeds."
     )
+    return f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds}). {note}"
 
 
 def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:

@@ -66,18 +66,16 @@ def reproduce(
 
 
 def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
-    rows = []
-    for name, score in reproduction.scores.items():
-        before, after = reproduction.trial.scores.get(name), reproduction.differences.get(name)
-        rows.append(
-            {
-                "score": name,
-                "recorded": None if before is None else f"{before:.4f}",
-                "reproduced": f"{score:.4f}",
-                "difference": "0" if after == 0 else after and f"{after:+.4g}",
-            }
-        )
-    return rows
+    before, after = reproduction.trial.scores, reproduction.differences
+    return [
+        {
+            "score": name,
+            "recorded": f"{before[name]:.4f}" if name in before else None,
+            "reproduced": f"{score:.4f}",
+            "difference": f"{after[name]:+.4g}" if after.get(name) else after.get(name),
+        }
+        for name, score in reproduction.scores.items()
+    ]
 
 
 def _sentences(reproduction: "Reproduction") -> list[str]:

@@ -147,15 +147,14 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
     from mtdlab.commands.report import baseline_fields, verdict_fields
 
     context = StudyContext(frames)
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
-    named = ["trial", "reason", "reason_code"]
+    failed = frames.trials[frames.trials["state"] == "FAIL"].rename(columns={"number": "trial"})
     return study_fields(study) | {
         "description": study.description,
         "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(state_verdict(context)),
         "baseline": baseline_fields(find_baseline(context)),
-        "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
+        "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
         "model": find_model(study, model)[0],
     }
 

@@ -45,12 +45,7 @@ def print_result(
 
 
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
-    """The end of a sweep as fields.
-
-    Args:
-        models: the folder of the studies' models.
-        invocation: the command of the sweep, which `next` repeats where trials are left.
-    """
+    """The end of a sweep as fields; where trials are left, `next` repeats the invocation."""
     fields = {
         "study": result.study,
         "storage": mask(result.storage),

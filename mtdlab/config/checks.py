@@ -22,7 +22,7 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import OF_PROGRAM, KeyPath, Source
+from mtdlab.config.source import OF_PROGRAM, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
 from mtdlab.errors import nearest
@@ -96,13 +96,13 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
 
 def check_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of keys at the top level, as far as the keys that they read are sound."""
-    if source.sound(("sampler",), ("trials",), ("select_by",)):
+    if source.sound("sampler", "trials", "select_by"):
         check_sampler(top, source)
         if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
             message = "tpe would fit its choices to the test split; use select_by: sts_dev"
             source.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound((key,)) and is_external_score(name):
+        if source.sound(key) and is_external_score(name):
             if task_of(name) == EVALUATOR and present_evaluator() is None:
                 source.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
             # dev data never are reported, and only they rank
@@ -112,7 +112,7 @@ def check_top_level(top: StudyFile, source: Source) -> None:
             elif key == "select_by" and not name.endswith(DEV):
                 message = f"rank by sts_dev, or a score that ends in {DEV}"
                 source.add((key,), f"{name} is what is reported; {message}")
-        elif source.sound((key,)) and name not in METRICS:
+        elif source.sound(key) and name not in METRICS:
             message = f"{name!r} is not known; {nearest(name, METRICS, OF_PROGRAM)}; or {OWN}"
             source.add((key,), message)
 
@@ -222,10 +222,7 @@ OF_STUDY = ("evaluation", "tasks")
 
 
 def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: Source) -> None:
-    """Check the section `baseline` of this method, laid over a sound section `trainer`.
-
-    `methods` are those of the search.
-    """
+    """Check the section `baseline` of a method, beside the `methods` of the search."""
     given, kind = top.baseline or {}, settings_class(method)
     if not given:
         source.add((BASELINE,), "write what differs from trainer, as in {method: simcse}")
@@ -236,7 +233,7 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
     for name in OF_STUDY:
         if name in given:
             source.add((BASELINE, name), "is that of the search; write it under trainer")
-    if not source.sound((BASELINE,)):
+    if not source.sound(BASELINE):
         return
     try:
         kind(**given_to(kind, top.trainer) | given | {"method": method})
@@ -244,12 +241,9 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
         source.collect(point_at(source, (BASELINE,), kind, error))
 
 
-READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
-    (key,)
-    for key in (
-        *("trainer", "search", "seeds", "sampler", "trials", "skip", "until"),
-        *(BASELINE, NUISANCE),
-    )
+READ_BY_TRIALS = (
+    *("trainer", "search", "seeds", "sampler", "trials", "skip", "until"),
+    *(BASELINE, NUISANCE),
 )
 """The keys that decide which trials there are."""
 
@@ -261,7 +255,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
     """
     selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
     on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
-    if spec.pruner != "none" and on_test and source.sound(("pruner",), ("select_by",)):
+    if spec.pruner != "none" and on_test and source.sound("pruner", "select_by"):
         # a pruner sees the scores of the pairs on which the checkpoint is chosen
         source.add(
             ("pruner",),
@@ -270,7 +264,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         )
     points = list(grid(spec.search, spec.skip)) if spec.sampler == "grid" else []
     trials = []
-    if source.sound(("skip",)):
+    if source.sound("skip"):
         if spec.sampler == "grid" and not points:
             source.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
@@ -302,7 +296,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             source.add((BASELINE,), message)
-    if spec.until and source.sound(*READ_BY_TRIALS, ("pruner",)):
+    if spec.until and source.sound(*READ_BY_TRIALS, "pruner"):
         _check_until(spec, source)
     if STRATA in top.search and source.sound(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):

@@ -55,10 +55,7 @@ def nuisance_values(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisance | None:
-    """The section of a study file whose grid is compared by another score than chooses its values.
-
-    None where it has a mistake.
-    """
+    """The section of a study file; None where it has a mistake."""
     if spec.sampler != "grid":
         message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
         source.add((NUISANCE,), message)
@@ -83,7 +80,7 @@ def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisan
             source.add(path, f"{wrong[0]!r} is not a single value")
     own = source.attempt(lambda: _read_seeds(source, section.get(SEEDS), spec.seeds))
     per = source.attempt(lambda: _read_per(source, section.get(PER), top.search))
-    if own is None or per is None or not source.sound((NUISANCE,)):
+    if own is None or per is None or not source.sound(NUISANCE):
         return None
     return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)
 

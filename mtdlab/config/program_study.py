@@ -90,13 +90,13 @@ _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
 
 def check_program_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of the keys at the top level, where a program returns the scores."""
-    if source.sound(("sampler",), ("trials",)):
+    if source.sound("sampler", "trials"):
         check_sampler(top, source)
     if "metric" not in top.model_fields_set:
         message = "name the score of the program to maximise, as in metric: accuracy"
         source.add(("metric",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound((key,)) and not re.fullmatch(_SCORE_NAME, name):
+        if source.sound(key) and not re.fullmatch(_SCORE_NAME, name):
             rule = "a score's name has letters, digits and _ . @ / -, at most 100"
             source.add((key,), f"{name!r}: {rule}")
     if top.tracking != "none":

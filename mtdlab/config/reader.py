@@ -64,11 +64,9 @@ def build_study(
     folder: Path | None = None,
     program: Program | None = None,
 ) -> StudySpec:
-    """The study that a file describes. Raises SpecError with all of its mistakes.
+    """The study that a file describes, whose relative paths are looked up in `folder` first.
 
-    Args:
-        folder: where the relative paths in it are looked up first.
-        program: the program that trains its trials in place of mtdlab's trainer.
+    Raises SpecError with all of its mistakes.
     """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
@@ -99,7 +97,7 @@ def build_study(
         search = spec.search
         if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
             spec = replace(spec, skip=spec.skip + skip)
-        if top.nuisance is not None and source.sound(("select_by",)):
+        if top.nuisance is not None and source.sound("select_by"):
             spec = replace(spec, nuisance=read_nuisance(top, spec, source))
         try:
             check_study(top, spec, source)
@@ -129,7 +127,7 @@ def _read_program(top: StudyFile, program: Program, source: Source) -> _Make:
     """Check the sections of a program's study."""
     known = read_program_settings(top, source)
     search, skip = _read_search(top, known, source)
-    if top.baseline is not None and source.sound(("trainer",), ("search",)):
+    if top.baseline is not None and source.sound("trainer", "search"):
         check_program_baseline(top, known, search, source)
     return partial(
         ProgramSpec,
@@ -152,7 +150,7 @@ def _read_methods(
         return None
     known = known_settings(methods)
     check_trainer(top, methods, known, source)
-    if source.sound(("trainer",), ("metric",), ("select_by",)):
+    if source.sound("trainer", "metric", "select_by"):
         check_tasks(top, settings_class(methods[0]), source)
     for name in top.search:
         check_searched(name, top, known, source)
@@ -162,7 +160,7 @@ def _read_methods(
     baseline, of_baseline = _read_baseline(top, methods, places, source)
     is_built_in = {*methods, of_baseline} <= set(BUILTIN)
     used: tuple[UserModule, ...] = () if is_built_in else tuple(modules)
-    if source.sound(("trainer",)):
+    if source.sound("trainer"):
         used = with_evaluator(used, top.trainer)
     return partial(
         MethodSpec,
@@ -183,15 +181,13 @@ def _read_baseline(
 
     With an encoder of its own the settings have the pooling which that declares.
     """
-    given, method = top.baseline, methods[0]
-    if given is None or not source.sound((BASELINE,), ("trainer",)):
-        return None, method
-    if "method" in given:
-        path, name = (BASELINE, "method"), given["method"]
-        named = source.attempt(lambda: _known_method(source, path, name))
-        if named is None:
-            return None, method
-        method = named
+    given = top.baseline
+    if given is None or not source.sound(BASELINE, "trainer"):
+        return None, methods[0]
+    name = given.get("method", methods[0])
+    method = source.attempt(partial(_known_method, source, (BASELINE, "method"), name))
+    if method is None:
+        return None, methods[0]
     check_baseline(top, methods, method, source)
     kind = settings_class(method)
     if "encoder" in given and not {"pooling"} & {*given, *top.trainer}:
@@ -231,10 +227,7 @@ def places_of(source: Source, folder: Path | None) -> Places:
 def encoder_pooling(
     trainer: Mapping[str, Any], places: Places, search: Mapping[str, Dimension]
 ) -> Pooling | None:
-    """The pooling that all encoders of a study declare, where its file gives none.
-
-    None where they differ or one declares none.
-    """
+    """The pooling that all encoders of a study declare alike, where its file gives none."""
     if "pooling" in {*trainer, *search}:
         return None
     searched = search.get("encoder")
@@ -341,16 +334,10 @@ def read_study(
     modules: Sequence[UserModule] = (),
     program: Program | None = None,
 ) -> StudySpec:
-    """Read and check a study file, with one of its profiles laid over it where one is named.
+    """Read and check a study file, with a profile and then overrides, `key=value`, laid over it.
 
-    Args:
-        overrides: `key=value`, applied after both.
-        modules: imported modules, recorded with a study that uses their methods.
-        program: the program that trains the trials in place of mtdlab's trainer.
-
-    Raises:
-        SpecError: with every mistake: file, line, column, the value, what is allowed and the
-            nearest key.
+    Raises SpecError with every mistake: file, line, column, the value, what is allowed and the
+    nearest key.
     """
     source = _over(lay_over(_read_file(path, program), profile), overrides)
     return build_study(source, modules, path.parent.absolute(), program)

@@ -10,11 +10,8 @@ import hashlib
 import itertools
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -98,30 +95,14 @@ def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Itera
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
     if (count := math.prod(len(column) for column in columns)) > POINTS:
         raise ValueError(f"the grid has {count} points; it may have {POINTS}")
-    points = [dict(zip(names, values, strict=True)) for values in itertools.product(*columns)]
-    skipped = _match(points, skip)
-    for index, point in enumerate(points):
-        if not skipped >> index & 1:
-            yield point
-
-
-def _match(points: Sequence[Mapping[str, Any]], partials: Sequence[Partial]) -> int:
-    """The points that match a partial point, as the bits of a number: bit 0 is the first point.
-
-    Time grows with the number of values in `partials`, not with that times the number of points.
-    """
-    having: dict[tuple[str, Any], int] = defaultdict(int)
-    if partials:
-        for index, point in enumerate(points):
-            for name, value in point.items():
-                having[name, value] |= 1 << index
-    matched = 0
-    for partial in partials:
-        every = (1 << len(points)) - 1
-        for name, values in partial.items():
-            every &= reduce(or_, (having[name, value] for value in values))
-        matched |= every
-    return matched
+    skipped = {
+        values
+        for partial in skip
+        for values in itertools.product(*map(partial.get, names, columns))
+    }
+    for values in itertools.product(*columns):
+        if values not in skipped:
+            yield dict(zip(names, values, strict=True))
 
 
 def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:
@@ -251,10 +232,12 @@ def read_skip(
         except ValueError as error:
             raise source.error(("search",), str(error)) from None
         columns[name] = {_same_number(value): value for value in values}
-    return tuple(
+    partials = [
         _read_partial(source, ("skip", index), entry, search, columns)
         for index, entry in enumerate(entries)
-    )
+    ]
+    # each once, however often it stands there
+    return tuple({str(partial): partial for partial in partials}.values())
 
 
 def _same_number(value: Any) -> Any:
@@ -278,14 +261,12 @@ def _read_partial(
     for setting, given in entry.items():
         if setting not in search:
             raise source.unknown((*path, setting), search)
-        values = given if isinstance(given, list) else [given]
-        if not values:
-            raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        known = columns[setting]
+        listed = given if isinstance(given, list) else [given]
+        values, known = _read_list(source, (*path, setting), listed), columns[setting]
         for value in values:
-            if not isinstance(value, str | int | float | None) or _same_number(value) not in known:
-                listed = ", ".join(map(str, [*known.values()][:20]))
-                message = f"{value!r} matches no point of the grid; search has {listed}"
+            if _same_number(value) not in known:
+                shown = ", ".join(map(str, [*known.values()][:20]))
+                message = f"{value!r} matches no point of the grid; search has {shown}"
                 raise source.error((*path, setting), message)
         name = parameter_name(setting, search[setting])
         partial[name] = tuple(known[_same_number(value)] for value in values)

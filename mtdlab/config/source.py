@@ -158,8 +158,9 @@ class Source:
             self.collect(error.mistakes)
             return None
 
-    def sound(self, *paths: KeyPath) -> bool:
+    def sound(self, *keys: str | KeyPath) -> bool:
         """Whether there is no mistake at, above or below any of these keys."""
+        paths = [(key,) if isinstance(key, str) else key for key in keys]
         return not any(
             path[: len(mistake.path)] == mistake.path or mistake.path[: len(path)] == path
             for mistake in self.mistakes

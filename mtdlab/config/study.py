@@ -205,9 +205,9 @@ class StudySpec(ABC):
         return recorded
 
     def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
-        """The study with the pooling that its identity records, where its file gives none.
+        """The study with the pooling that it was begun with, where its file gives none.
 
-        `trainer` is the recorded section.
+        `trainer` is the recorded section. A study of other encoders stays as it is.
         """
         del identity, trainer
         return self
@@ -304,10 +304,7 @@ class StudySpec(ABC):
         return [PlannedTrial(name, seed, None) for name in names for seed in self.seeds]
 
     def configurations(self) -> dict[str, dict[str, Any]]:
-        """Every setting of each configuration of a grid, and its mtd, by the configuration's key.
-
-        Empty for a sampled study, whose configurations are drawn while it runs.
-        """
+        """Every setting and the mtd of each configuration of a grid, by its key; else none."""
         found = {}
         for key, point in self.grid_points().items() if self.sampler == "grid" else ():
             settings = self.settings(point, self.seeds[0])

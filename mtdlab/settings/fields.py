@@ -85,11 +85,7 @@ loaded = partial(setting, loaded=True)
 def with_default(
     model: type[BaseModel], name: str, default: Any, description: str | None = None
 ) -> Any:
-    """A field of a parent class for a subclass, with another default; else unchanged.
-
-    Args:
-        description: where it differs too.
-    """
+    """A field of a parent class for a subclass, with another default and maybe description."""
     field = copy(model.model_fields[name])
     field.default, field.description = default, description or field.description
     return field

@@ -39,11 +39,7 @@ def is_study_name(name: str) -> bool:
 
 
 def describe_rule(broken: ErrorDetails) -> str:
-    """The rule that a value breaks, with the value: `0: must be 1 or more`.
-
-    Args:
-        broken: one of `ValidationError.errors()`, other than a missing or an unknown key.
-    """
+    """The rule that a value breaks, with the value: `0: must be 1 or more`."""
     kind, value, bounds = broken["type"], broken["input"], broken.get("ctx", {})
     name = next((str(part) for part in reversed(broken["loc"]) if isinstance(part, str)), "value")
     if kind == "value_error":
