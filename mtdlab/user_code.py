@@ -32,7 +32,6 @@ class UserModule:
     """An imported module, as needed to import it in another process.
 
     Attributes:
-        option: the option of the command line that names it.
         spec: an absolute file path, or an importable module name.
         sha256: of the file, or of all of a package's Python files.
     """

@@ -30,9 +30,7 @@ class Given:
 
     Attributes:
         study: None where the defaults of the trainer are meant.
-        set_: texts KEY=VALUE, as --set takes them.
-        import_: Python files or modules that define training methods.
-        evaluator: MODULE:FUNCTION that scores encoders.
+        set_, import_, evaluator: as the options of these names take them.
         objective: what trains in place of mtdlab's trainer: MODULE:FUNCTION, or a method that
             brings a trainer, which takes the place of the study's method.
     """

@@ -6,12 +6,7 @@ import typer
 
 from mtdlab.analysis.data.durations import count
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import (
-    format_value,
-    print_json,
-    print_table,
-    wrap_text,
-)
+from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 

@@ -52,14 +52,8 @@ def reproduce(
         print_json(_fields(repeatable, reproduction))
         return
     print_text(f"trial {trial} of study {study}, run again")
-    print_text(
-        in_fields(
-            [
-                ("varied", in_list(reproduction.trial.parameters)),
-                ("seed", str(reproduction.trial.row.seed)),
-            ]
-        )
-    )
+    varied, seed = in_list(reproduction.trial.parameters), str(reproduction.trial.row.seed)
+    print_text(in_fields([("varied", varied), ("seed", seed)]))
     print_table(_rows(reproduction))
     for sentence in _sentences(reproduction):
         print_text(sentence)

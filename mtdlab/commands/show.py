@@ -267,7 +267,6 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
     where = str(model) if kept == row.number else ""
     if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"
-    program = row.is_of_program
     before = "" if row.score_before is None else f"{row.score_before:.2f}"
     return [
         ("reason", row.reason),
@@ -279,11 +278,11 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("best step", f"{row.best_step} of {row.steps}" if row.best_step else ""),
         ("time", format_seconds(row.wall_seconds) if row.wall_seconds else ""),
         ("peak memory", f"{row.peak_memory / 1e6:,.0f} MB" if row.peak_memory else ""),
-        ("model", "" if program else where),
+        ("model", "" if row.is_of_program else where),
         ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
         *trial.environment.sentences().items(),
-        ("run again", "" if program else f"mtdlab reproduce {study} {row.number}"),
+        ("run again", "" if row.is_of_program else f"mtdlab reproduce {study} {row.number}"),
     ]
 
 

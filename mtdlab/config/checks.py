@@ -64,19 +64,16 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     except ValueError:
         # a mistake of trainer.tasks, which its own check reports
         return top
+    is_own = task_of(metric) == EVALUATOR
     if task_of(metric) not in names:
-        task = EVALUATOR if task_of(metric) == EVALUATOR else top.metric
-        trainer["tasks"] = ",".join(filter(None, (listed, task)))
-    updates: dict[str, Any] = {"metric": metric, "trainer": trainer}
-    evaluator = present_evaluator() if task_of(metric) == EVALUATOR else None
-    if metric.startswith(BEIR) or (evaluator is not None and evaluator.has_dev):
+        trainer["tasks"] = ",".join(filter(None, (listed, EVALUATOR if is_own else top.metric)))
+    select_by, evaluator = score_name(top.select_by), present_evaluator()
+    if metric.startswith(BEIR) or (is_own and evaluator is not None and evaluator.has_dev):
         if "select_on" not in top.search:
             trainer.setdefault("select_on", metric + DEV)
         if "select_by" not in top.model_fields_set:
-            updates["select_by"] = metric + DEV
-    if "select_by" in top.model_fields_set:
-        updates["select_by"] = score_name(top.select_by)
-    return top.model_copy(update=updates)
+            select_by = metric + DEV
+    return top.model_copy(update={"metric": metric, "trainer": trainer, "select_by": select_by})
 
 
 def with_evaluator(
@@ -170,9 +167,7 @@ def check_searched(name: str, top: StudyFile, known: Mapping[str, Setting], sour
         source.collect([unknown_setting(source, where, known)])
     elif name == "preset":
         source.add(
-            where,
-            "is not searched, since it only gives values to settings that a file leaves open; "
-            "write a study of its own for each, or a profile",
+            where, "is not searched, since it only fills what a file leaves open; use profiles"
         )
     elif name in top.trainer:
         source.add(where, "also fixed under trainer; keep one of the two")

@@ -122,7 +122,8 @@ class MethodSpec(StudySpec):
     def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         before, now = recorded["trainer"], new["trainer"]
         if "method" in self.search:
-            trainer = {name: _complete(before[name], now.get(name, {}), name) for name in before}
+            both = before.keys() & now.keys()
+            trainer = before | {name: _complete(before[name], now[name], name) for name in both}
         else:
             trainer = _complete(before, now, self.methods[0])
         completed = recorded | {"trainer": trainer}
@@ -229,7 +230,7 @@ def _complete(recorded: dict[str, Any], new: dict[str, Any], method: str) -> dic
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """Every setting of the methods by name, as the first of them that has it declares it."""
+    """Their settings by name, as the first has it. Raises MtdlabError for an unknown method."""
     kinds = [settings_class(method) for method in reversed(methods)]
     return {name: setting for kind in kinds for name, setting in settings_of(kind).items()}
 

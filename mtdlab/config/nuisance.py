@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NUISANCE = "nuisance"
 SEEDS, PER = "seeds", "per"
-DEFAULT_SEEDS = 2
 Choice = Mapping[str, Mapping[str, Any]]
 """The chosen values by setting, by group."""
 
@@ -89,7 +88,7 @@ def _read_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tuple[int, 
     """The seeds of the choice; by default two from the next multiple of 1,000 on."""
     if given is None:
         first = 1000 * (max(seeds) // 1000 + 1)
-        return tuple(range(first, first + DEFAULT_SEEDS))
+        return tuple(range(first, first + 2))
     path = (NUISANCE, SEEDS)
     if not isinstance(given, list) or not given or any(type(seed) is not int for seed in given):
         raise source.error(path, f"{given!r}: write a list of seeds, as in [900, 901]")

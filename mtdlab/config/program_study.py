@@ -195,10 +195,10 @@ def _searched_kind(path: KeyPath, entry: Any, source: Source) -> type:
         whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
         bounds = [dimension.low, dimension.high, dimension.step or 1]
         return int if whole and _kind_of(bounds) is int else float
-    if dimension is None or (kind := _kind_of(dimension.values)) is None:
+    kind = None if dimension is None else _kind_of(dimension.values)
+    if dimension is not None and kind is None:
         source.add(path, "values of several kinds; write numbers, or texts, or true and false")
-        return str
-    return kind
+    return kind or str
 
 
 def _check_name(path: KeyPath, source: Source) -> None:

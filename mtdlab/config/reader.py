@@ -265,10 +265,6 @@ def _known_method(source: Source, path: KeyPath, name: Any) -> str:
     return name
 
 
-SECTIONS = ("trainer", "search")
-"""The sections that a profile changes key by key; it replaces anything else whole."""
-
-
 def profile_names(source: Source) -> list[str]:
     """The names under `profiles:`. Raises SpecError where one is no partial study."""
     profiles = source.values.get("profiles", {})
@@ -288,9 +284,9 @@ def profile_names(source: Source) -> list[str]:
 def lay_over(source: Source, name: str | None) -> Source:
     """A copy of the file with one of its profiles laid over it, or with None as it stands.
 
-    A setting under `search` is replaced whole, and taken away by null. The study is then called
-    STUDY-NAME, and what the profile gives keeps its place in the file. Raises SpecError for a
-    profile that is not there.
+    Settings under `trainer` and `search` are replaced one by one, and null takes one of `search`
+    away. The study is then called STUDY-NAME, and what the profile gives keeps its place in the
+    file. Raises SpecError for a profile that is not there.
     """
     merged = copy.deepcopy(source)
     merged.put(("profiles",), {})
@@ -304,7 +300,7 @@ def lay_over(source: Source, name: str | None) -> Source:
         merged.values["study"] += f"-{name}"
         merged.places["study",] = source.places["profiles", name]
     for key, value in profiles[name].items():
-        section = merged.values.setdefault(key, {}) if key in SECTIONS else None
+        section = merged.values.setdefault(key, {}) if key in ("trainer", "search") else None
         if not isinstance(section, dict) or not isinstance(value, dict):
             merged.values[key] = value
             _move(source, merged, (key,))

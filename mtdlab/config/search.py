@@ -278,10 +278,7 @@ STRATA_FIX = ("ema_decay", "queue_size")
 """The settings in which the configurations of a stratum differ."""
 
 LEAST_DECAY = 0.5
-_LEAST_MTD = 4
-"""1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations."""
 STRATA_TOLERANCE = 2e-4
-MOST_PER_STRATUM = 1000
 
 
 def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
@@ -299,11 +296,11 @@ def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
 def _decay(trace: float) -> float:
     """The EMA decay with 1/(1 - eta) = trace."""
     exact = 1 - 1 / trace
-    shortened = (round(exact, digits) for digits in range(2, 16))
-    close = (
-        eta for eta in shortened if eta < 1 and abs(trace_limit(eta) - trace) <= STRATA_TOLERANCE
-    )
-    return next(close, exact)
+    for digits in range(2, 16):
+        eta = round(exact, digits)
+        if eta < 1 and abs(trace_limit(eta) - trace) <= STRATA_TOLERANCE:
+            return eta
+    return exact
 
 
 class StrataSection(BaseModel):
@@ -311,8 +308,9 @@ class StrataSection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    strata: list[Annotated[float, Field(ge=_LEAST_MTD)]] = Field(min_length=1)
-    per_stratum: int = Field(ge=2, le=MOST_PER_STRATUM)
+    # 1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations
+    strata: list[Annotated[float, Field(ge=4)]] = Field(min_length=1)
+    per_stratum: int = Field(ge=2, le=1000)
 
 
 def read_strata(

@@ -237,8 +237,6 @@ def parse(name: str, text: str) -> Source:
         raise source.error((), f"not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise SpecError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise SpecError(f"{name}: not valid YAML: {TOO_DEEP}") from None
     return source
 
 

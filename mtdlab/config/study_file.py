@@ -15,7 +15,6 @@ from mtdlab.settings.messages import STUDY_NAME, describe_rule
 
 Model = TypeVar("Model", bound=BaseModel)
 Count = Annotated[int, Field(ge=0)]
-Tracking = Literal["none", "tensorboard"]
 
 
 class StudyFile(BaseModel):
@@ -69,7 +68,7 @@ class StudyFile(BaseModel):
         "remain (η^steps) or whose K/N exceeds half of the steps: `leave-out` of the verdict, or "
         "`keep`",
     )
-    tracking: Tracking = Field(
+    tracking: Literal["none", "tensorboard"] = Field(
         "none",
         description="`tensorboard` writes each trial's training curves as event files to "
         "`tensorboard/STUDY` (extra `tensorboard`)",

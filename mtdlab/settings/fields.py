@@ -23,7 +23,6 @@ class Setting:
 
     Attributes:
         annotation: the type of its values.
-        symbol: its symbol in papers, or empty.
         loaded: whether it determines which encoder, texts or device a run loads.
         step_cost: how it affects the cost of a training step.
         relative_to: the setting of which a study may search it as a multiple, or empty.
