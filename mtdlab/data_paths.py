@@ -3,8 +3,7 @@
 Texts are in the working folder, or under MTDLAB_DATA; the paths of a study file are looked up
 beside the file first (`mtdlab.config.paths`). The packaged studies are the folder `studies/` of the
 repository: an installed copy holds it as `mtdlab/studies`; a checkout, also an editable
-installation, as `studies` beside the package. The name of the description of a run in the folder of
-a saved model stands here too.
+installation, as `studies` beside the package.
 """
 
 import os
@@ -16,17 +15,13 @@ VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
 RUN = Path("mtdlab") / "run.json"
 """The path of the description of the run, in the folder of a saved model."""
-exists, is_folder = os.path.exists, os.path.isdir
-"""Whether a path exists, and is a folder; False for a name that no file system takes, or without
-access."""
+exists, is_file, is_folder = os.path.exists, os.path.isfile, os.path.isdir
+"""Whether a path exists, is a file, and is a folder; False for a name that no file system takes, or
+without access."""
 
 
 def find_data(setting: str, name: str) -> Path:
-    """The file or folder that a trainer's setting names.
-
-    A relative path is looked up in the working folder, then in the folder MTDLAB_DATA; an
-    absolute one is taken as it is. Raises MtdlabError where a relative path is in neither.
-    """
+    """The file or folder that a setting names. Raises MtdlabError for a relative path to none."""
     path, folder = Path(name), os.environ.get(VARIABLE)
     if path.is_absolute() or exists(path):
         return path
@@ -41,10 +36,7 @@ def find_data(setting: str, name: str) -> Path:
 
 
 def packaged_studies() -> dict[str, Path]:
-    """The file of each study that comes with mtdlab, by the study's name, in alphabetical order.
-
-    Those of the paper, in the folder `paper`, come last.
-    """
+    """The files of the studies that come with mtdlab, by name; those of the paper come last."""
     package = Path(__file__).parent
     folder = package / "studies"
     if not folder.is_dir():
@@ -60,21 +52,14 @@ def find_study_file(given: Path) -> Path:
     """The file to read for a path on the command line: itself, or a packaged study's.
 
     A bare name such as `mtd` means the packaged study where no file of that name is here. Raises
-    MtdlabError for another bare name, and for a missing file whose name is that of a packaged
-    study, such as studies/mtd.yaml: that one's own copy may have other contents.
+    MtdlabError for a file that is missing.
     """
-    try:
-        if given.is_file():
-            return given
-    except OSError as error:
-        # such as a name that is too long
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"{str(given)[:60]}...: cannot be read: {reason}") from None
+    if is_file(given):
+        return given
     studies = packaged_studies()
     if str(given) in studies:
         return studies[str(given)]
-    is_bare = given.name == str(given) and not given.suffix
-    if (is_bare or (given.suffix == ".yaml" and given.stem in studies)) and not given.exists():
+    if not exists(given):
         raise MtdlabError(
             f"{given}: no such file; `mtdlab init NAME` copies a study that comes with mtdlab, and "
             f"NAME in place of the path uses it as it is: {nearest(given.stem, studies)}"

@@ -81,10 +81,9 @@ def peak_memory() -> int:
 def choose_device(settings: TrainerSettings) -> Device:
     """The device and the precision of these settings, with `auto` resolved for this machine.
 
-    `precision: auto` is bfloat16 where the hardware has instructions for its matrix products
-    (a GPU with native support, a CPU with one of `BFLOAT16_FEATURES`), else float32. It depends on
-    the hardware's capabilities and not on measured times, so that machines of one kind choose the
-    same precision. Raises MtdlabError for a CUDA device that does not exist.
+    `precision: auto` is bfloat16 where the hardware has instructions for its matrix products, else
+    float32: not by measured times, so that machines of one kind choose the same precision. Raises
+    MtdlabError for a CUDA device that does not exist.
     """
     name = settings.device
     if name == "auto":

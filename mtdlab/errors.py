@@ -54,17 +54,22 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
+def reason_of(error: Exception) -> str:
+    """Why a file could not be read or written, as the system says it, in small letters."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
 def similar(word: str, known: Iterable[str]) -> str | None:
     """The most similar known word; None where none is similar."""
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.5)), None)
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint for an unknown word: the most similar known word, or all known words."""
+def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A hint for an unknown word: the most similar known one, or all of them, and `otherwise`."""
     options = sorted(known)
     if near := similar(word, options):
         return f"did you mean {near}?"
-    return f"choose from {', '.join(options)}" if options else "there is none yet"
+    return (f"choose from {', '.join(options)}" if options else "there is none yet") + otherwise
 
 
 def describe(error: BaseException) -> str:

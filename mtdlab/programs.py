@@ -22,9 +22,8 @@ from typing import Any, get_origin, get_type_hints
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.errors import MtdlabError, similar
 from mtdlab.methods.registry import method_names
+from mtdlab.settings.limits import is_number
 from mtdlab.user_code import UserModule, digest, execute, find_function, locate
-
-Scalar = bool | int | float | str
 
 
 @dataclass(frozen=True)
@@ -38,20 +37,14 @@ class ProgramSettings:
 
     method: str
     seed: int
-    values: Mapping[str, Scalar] = field(hash=False)
+    values: Mapping[str, bool | int | float | str] = field(hash=False)
 
     @property
     def mtd(self) -> float | None:
-        """Maximum traceable distance in steps; None unless the three settings behind it are there.
-
-        None too where one of them is no number or out of its range, such as an EMA decay of 1.
-        """
-        parts = [self.values.get(name) for name in PARTS]
-        numbers = [part for part in parts if isinstance(part, int | float)]
-        if len(numbers) < len(parts) or bool in map(type, parts):
-            return None
+        """Maximum traceable distance in steps; None unless the settings behind it have one."""
+        numbers: list[Any] = [*filter(is_number, map(self.values.get, PARTS))]
         with suppress(ValueError):
-            return d_trace(*numbers)
+            return d_trace(*numbers) if len(numbers) == len(PARTS) else None
         return None
 
     def model_dump(self) -> dict[str, Any]:
@@ -68,7 +61,6 @@ class Program:
     """A function of an imported module.
 
     Attributes:
-        reference: MODULE:FUNCTION, as it is recorded, however it was written.
         folders: the folders of modules that it may import, added at the end of the import path.
     """
 
@@ -78,7 +70,7 @@ class Program:
 
     @property
     def reference(self) -> str:
-        """The module's name and the function's."""
+        """MODULE:FUNCTION, as it is recorded, however it was written."""
         return f"{self.module.name}:{self.function}"
 
     def load(self) -> Callable[..., Any]:
@@ -96,10 +88,9 @@ class Program:
 
 
 def find_program(reference: str, folders: Iterable[Path] = (Path(),)) -> Program:
-    """Import MODULE:FUNCTION and check the function before anything is trained.
+    """Import MODULE:FUNCTION, see `locate`, and check the function before anything is trained.
 
-    MODULE is a file in one of the folders (with or without .py) or an importable module. Raises
-    MtdlabError where it is missing or cannot be called as `SIGNATURE`.
+    Raises MtdlabError where it is missing or cannot be called as `SIGNATURE`.
     """
     name, colon, function = reference.rpartition(":")
     option = f"--objective {reference}"

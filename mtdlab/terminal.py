@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -52,8 +52,9 @@ def whole_output(stream: TextIO) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"{stream.name.strip('<>')} cannot be written to: {reason}") from None
+        raise OutputError(
+            f"{stream.name.strip('<>')} cannot be written to: {reason_of(error)}"
+        ) from None
 
 
 def open_streams() -> None:
@@ -119,11 +120,9 @@ def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def progress_bar(*, transient: bool = False, counts: bool = False) -> "Progress":
-    """Progress bars on standard error if it is a terminal, with the time left.
+    """Progress bars on standard error if it is a terminal, with percentages or `counts`, n of N.
 
-    Args:
-        transient: erase them at the end.
-        counts: with n of N instead of a percentage.
+    `transient` ones are erased at the end.
     """
     # imported here to keep --help fast
     from rich.console import Console

@@ -50,10 +50,7 @@ class _Stopped(Exception):
 
 
 def check_method(method: type[Method[Any]], **settings: Any) -> None:
-    """Run every check on a method; the first that fails raises AssertionError.
-
-    The runs are a few short steps on the built-in data, unless `settings` say otherwise.
-    """
+    """Run every check on a method; the first that fails raises AssertionError."""
     for check in method_checks():
         run_check(check, method, **settings)
 

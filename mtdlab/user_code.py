@@ -32,7 +32,6 @@ class UserModule:
     """An imported module, as needed to import it in another process.
 
     Attributes:
-        option: the option of the command line that names it.
         spec: an absolute file path, or an importable module name.
         sha256: of the file, or of all of a package's Python files.
     """
@@ -156,10 +155,11 @@ def limit_threads(exit_code: int) -> None:
     """
     if not _left_threads():
         return
-    ended = threading.Event()
+    timer = threading.Timer(THREAD_SECONDS, _end_threads, (exit_code,))
+    timer.daemon = True
     # the interpreter calls it when it has waited for the threads
-    atexit.register(ended.set)
-    threading.Thread(target=_end_threads, args=(ended, exit_code), daemon=True).start()
+    atexit.register(timer.cancel)
+    timer.start()
 
 
 def _left_threads() -> list[str]:
@@ -169,9 +169,7 @@ def _left_threads() -> list[str]:
     ]
 
 
-def _end_threads(ended: threading.Event, exit_code: int) -> None:
-    if ended.wait(THREAD_SECONDS):
-        return
+def _end_threads(exit_code: int) -> None:
     names = ", ".join(_left_threads())
     _LOG.warning("ended while threads run that code of the user has left: %s", names)
     for stream in (sys.stdout, sys.stderr):

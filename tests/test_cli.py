@@ -297,7 +297,7 @@ def test_an_evaluation_prints_a_table_and_its_twin(run: Command) -> None:
             2,
             "unknown pooling 'max'; choose from cls",
         ),
-        ("sweep missing.yaml", 2, "missing.yaml: cannot read the study file"),
+        ("sweep missing.yaml", 2, "missing.yaml: no such file"),
         ("sweep studies/mtd.yaml --set trainer.stepz=5", 2, "did you mean steps?"),
         ("train studies/mtd.yaml --profile small", 2, "no profile 'small'; there is none yet"),
         ("sweep studies/mtd.yaml --set trainer.encoder=no/such", 2, "encoder no/such"),

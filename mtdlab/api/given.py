@@ -30,9 +30,7 @@ class Given:
 
     Attributes:
         study: None where the defaults of the trainer are meant.
-        set_: texts KEY=VALUE, as --set takes them.
-        import_: Python files or modules that define training methods.
-        evaluator: MODULE:FUNCTION that scores encoders.
+        set_, import_, evaluator: as the options of these names take them.
         objective: what trains in place of mtdlab's trainer: MODULE:FUNCTION, or a method that
             brings a trainer, which takes the place of the study's method.
     """
@@ -50,6 +48,8 @@ class Given:
         # imported here to start fast, as in all functions of this module
         from mtdlab.config.reader import parse_study, read_study
 
+        modules, program = self.code()
+        method = self._method()
         if isinstance(self.study, Mapping):
             if self.profile or self.set_:
                 raise MtdlabError(
@@ -57,23 +57,22 @@ class Given:
                 )
             import yaml
 
-            plain = _plain(self.study, "study")
-            if (method := self._method()) is not None:
+            plain = _plain(self.study)
+            if method is not None:
                 plain["trainer"] = {**(plain.get("trainer") or {}), "method": method}
             text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-            modules, program = self.code()
             return parse_study("study", text, modules, program=program)
         file = self._file()
         assert file is not None, "only settings have defaults"
-        code = self.code()
-        return read_study(file, self._overrides(), self.profile, *code)
+        own = [] if method is None else [f"trainer.method={method}"]
+        return read_study(file, [*(self.set_ or ()), *own], self.profile, modules, program)
 
     def settings(self) -> "TrainerSettings":
         """The settings of the trainer section alone. Raises MtdlabError for a mistake in them."""
         from mtdlab.config import read_settings
 
         self.code()
-        return read_settings(self._file(), self._overrides(), self.profile)
+        return read_settings(self._file(), self.set_ or (), self.profile)
 
     def code(self) -> "tuple[tuple[UserModule, ...], Program | None]":
         """The imported modules, with those of MTDLAB_IMPORT and MTDLAB_EVALUATOR, and the program.
@@ -94,10 +93,7 @@ class Given:
         return modules, find_program(self.objective, folders)
 
     def _method(self) -> str | None:
-        """The method that --objective names, once modules are imported; None where it names none.
-
-        Raises MtdlabError for one that mtdlab's trainer trains.
-        """
+        """The method that --objective names. Raises MtdlabError for one that brings no trainer."""
         from mtdlab.methods.registry import find_method, method_names
 
         if self.objective is None or self.objective not in method_names():
@@ -108,11 +104,6 @@ class Given:
                 f"option out, and write method: {self.objective} under trainer"
             )
         return self.objective
-
-    def _overrides(self) -> list[str]:
-        """What --set changes, and the method that --objective names."""
-        method = self._method()
-        return [*(self.set_ or ()), *([] if method is None else [f"trainer.method={method}"])]
 
     def invocation(
         self, models: str | Path = MODELS_FOLDER, artifacts: str | None = None
@@ -142,31 +133,30 @@ def as_options(**given: str | Sequence[str] | None) -> dict[str, tuple[str, ...]
 
 def assign(overrides: Overrides | None) -> list[str]:
     """Texts KEY=VALUE as --set takes them, with values as JSON, which YAML reads."""
-    plain = {key: _plain(value, key) for key, value in (overrides or {}).items()}
-    return [f"{key}={json.dumps(value)}" for key, value in plain.items()]
+    return [f"{key}={json.dumps(value)}" for key, value in _plain(overrides or {}).items()]
 
 
-def _plain(value: Any, name: str) -> Any:
-    """A value as a study file can hold it: ranges, tuples and arrays are lists, a path is text.
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as a study file can hold them. Raises MtdlabError for one that it cannot hold."""
+    plain = {}
+    for name, value in values.items():
+        try:
+            plain[name] = json.loads(json.dumps(value, default=_as_plain))
+        except (TypeError, ValueError) as error:
+            raise MtdlabError(
+                f"{name}: a study file cannot hold {error}; give text, a number, true or false, a "
+                "list, or a mapping of these"
+            ) from None
+    return plain
 
-    Args:
-        name: what the error calls it.
 
-    Raises:
-        MtdlabError: for one that it cannot hold.
-    """
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, str(key)) for key, item in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [_plain(item, name) for item in value]
-    if isinstance(value, Path):
-        return str(value)
+def _as_plain(value: Any) -> Any:
+    """Lists for ranges and arrays, and the text of a path. Raises TypeError for anything else."""
+    if isinstance(value, Mapping | range):
+        return dict(value) if isinstance(value, Mapping) else list(value)
     if hasattr(value, "tolist"):
         # arrays and their scalars, of numpy and of others
         return value.tolist()
-    if value is None or isinstance(value, str | int | float):
-        return value
-    raise MtdlabError(
-        f"{name}: a study file cannot hold {value!r} ({type(value).__name__}); give text, a "
-        "number, true or false, a list, or a mapping of these"
-    )
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} ({type(value).__name__})")

@@ -49,9 +49,7 @@ def run_study(
         max_failed: the sweep ends, with exit code 1, when so many trials of the study have failed.
         scheduler: of a dask cluster whose workers run the trials, tcp://HOST:PORT.
 
-    Raises:
-        MtdlabError: where the study cannot be run.
-        StorageError: where the database fails.
+    Raises MtdlabError where the study cannot be run, StorageError where the database fails.
     """
     from mtdlab.store.urls import storage_url
     from mtdlab.sweep.run import Execution, sweep
@@ -82,9 +80,7 @@ def train(
         study: a study file, or a packaged study, whose trainer section to take; None: the defaults.
         out: a folder for the model, as SentenceTransformer opens it; None keeps nothing.
 
-    Raises:
-        MtdlabError: where settings or data are wrong.
-        TrialError: where training fails.
+    Raises MtdlabError where settings or data are wrong, TrialError where training fails.
     """
     given = Given(study, profile, assign(overrides), imports, evaluator)
     return run_once(given.settings(), None if out is None else Path(out))
@@ -93,10 +89,7 @@ def train(
 def run_once(settings: "TrainerSettings", out: Path | None = None) -> dict[str, Any]:
     """Train one encoder and return its scores and MTD; saves the best checkpoint to `out`.
 
-    Raises:
-        TrialError: where training fails.
-        KeyboardInterrupt: where it is interrupted.
-        MtdlabError: where `out` exists and is not a saved model.
+    Raises TrialError where training fails, MtdlabError where `out` is there and no saved model.
     """
     from mtdlab.settings.tasks import score_of_selection
     from mtdlab.training.export import check_model_folder, locked, save_model

@@ -6,12 +6,7 @@ import typer
 
 from mtdlab.analysis.data.durations import count
 from mtdlab.commands import options as opt
-from mtdlab.commands.printing import (
-    format_value,
-    print_json,
-    print_table,
-    wrap_text,
-)
+from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.errors import MtdlabError
 from mtdlab.terminal import print_text
 
@@ -99,15 +94,13 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
         seeds += f", {count(contrast.configurations, 'shared configuration')}"
     if contrast.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
-    interval = f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds})."
-    if "low" in contrast.table:
-        return (
-            f"{interval} The intervals of single configurations are not adjusted for their number."
-        )
-    return (
-        f"{interval} It is not adjusted for choosing this pair by its scores: mtdlab confirm "
-        "measures the best configuration again, with fresh seeds."
+    note = (
+        "The intervals of single configurations are not adjusted for their number."
+        if "low" in contrast.table
+        else "It is not adjusted for choosing this pair by its scores: mtdlab confirm measures the "
+        "best configuration again, with fresh seeds."
     )
+    return f"{pair} (95 % CI {what.low:.2f} to {what.high:.2f}; paired over {seeds}). {note}"
 
 
 def _fields(study: "StudyFrames", contrast: "Contrast", names: tuple[str, str]) -> dict[str, Any]:

@@ -83,18 +83,11 @@ def _estimate(contrast: "Contrast") -> dict[str, Any]:
 
 
 def _sentence(original: "Contrast", again: "Contrast") -> str:
-    """A sentence on whether new seeds confirm the difference of the study, or show one at all."""
-    shown = again.difference.low > 0
-    if original.difference.low > 0:
-        text = f"The new seeds {'' if shown else 'do not '}confirm the difference."
-    else:
-        text = (
-            "The study showed no significant difference to confirm; the new seeds show "
-            f"{'one' if shown else 'none either'}."
-        )
-    if again.difference.mean < original.difference.mean:
-        text += " That of the study is too high on average, since it chose both."
+    shown = "a" if original.difference.low > 0 else "no"
     return (
-        f"{text} The evaluation items are those that chose the two as well: where items differ in "
-        "which of them they favour, the new difference is still too high."
+        f"The study shows {shown} significant difference, the new seeds show "
+        f"{'one' if again.difference.low > 0 else 'none'}. "
+        "That of the study is too high on average, since it chose both. The evaluation items chose "
+        "the two as well: where items differ in which of them they favour, the new difference is "
+        "still too high."
     )

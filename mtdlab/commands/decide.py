@@ -13,7 +13,7 @@ from mtdlab.analysis.data.reading import TABLE_SUFFIXES, Reading
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.commands.report import parse_columns, read_table
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ def decide(
     except ValueError as error:
         raise MtdlabError(str(error)) from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"--session {session}: {reason}") from None
+        raise MtdlabError(f"--session {session}: {reason_of(error)}") from None
     if as_json:
         print_json({"study": study.name, "metric": study.metric} | asdict(decision))
     else:

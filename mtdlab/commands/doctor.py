@@ -14,9 +14,6 @@ from mtdlab.terminal import print_text
 if TYPE_CHECKING:
     from mtdlab.manage.doctor import Examination
 
-PROBLEMS = 6
-"""The exit code where an invariant does not hold."""
-
 
 def doctor(
     study: Annotated[
@@ -46,7 +43,7 @@ def doctor(
         )
     else:
         print_text("\n".join(_lines(examination)))
-    raise typer.Exit(0 if examination.holds else PROBLEMS)
+    raise typer.Exit(0 if examination.holds else 6)
 
 
 def _lines(examination: "Examination") -> Iterator[str]:

@@ -17,7 +17,7 @@ from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.data_paths import packaged_studies
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.methods import registry
 from mtdlab.terminal import print_text, printable
 
@@ -241,8 +241,7 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise MtdlabError(f"{path} cannot be written: {reason}") from None
+        raise MtdlabError(f"{path} cannot be written: {reason_of(error)}") from None
     trials, warnings = len(spec.planned_trials()), [*missing, *spec.warnings()]
     if as_json:
         fields = {"file": str(path), "study": spec.name, "trials": trials, "warnings": warnings}

@@ -4,7 +4,7 @@ import json
 import math
 import shutil
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mtdlab.terminal import in_columns, print_text
@@ -77,14 +77,12 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
-def describe_failures(trials: Iterable[int], reasons: Iterable[str]) -> list[str]:
+def describe_failures(trials: Iterable[int], reasons: Iterable[str]) -> Iterator[str]:
     """The numbers of the trials that failed for each reason: trials 3, 5: the loss is nan."""
     by_reason: dict[str, list[int]] = {}
     for number, reason in zip(trials, reasons, strict=True):
         by_reason.setdefault(reason, []).append(number)
-    texts = []
     for reason, numbers in by_reason.items():
         listed = ", ".join(map(str, numbers[:_MOST_NAMED]))
         more = f" and {len(numbers) - _MOST_NAMED} more" if len(numbers) > _MOST_NAMED else ""
-        texts.append(f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}")
-    return texts
+        yield f"trial{'s' if len(numbers) > 1 else ''} {listed}{more}: {reason}"

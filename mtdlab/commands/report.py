@@ -19,7 +19,7 @@ from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import describe_failures, print_json
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
@@ -136,10 +136,9 @@ def report(
         raise
     except OSError as error:
         # studies and tables that cannot be read raise errors of their own
-        reason = (error.strerror or str(error)).lower()
         raise MtdlabError(
-            f"--out {out}: the page cannot be written ({reason}); name a folder that can be "
-            "written to, with space left"
+            f"--out {out}: the page cannot be written ({reason_of(error)}); name a folder "
+            "that can be written to, with space left"
         ) from None
 
 

@@ -52,32 +52,24 @@ def reproduce(
         print_json(_fields(repeatable, reproduction))
         return
     print_text(f"trial {trial} of study {study}, run again")
-    print_text(
-        in_fields(
-            [
-                ("varied", in_list(reproduction.trial.parameters)),
-                ("seed", str(reproduction.trial.row.seed)),
-            ]
-        )
-    )
+    varied, seed = in_list(reproduction.trial.parameters), str(reproduction.trial.row.seed)
+    print_text(in_fields([("varied", varied), ("seed", seed)]))
     print_table(_rows(reproduction))
     for sentence in _sentences(reproduction):
         print_text(sentence)
 
 
 def _rows(reproduction: "Reproduction") -> list[dict[str, Any]]:
-    rows = []
-    for name, score in reproduction.scores.items():
-        before, after = reproduction.trial.scores.get(name), reproduction.differences.get(name)
-        rows.append(
-            {
-                "score": name,
-                "recorded": None if before is None else f"{before:.4f}",
-                "reproduced": f"{score:.4f}",
-                "difference": "0" if after == 0 else after and f"{after:+.4g}",
-            }
-        )
-    return rows
+    before, after = reproduction.trial.scores, reproduction.differences
+    return [
+        {
+            "score": name,
+            "recorded": f"{before[name]:.4f}" if name in before else None,
+            "reproduced": f"{score:.4f}",
+            "difference": f"{after[name]:+.4g}" if after.get(name) else after.get(name),
+        }
+        for name, score in reproduction.scores.items()
+    ]
 
 
 def _sentences(reproduction: "Reproduction") -> list[str]:

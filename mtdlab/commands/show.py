@@ -23,7 +23,7 @@ from mtdlab.trial.model_folders import kept_trial
 
 if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
-    from mtdlab.store import FinishedTrial, SavedModel, StudyOverview
+    from mtdlab.store import FinishedTrial, StudyOverview
     from mtdlab.store.recorded import RecordedTrial
     from mtdlab.sweep.run import SweepResult
 
@@ -147,16 +147,15 @@ def _study_fields(frames: "Study", study: "StudyOverview", model: Path) -> dict[
     from mtdlab.commands.report import baseline_fields, verdict_fields
 
     context = StudyContext(frames)
-    failed = frames.trials[frames.trials["state"] == "FAIL"]
-    named = ["trial", "reason", "reason_code"]
+    failed = frames.trials[frames.trials["state"] == "FAIL"].rename(columns={"number": "trial"})
     return study_fields(study) | {
         "description": study.description,
         "varied": _varied_values(frames),
         "seeds": sorted({int(seed) for seed in frames.trials["seed"]}),
         "verdict": verdict_fields(state_verdict(context)),
         "baseline": baseline_fields(find_baseline(context)),
-        "failed": failed.rename(columns={"number": "trial"})[named].to_dict("records"),
-        "model": find_model(study, model),
+        "failed": failed[["trial", "reason", "reason_code"]].to_dict("records"),
+        "model": find_model(study, model)[0],
     }
 
 
@@ -168,7 +167,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     return [
         *list_rows(StudyContext(frames)).items(),
         ("best trial", describe_best(study)),
-        ("model", describe_model(study, model)),
+        ("model", find_model(study, model)[1]),
         *(("failed", each) for each in describe_failures(failed["number"], failed["reason"])),
         ("last trial", f"{study.last:%Y-%m-%d %H:%M}" if study.last else ""),
     ]
@@ -186,25 +185,20 @@ def describe_best(study: "StudyOverview | SweepResult") -> str:
     return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def find_model(study: "StudyOverview | SweepResult", folder: Path) -> str | None:
-    """The folder of the best trial's model, here or shared; None where it is in neither."""
-    saved = _saved_model(study)
-    if study.best is not None and kept_trial(folder) == study.best.number:
-        return str(folder)
-    return saved.path if saved is not None and saved.is_shared else None
+def find_model(study: "StudyOverview | SweepResult", folder: Path) -> tuple[str | None, str]:
+    """The folder of the best trial's model, here or shared, and that, or where else it is, as text.
 
-
-def describe_model(study: "StudyOverview | SweepResult", folder: Path) -> str:
-    """Where the best trial's model is, or on which other machine; empty where that is not known."""
-    saved = _saved_model(study)
-    absent = "" if saved is None else f"not in {folder} on this machine: {saved}"
-    return find_model(study, folder) or absent
-
-
-def _saved_model(study: "StudyOverview | SweepResult") -> "SavedModel | None":
-    """The record of the best trial's model; None where another one was saved last, or none."""
-    best, saved = study.best, study.model
-    return saved if best is not None and saved is not None and saved.trial == best.number else None
+    None where it is in neither; the text is empty where it is not known to be anywhere.
+    """
+    number = None if study.best is None else study.best.number
+    if number is not None and kept_trial(folder) == number:
+        return str(folder), str(folder)
+    # of another trial where that was saved last
+    if (saved := study.model) is None or saved.trial != number:
+        return None, ""
+    if saved.is_shared:
+        return saved.path, saved.path
+    return None, f"not in {folder} on this machine: {saved}"
 
 
 def list_next(
@@ -273,7 +267,6 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
     where = str(model) if kept == row.number else ""
     if kept not in (None, row.number):
         where = f"not kept; {model} is the model of trial {kept}"
-    program = row.is_of_program
     before = "" if row.score_before is None else f"{row.score_before:.2f}"
     return [
         ("reason", row.reason),
@@ -285,11 +278,11 @@ def _describe_trial(study: str, trial: "RecordedTrial", model: Path) -> list[tup
         ("best step", f"{row.best_step} of {row.steps}" if row.best_step else ""),
         ("time", format_seconds(row.wall_seconds) if row.wall_seconds else ""),
         ("peak memory", f"{row.peak_memory / 1e6:,.0f} MB" if row.peak_memory else ""),
-        ("model", "" if program else where),
+        ("model", "" if row.is_of_program else where),
         ("note", row.note),
         ("settings", in_list(_other_settings(trial))),
         *trial.environment.sentences().items(),
-        ("run again", "" if program else f"mtdlab reproduce {study} {row.number}"),
+        ("run again", "" if row.is_of_program else f"mtdlab reproduce {study} {row.number}"),
     ]
 
 

@@ -7,13 +7,7 @@ from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.commands.printing import describe_failures, print_json, wrap_text
 from mtdlab.commands.report import baseline_fields
-from mtdlab.commands.show import (
-    best_fields,
-    describe_best,
-    describe_model,
-    find_model,
-    list_next,
-)
+from mtdlab.commands.show import best_fields, describe_best, find_model, list_next
 from mtdlab.config import StudySpec
 from mtdlab.store.records import as_record
 from mtdlab.store.urls import mask
@@ -51,19 +45,14 @@ def print_result(
 
 
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
-    """The end of a sweep as fields.
-
-    Args:
-        models: the folder of the studies' models.
-        invocation: the command of the sweep, which `next` repeats where trials are left.
-    """
+    """The end of a sweep as fields; where trials are left, `next` repeats the invocation."""
     fields = {
         "study": result.study,
         "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
         "best": best_fields(result.best),
-        "model": find_model(result, models / result.study),
+        "model": find_model(result, models / result.study)[0],
         "planned": result.planned,
         "ran": result.ran,
         "seconds": round(result.seconds, 1),
@@ -93,15 +82,12 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
         + (f"trials done ({', '.join(others)})" if others else "trials done")
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
-    if best := result.best:
+    if result.best:
         lines.append(f"best trial by {result.select_by}: {describe_best(result)}")
         if result.keeps_models:
             folder = models / result.study
-            absent = (
-                f"not in {folder} on this machine: another machine ran trial {best.number}, or it "
-                "could not be saved"
-            )
-            lines.append(f"model: {describe_model(result, folder) or absent}")
+            absent = f"not in {folder}: another machine has it, or it could not be saved"
+            lines.append(f"model: {find_model(result, folder)[1] or absent}")
     failed = result.failures
     failures = describe_failures([row.number for row in failed], [row.reason for row in failed])
     lines += [wrap_text(f"failed: {each}") for each in failures]

@@ -22,9 +22,10 @@ from mtdlab.config.search import (
     Range,
     grid,
 )
-from mtdlab.config.source import KeyPath, Source, nearest_or_program
+from mtdlab.config.source import OF_PROGRAM, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile, point_at, unknown_setting
+from mtdlab.errors import nearest
 from mtdlab.methods.registry import settings_class
 from mtdlab.methods.user_modules import SPELLED, present_evaluator
 from mtdlab.settings import Setting, TrainerSettings, first_error
@@ -63,19 +64,16 @@ def add_metric_task(top: StudyFile) -> StudyFile:
     except ValueError:
         # a mistake of trainer.tasks, which its own check reports
         return top
+    is_own = task_of(metric) == EVALUATOR
     if task_of(metric) not in names:
-        task = EVALUATOR if task_of(metric) == EVALUATOR else top.metric
-        trainer["tasks"] = ",".join(filter(None, (listed, task)))
-    updates: dict[str, Any] = {"metric": metric, "trainer": trainer}
-    evaluator = present_evaluator() if task_of(metric) == EVALUATOR else None
-    if metric.startswith(BEIR) or (evaluator is not None and evaluator.has_dev):
+        trainer["tasks"] = ",".join(filter(None, (listed, EVALUATOR if is_own else top.metric)))
+    select_by, evaluator = score_name(top.select_by), present_evaluator()
+    if metric.startswith(BEIR) or (is_own and evaluator is not None and evaluator.has_dev):
         if "select_on" not in top.search:
             trainer.setdefault("select_on", metric + DEV)
         if "select_by" not in top.model_fields_set:
-            updates["select_by"] = metric + DEV
-    if "select_by" in top.model_fields_set:
-        updates["select_by"] = score_name(top.select_by)
-    return top.model_copy(update=updates)
+            select_by = metric + DEV
+    return top.model_copy(update={"metric": metric, "trainer": trainer, "select_by": select_by})
 
 
 def with_evaluator(
@@ -95,13 +93,13 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
 
 def check_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of keys at the top level, as far as the keys that they read are sound."""
-    if source.sound(("sampler",), ("trials",), ("select_by",)):
+    if source.sound("sampler", "trials", "select_by"):
         check_sampler(top, source)
         if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
             message = "tpe would fit its choices to the test split; use select_by: sts_dev"
             source.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound((key,)) and is_external_score(name):
+        if source.sound(key) and is_external_score(name):
             if task_of(name) == EVALUATOR and present_evaluator() is None:
                 source.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
             # dev data never are reported, and only they rank
@@ -111,8 +109,8 @@ def check_top_level(top: StudyFile, source: Source) -> None:
             elif key == "select_by" and not name.endswith(DEV):
                 message = f"rank by sts_dev, or a score that ends in {DEV}"
                 source.add((key,), f"{name} is what is reported; {message}")
-        elif source.sound((key,)) and name not in METRICS:
-            message = f"{name!r} is not known; {nearest_or_program(name, METRICS)}; or {OWN}"
+        elif source.sound(key) and name not in METRICS:
+            message = f"{name!r} is not known; {nearest(name, METRICS, OF_PROGRAM)}; or {OWN}"
             source.add((key,), message)
 
 
@@ -169,9 +167,7 @@ def check_searched(name: str, top: StudyFile, known: Mapping[str, Setting], sour
         source.collect([unknown_setting(source, where, known)])
     elif name == "preset":
         source.add(
-            where,
-            "is not searched, since it only gives values to settings that a file leaves open; "
-            "write a study of its own for each, or a profile",
+            where, "is not searched, since it only fills what a file leaves open; use profiles"
         )
     elif name in top.trainer:
         source.add(where, "also fixed under trainer; keep one of the two")
@@ -221,12 +217,7 @@ OF_STUDY = ("evaluation", "tasks")
 
 
 def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: Source) -> None:
-    """Check the keys and values of the section `baseline`, laid over a sound section `trainer`.
-
-    Args:
-        methods: those of the search.
-        method: that of the baseline.
-    """
+    """Check the section `baseline` of a method, beside the `methods` of the search."""
     given, kind = top.baseline or {}, settings_class(method)
     if not given:
         source.add((BASELINE,), "write what differs from trainer, as in {method: simcse}")
@@ -237,7 +228,7 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
     for name in OF_STUDY:
         if name in given:
             source.add((BASELINE, name), "is that of the search; write it under trainer")
-    if not source.sound((BASELINE,)):
+    if not source.sound(BASELINE):
         return
     try:
         kind(**given_to(kind, top.trainer) | given | {"method": method})
@@ -245,12 +236,9 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
         source.collect(point_at(source, (BASELINE,), kind, error))
 
 
-READ_BY_TRIALS: tuple[KeyPath, ...] = tuple(
-    (key,)
-    for key in (
-        *("trainer", "search", "seeds", "sampler", "trials", "skip", "until"),
-        *(BASELINE, NUISANCE),
-    )
+READ_BY_TRIALS = (
+    *("trainer", "search", "seeds", "sampler", "trials", "skip", "until"),
+    *(BASELINE, NUISANCE),
 )
 """The keys that decide which trials there are."""
 
@@ -262,7 +250,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
     """
     selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
     on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
-    if spec.pruner != "none" and on_test and source.sound(("pruner",), ("select_by",)):
+    if spec.pruner != "none" and on_test and source.sound("pruner", "select_by"):
         # a pruner sees the scores of the pairs on which the checkpoint is chosen
         source.add(
             ("pruner",),
@@ -271,7 +259,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         )
     points = list(grid(spec.search, spec.skip)) if spec.sampler == "grid" else []
     trials = []
-    if source.sound(("skip",)):
+    if source.sound("skip"):
         if spec.sampler == "grid" and not points:
             source.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
@@ -303,7 +291,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             source.add((BASELINE,), message)
-    if spec.until and source.sound(*READ_BY_TRIALS, ("pruner",)):
+    if spec.until and source.sound(*READ_BY_TRIALS, "pruner"):
         _check_until(spec, source)
     if STRATA in top.search and source.sound(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):

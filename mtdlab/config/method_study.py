@@ -120,43 +120,24 @@ class MethodSpec(StudySpec):
         return self.encoder_pooling if self.encoder_pooling in used else None
 
     def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-        """A recorded identity with the defaults of settings that its methods have gained since.
-
-        A study that searches the method has a section for each.
-        """
-        sections, now = recorded["trainer"], new["trainer"]
+        before, now = recorded["trainer"], new["trainer"]
         if "method" in self.search:
-            gained = {
-                name: self._completed(section, now[name], name)
-                for name, section in sections.items()
-                if name in self.methods
-            }
-            completed = {"trainer": sections | gained}
+            both = before.keys() & now.keys()
+            trainer = before | {name: _complete(before[name], now[name], name) for name in both}
         else:
-            completed = {"trainer": self._completed(sections, now, self.methods[0])}
-        before, beside = recorded.get(BASELINE), new.get(BASELINE)
-        if before and beside:
-            completed[BASELINE] = self._completed(before, beside, beside["method"])
-        return recorded | completed
-
-    def _completed(
-        self, recorded: dict[str, Any], new: dict[str, Any], method: str
-    ) -> dict[str, Any]:
-        defaults = type(self.fixed(method))().model_dump(mode="json")
-        return {name: defaults[name] for name in new} | recorded
+            trainer = _complete(before, now, self.methods[0])
+        completed = recorded | {"trainer": trainer}
+        if (was := recorded.get(BASELINE)) and (beside := new.get(BASELINE)):
+            completed[BASELINE] = _complete(was, beside, beside["method"])
+        return completed
 
     def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
-        """The study with the pooling that it was begun with, where its file gives none.
-
-        A study that was begun with other encoders stays as it is.
-        """
         if "pooling" in {*self.trainer, *self.search, *trainer}:
             return self
+        begun = identity["trainer"]
+        sections = begun if "method" in self.search else {self.methods[0]: begun}
         for method in self.methods:
-            section = identity["trainer"]
-            if "method" in self.search:
-                section = section.get(method, {})
-            if not section:
+            if (section := sections.get(method)) is None:
                 continue  # the file has added this method
             now = self.fixed(method)
             plain = type(now).model_fields["pooling"].default
@@ -175,7 +156,7 @@ class MethodSpec(StudySpec):
         if "pooling" in self.search:
             return
         found = {}
-        for settings in self.inputs():
+        for settings, *_ in self.trials_by_inputs().values():
             is_own = "pooling" not in self.trainer and has_own_pooling(type(settings))
             if not is_own and settings.pooling != "mask":
                 found[settings.encoder] = settings.pooling
@@ -185,11 +166,13 @@ class MethodSpec(StudySpec):
                 yield (
                     f"encoder {encoder} was made with {declared} pooling ({POOLING_FILE}), this "
                     f"study reads it with {pooling}; unless this is meant, set trainer.pooling to "
-                    f"{declared}" + (", or search pooling too" if "encoder" in self.search else "")
+                    f"{declared}, or search pooling"
                 )
 
     def _queue_warnings(self) -> Iterator[str]:
-        every = [*self.configurations().values(), *(each.model_dump() for each in self.baselines())]
+        every = [*self.configurations().values()]
+        if (beside := self.baseline_settings()) is not None:
+            every.append(beside.model_dump())
         sizes = {(each.get("queue_size", 0), each["batch_size"]) for each in every}
         for queue, batch in sorted(sizes):
             if 0 < queue < batch:
@@ -199,10 +182,6 @@ class MethodSpec(StudySpec):
                     "never negatives of a later step"
                 )
 
-    def inputs(self) -> list[TrainerSettings]:
-        """The settings of one trial of each method with each combination of inputs."""
-        return [trials[0] for trials in self.trials_by_inputs().values()]
-
     def without_effect(self) -> dict[str, str]:
         return {
             name: why
@@ -211,11 +190,6 @@ class MethodSpec(StudySpec):
             if name in self.search
         }
 
-    def baselines(self) -> list[TrainerSettings]:
-        """The settings of the baseline, in a list of one; empty without one."""
-        values = self.baseline
-        return [] if values is None else [self.settings(values, self.seeds[0], BASELINE)]
-
     def trials_by_inputs(self) -> Mapping[tuple[str, ...], list[TrainerSettings]]:
         """The settings of the trials by method and inputs, without values relative to others.
 
@@ -223,35 +197,40 @@ class MethodSpec(StudySpec):
         whether an encoder fits.
         """
         found: dict[tuple[str, ...], list[TrainerSettings]] = {}
-        for trial in (*self._approximate(), *self.baselines()):
+        trials = [*self._approximate()]
+        if self.baseline is not None:
+            trials.append(self.settings(self.baseline, self.seeds[0], BASELINE))
+        for trial in trials:
             inputs = tuple(getattr(trial, name) for name in ("method", *INPUTS))
             found.setdefault(inputs, []).append(trial)
         return found
 
     def _approximate(self) -> Iterator[TrainerSettings]:
-        """The settings of each of `points`, without values relative to others."""
+        """The settings of the points of the grid, or of all values that are no numbers."""
+        if self.sampler == "grid":
+            points = [*self.grid_points().values()]
+        else:
+            named = {
+                name: dimension.values
+                for name, dimension in self.search.items()
+                if isinstance(dimension, Choices) and not self.known[name].is_number
+            }
+            every = itertools.product(*named.values())
+            points = [dict(zip(named, values, strict=True)) for values in every]
         fixed = {method: self.fixed(method) for method in self.methods}
-        for point in self.points():
+        for point in points:
             values = {name: value for name, value in point.items() if "/" not in name}
             yield fixed[point.get("method", self.methods[0])].model_copy(update=values)
 
-    def points(self) -> list[dict[str, Any]]:
-        """The points of a grid; of a sampled study all combinations of what are no numbers."""
-        if self.sampler == "grid":
-            return [*self.grid_points().values()]
-        pairs = [
-            [(name, value) for value in dimension.values]
-            for name, dimension in self.search.items()
-            if isinstance(dimension, Choices) and not self.known[name].is_number
-        ]
-        return [dict(point) for point in itertools.product(*pairs)]
+
+def _complete(recorded: dict[str, Any], new: dict[str, Any], method: str) -> dict[str, Any]:
+    """A recorded section with a method's defaults of the settings that only the new one has."""
+    gained = new.keys() - recorded.keys()
+    return {**recorded, **settings_class(method)().model_dump(mode="json", include=gained)}
 
 
 def known_settings(methods: tuple[str, ...]) -> dict[str, Setting]:
-    """Every setting that any of the methods has, by name, as the first of them has it.
-
-    Raises MtdlabError for a method that is not known.
-    """
+    """Their settings by name, as the first has it. Raises MtdlabError for an unknown method."""
     kinds = [settings_class(method) for method in reversed(methods)]
     return {name: setting for kind in kinds for name, setting in settings_of(kind).items()}
 

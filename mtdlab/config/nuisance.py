@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mtdlab.config.source import Source
+from mtdlab.config.source import OF_PROGRAM, Source
 from mtdlab.settings.roles import BASELINE
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NUISANCE = "nuisance"
 SEEDS, PER = "seeds", "per"
-DEFAULT_SEEDS = 2
 Choice = Mapping[str, Mapping[str, Any]]
 """The chosen values by setting, by group."""
 
@@ -55,10 +54,7 @@ def nuisance_values(section: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisance | None:
-    """The section of a study file whose grid is compared by another score than chooses its values.
-
-    None where it has a mistake.
-    """
+    """The section of a study file; None where it has a mistake."""
     if spec.sampler != "grid":
         message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
         source.add((NUISANCE,), message)
@@ -76,14 +72,14 @@ def read_nuisance(top: "StudyFile", spec: "StudySpec", source: Source) -> Nuisan
         if elsewhere := [key for key, settings in others.items() if name in settings]:
             source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
         elif name not in spec.known:
-            source.collect([source.unknown_setting(path, spec.known)])
+            source.collect([source.unknown(path, spec.known, OF_PROGRAM)])
         elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
             source.add(path, f"{given!r}: write a list of two values or more")
         elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
             source.add(path, f"{wrong[0]!r} is not a single value")
     own = source.attempt(lambda: _read_seeds(source, section.get(SEEDS), spec.seeds))
     per = source.attempt(lambda: _read_per(source, section.get(PER), top.search))
-    if own is None or per is None or not source.sound((NUISANCE,)):
+    if own is None or per is None or not source.sound(NUISANCE):
         return None
     return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)
 
@@ -92,7 +88,7 @@ def _read_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tuple[int, 
     """The seeds of the choice; by default two from the next multiple of 1,000 on."""
     if given is None:
         first = 1000 * (max(seeds) // 1000 + 1)
-        return tuple(range(first, first + DEFAULT_SEEDS))
+        return tuple(range(first, first + 2))
     path = (NUISANCE, SEEDS)
     if not isinstance(given, list) or not given or any(type(seed) is not int for seed in given):
         raise source.error(path, f"{given!r}: write a list of seeds, as in [900, 901]")

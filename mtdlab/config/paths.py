@@ -33,17 +33,12 @@ class Places:
     given: frozenset[str] = frozenset()
 
     def find(self, setting: str, name: str) -> str:
-        """The path of a file or folder that a setting names; the name itself where none is there.
-
-        A path below the working folder stays as it is written.
-        """
-        if self.folder is None or name == "builtin" or Path(name).is_absolute():
+        """The path of what a setting names: beside the study file, else as it is written."""
+        if self.folder is None or name == "builtin" or not exists(self.folder / name):
             return name
-        if setting in self.given and exists(Path(name)):
-            return name
-        beside, here = self.folder / name, Path(name)
-        is_here = exists(here) and exists(beside) and beside.samefile(here)
-        return str(beside) if exists(beside) and not is_here else name
+        beside = self.folder / name
+        is_here = exists(name) and (setting in self.given or beside.samefile(name))
+        return name if is_here else str(beside)
 
 
 def resolve_paths(settings: Settings, places: Places) -> Settings:

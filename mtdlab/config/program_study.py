@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from mtdlab.config.checks import check_sampler, check_strata
 from mtdlab.config.nuisance import NUISANCE, nuisance_values
-from mtdlab.config.search import STRATA, Dimension, resolve
+from mtdlab.config.search import STRATA, Dimension, Range, read_dimension, resolve
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.config.study import StudySpec
 from mtdlab.config.study_file import StudyFile
@@ -86,18 +86,17 @@ _OF_QUEUE = {
 """The symbol, unit and description of the settings whose names mtdlab knows."""
 _NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
 """The settings that mtdlab reads for MTD, figures and progress; they have to be numbers."""
-_RANGE = ("low", "min", "high", "max", "step", "q")
 
 
 def check_program_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of the keys at the top level, where a program returns the scores."""
-    if source.sound(("sampler",), ("trials",)):
+    if source.sound("sampler", "trials"):
         check_sampler(top, source)
     if "metric" not in top.model_fields_set:
         message = "name the score of the program to maximise, as in metric: accuracy"
         source.add(("metric",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound((key,)) and not re.fullmatch(_SCORE_NAME, name):
+        if source.sound(key) and not re.fullmatch(_SCORE_NAME, name):
             rule = "a score's name has letters, digits and _ . @ / -, at most 100"
             source.add((key,), f"{name!r}: {rule}")
     if top.tracking != "none":
@@ -125,15 +124,14 @@ def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
         _check_name(path, source)
         if name in top.trainer:
             source.add(path, "also fixed under trainer; keep one of the two")
-        kind = _searched_kind(entry)
-        if _listed(entry) and kind is None:
-            source.add(path, "values of several kinds; write numbers, or texts, or true and false")
-        known[name] = _setting(name, kind or str)
+        known[name] = _setting(
+            name, int if _keyword(entry) else _searched_kind(path, entry, source)
+        )
     for name, entry in search.items():
         if (keyword := _keyword(entry)) is None or not source.sound(("search", name)):
             continue
-        numbers = [setting.name for setting in known.values() if setting.is_integer]
-        plain = [name for name in numbers if _keyword(search.get(name)) is None]
+        fixed = [name for name in (*top.trainer, *search) if _keyword(search.get(name)) is None]
+        plain = [name for name in fixed if name in known and known[name].is_integer]
         if (base := entry[keyword]) in plain:
             known[name] = _setting(name, int, base)
         else:
@@ -189,25 +187,18 @@ def _kind_of(values: Iterable[Any]) -> type | None:
     return next(iter(kinds)) if len(kinds) == 1 and kinds <= {bool, int, float, str} else None
 
 
-def _listed(entry: Any) -> list[Any] | None:
-    """The values that an entry of the search lists; None where it lists none."""
-    listed = entry.get("values", entry.get("choices")) if isinstance(entry, dict) else entry
-    return listed if isinstance(listed, list) else None
-
-
-def _searched_kind(entry: Any) -> type | None:
-    """The type of what an entry of the search tries; None where it has none or several."""
-    if _keyword(entry):
-        return int
-    if (listed := _listed(entry)) is not None:
-        return _kind_of(listed)
-    if not isinstance(entry, dict):
-        return None
-    if "value" in entry:
-        return _kind_of([entry["value"]])
-    whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
-    bounds = [entry[key] for key in _RANGE if key in entry]
-    return int if whole and _kind_of(bounds) is int else float
+def _searched_kind(path: KeyPath, entry: Any, source: Source) -> type:
+    """The type of what an entry of the search tries; text where it has a mistake."""
+    number = _setting(str(path[-1]), float)
+    dimension = source.attempt(lambda: read_dimension(source, number, entry))
+    if isinstance(dimension, Range):
+        whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
+        bounds = [dimension.low, dimension.high, dimension.step or 1]
+        return int if whole and _kind_of(bounds) is int else float
+    kind = None if dimension is None else _kind_of(dimension.values)
+    if dimension is not None and kind is None:
+        source.add(path, "values of several kinds; write numbers, or texts, or true and false")
+    return kind or str
 
 
 def _check_name(path: KeyPath, source: Source) -> None:

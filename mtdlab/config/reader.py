@@ -64,11 +64,9 @@ def build_study(
     folder: Path | None = None,
     program: Program | None = None,
 ) -> StudySpec:
-    """The study that a file describes. Raises SpecError with all of its mistakes.
+    """The study that a file describes, whose relative paths are looked up in `folder` first.
 
-    Args:
-        folder: where the relative paths in it are looked up first.
-        program: the program that trains its trials in place of mtdlab's trainer.
+    Raises SpecError with all of its mistakes.
     """
     if not isinstance(source.values, dict):
         raise source.error((), "a study file is a mapping that begins with study: NAME")
@@ -78,7 +76,7 @@ def build_study(
     (check_program_top_level if program else check_top_level)(top, source)
     seeds, until = _read_seeds(top, source)
     make: _Make | None = None
-    if source.readable(("trainer",), ("search",)):
+    if {("trainer",), ("search",)}.isdisjoint(mistake.path for mistake in source.mistakes):
         if program:
             make = _read_program(top, program, source)
         else:
@@ -99,7 +97,7 @@ def build_study(
         search = spec.search
         if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
             spec = replace(spec, skip=spec.skip + skip)
-        if top.nuisance is not None and source.sound(("select_by",)):
+        if top.nuisance is not None and source.sound("select_by"):
             spec = replace(spec, nuisance=read_nuisance(top, spec, source))
         try:
             check_study(top, spec, source)
@@ -129,7 +127,7 @@ def _read_program(top: StudyFile, program: Program, source: Source) -> _Make:
     """Check the sections of a program's study."""
     known = read_program_settings(top, source)
     search, skip = _read_search(top, known, source)
-    if top.baseline is not None and source.sound(("trainer",), ("search",)):
+    if top.baseline is not None and source.sound("trainer", "search"):
         check_program_baseline(top, known, search, source)
     return partial(
         ProgramSpec,
@@ -152,7 +150,7 @@ def _read_methods(
         return None
     known = known_settings(methods)
     check_trainer(top, methods, known, source)
-    if source.sound(("trainer",), ("metric",), ("select_by",)):
+    if source.sound("trainer", "metric", "select_by"):
         check_tasks(top, settings_class(methods[0]), source)
     for name in top.search:
         check_searched(name, top, known, source)
@@ -162,7 +160,7 @@ def _read_methods(
     baseline, of_baseline = _read_baseline(top, methods, places, source)
     is_built_in = {*methods, of_baseline} <= set(BUILTIN)
     used: tuple[UserModule, ...] = () if is_built_in else tuple(modules)
-    if source.sound(("trainer",)):
+    if source.sound("trainer"):
         used = with_evaluator(used, top.trainer)
     return partial(
         MethodSpec,
@@ -183,15 +181,13 @@ def _read_baseline(
 
     With an encoder of its own the settings have the pooling which that declares.
     """
-    given, method = top.baseline, methods[0]
-    if given is None or not source.sound((BASELINE,), ("trainer",)):
-        return None, method
-    if "method" in given:
-        path, name = (BASELINE, "method"), given["method"]
-        named = source.attempt(lambda: _known_method(source, path, name))
-        if named is None:
-            return None, method
-        method = named
+    given = top.baseline
+    if given is None or not source.sound(BASELINE, "trainer"):
+        return None, methods[0]
+    name = given.get("method", methods[0])
+    method = source.attempt(partial(_known_method, source, (BASELINE, "method"), name))
+    if method is None:
+        return None, methods[0]
     check_baseline(top, methods, method, source)
     kind = settings_class(method)
     if "encoder" in given and not {"pooling"} & {*given, *top.trainer}:
@@ -223,17 +219,15 @@ def _read_search(
 
 def places_of(source: Source, folder: Path | None) -> Places:
     """The folders for the relative paths of a study; those of --set are in the working folder."""
-    given = (path[1] for path in source.given if path[:1] == ("trainer",) and len(path) > 1)
-    return Places(folder, frozenset(map(str, given)))
+    given = (path for path, place in source.places.items() if isinstance(place, str))
+    names = (str(path[1]) for path in given if path[:1] == ("trainer",) and len(path) > 1)
+    return Places(folder, frozenset(names))
 
 
 def encoder_pooling(
     trainer: Mapping[str, Any], places: Places, search: Mapping[str, Dimension]
 ) -> Pooling | None:
-    """The pooling that all encoders of a study declare, where its file gives none.
-
-    None where they differ or one declares none.
-    """
+    """The pooling that all encoders of a study declare alike, where its file gives none."""
     if "pooling" in {*trainer, *search}:
         return None
     searched = search.get("encoder")
@@ -271,10 +265,6 @@ def _known_method(source: Source, path: KeyPath, name: Any) -> str:
     return name
 
 
-SECTIONS = ("trainer", "search")
-"""The sections that a profile changes key by key; it replaces anything else whole."""
-
-
 def profile_names(source: Source) -> list[str]:
     """The names under `profiles:`. Raises SpecError where one is no partial study."""
     profiles = source.values.get("profiles", {})
@@ -294,14 +284,12 @@ def profile_names(source: Source) -> list[str]:
 def lay_over(source: Source, name: str | None) -> Source:
     """A copy of the file with one of its profiles laid over it, or with None as it stands.
 
-    A setting under `search` is replaced whole, and taken away by null. The study is then called
-    STUDY-NAME, and what the profile gives keeps its place in the file. Raises SpecError for a
-    profile that is not there.
+    Settings under `trainer` and `search` are replaced one by one, and null takes one of `search`
+    away. The study is then called STUDY-NAME, and what the profile gives keeps its place in the
+    file. Raises SpecError for a profile that is not there.
     """
-    places = {at: place for at, place in source.places.items() if at[:1] != ("profiles",)}
-    merged = replace(
-        source, values=copy.deepcopy(source.values), places=places, mistakes=[*source.mistakes]
-    )
+    merged = copy.deepcopy(source)
+    merged.put(("profiles",), {})
     profiles = merged.values.pop("profiles", {})
     if name is None:
         return merged
@@ -310,9 +298,9 @@ def lay_over(source: Source, name: str | None) -> Source:
     merged.profile = name
     if isinstance(merged.values.get("study"), str):
         merged.values["study"] += f"-{name}"
-        places["study",] = source.places["profiles", name]
+        merged.places["study",] = source.places["profiles", name]
     for key, value in profiles[name].items():
-        section = merged.values.setdefault(key, {}) if key in SECTIONS else None
+        section = merged.values.setdefault(key, {}) if key in ("trainer", "search") else None
         if not isinstance(section, dict) or not isinstance(value, dict):
             merged.values[key] = value
             _move(source, merged, (key,))
@@ -331,9 +319,8 @@ def lay_over(source: Source, name: str | None) -> Source:
 def _move(source: Source, merged: Source, path: KeyPath) -> None:
     """Let the values at `path` have the places that they have in the profile."""
     said = ("profiles", merged.profile, *path)
-    kept = {at: place for at, place in merged.places.items() if at[: len(path)] != path}
     moved = {at[2:]: place for at, place in source.places.items() if at[: len(said)] == said}
-    merged.places = kept | moved
+    merged.put(path, moved)
 
 
 def read_study(
@@ -343,16 +330,10 @@ def read_study(
     modules: Sequence[UserModule] = (),
     program: Program | None = None,
 ) -> StudySpec:
-    """Read and check a study file, with one of its profiles laid over it where one is named.
+    """Read and check a study file, with a profile and then overrides, `key=value`, laid over it.
 
-    Args:
-        overrides: `key=value`, applied after both.
-        modules: imported modules, recorded with a study that uses their methods.
-        program: the program that trains the trials in place of mtdlab's trainer.
-
-    Raises:
-        SpecError: with every mistake: file, line, column, the value, what is allowed and the
-            nearest key.
+    Raises SpecError with every mistake: file, line, column, the value, what is allowed and the
+    nearest key.
     """
     source = _over(lay_over(_read_file(path, program), profile), overrides)
     return build_study(source, modules, path.parent.absolute(), program)

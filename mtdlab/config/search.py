@@ -10,11 +10,8 @@ import hashlib
 import itertools
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
-from operator import or_
 from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -98,30 +95,14 @@ def grid(search: Mapping[str, Dimension], skip: Sequence[Partial] = ()) -> Itera
     columns = [grid_values(setting, dimension) for setting, dimension in search.items()]
     if (count := math.prod(len(column) for column in columns)) > POINTS:
         raise ValueError(f"the grid has {count} points; it may have {POINTS}")
-    points = [dict(zip(names, values, strict=True)) for values in itertools.product(*columns)]
-    skipped = _match(points, skip)
-    for index, point in enumerate(points):
-        if not skipped >> index & 1:
-            yield point
-
-
-def _match(points: Sequence[Mapping[str, Any]], partials: Sequence[Partial]) -> int:
-    """The points that match a partial point, as the bits of a number: bit 0 is the first point.
-
-    Time grows with the number of values in `partials`, not with that times the number of points.
-    """
-    having: dict[tuple[str, Any], int] = defaultdict(int)
-    if partials:
-        for index, point in enumerate(points):
-            for name, value in point.items():
-                having[name, value] |= 1 << index
-    matched = 0
-    for partial in partials:
-        every = (1 << len(points)) - 1
-        for name, values in partial.items():
-            every &= reduce(or_, (having[name, value] for value in values))
-        matched |= every
-    return matched
+    skipped = {
+        values
+        for partial in skip
+        for values in itertools.product(*map(partial.get, names, columns))
+    }
+    for values in itertools.product(*columns):
+        if values not in skipped:
+            yield dict(zip(names, values, strict=True))
 
 
 def grid_values(setting: str, dimension: Dimension) -> tuple[Any, ...]:
@@ -240,21 +221,23 @@ def read_skip(
     Raises SpecError at its place, for an entry that no point of the grid can match, and for a
     sampler that has no grid.
     """
-    if entries and sampler != "grid":
+    if not entries:
+        return ()
+    if sampler != "grid":
         raise source.error(("skip",), f"only a grid has points to leave out, {sampler} has none")
-
-    @cache
-    def column(setting: str) -> dict[Any, Any]:
+    columns = {}
+    for name, dimension in search.items():
         try:
-            values = grid_values(setting, search[setting])
+            values = grid_values(name, dimension)
         except ValueError as error:
             raise source.error(("search",), str(error)) from None
-        return {_same_number(value): value for value in values}
-
-    return tuple(
-        _read_partial(source, ("skip", index), entry, search, column)
+        columns[name] = {_same_number(value): value for value in values}
+    partials = [
+        _read_partial(source, ("skip", index), entry, search, columns)
         for index, entry in enumerate(entries)
-    )
+    ]
+    # each once, however often it stands there
+    return tuple({str(partial): partial for partial in partials}.values())
 
 
 def _same_number(value: Any) -> Any:
@@ -270,7 +253,7 @@ def _read_partial(
     path: KeyPath,
     entry: Any,
     search: Mapping[str, Dimension],
-    column: Callable[[str], dict[Any, Any]],
+    columns: Mapping[str, dict[Any, Any]],
 ) -> Partial:
     if not isinstance(entry, dict) or not entry:
         raise source.error(path, f"{entry!r}: write searched settings, as in {{ema_decay: 0.95}}")
@@ -278,14 +261,12 @@ def _read_partial(
     for setting, given in entry.items():
         if setting not in search:
             raise source.unknown((*path, setting), search)
-        values = given if isinstance(given, list) else [given]
-        if not values:
-            raise source.error((*path, setting), "needs at least one value, as in [0.95]")
-        known = column(setting)
+        listed = given if isinstance(given, list) else [given]
+        values, known = _read_list(source, (*path, setting), listed), columns[setting]
         for value in values:
-            if not isinstance(value, str | int | float | None) or _same_number(value) not in known:
-                listed = ", ".join(map(str, [*known.values()][:20]))
-                message = f"{value!r} matches no point of the grid; search has {listed}"
+            if _same_number(value) not in known:
+                shown = ", ".join(map(str, [*known.values()][:20]))
+                message = f"{value!r} matches no point of the grid; search has {shown}"
                 raise source.error((*path, setting), message)
         name = parameter_name(setting, search[setting])
         partial[name] = tuple(known[_same_number(value)] for value in values)
@@ -297,10 +278,7 @@ STRATA_FIX = ("ema_decay", "queue_size")
 """The settings in which the configurations of a stratum differ."""
 
 LEAST_DECAY = 0.5
-_LEAST_MTD = 4
-"""1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations."""
 STRATA_TOLERANCE = 2e-4
-MOST_PER_STRATUM = 1000
 
 
 def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
@@ -318,11 +296,11 @@ def draw_stratum(mtd: float, count: int) -> list[tuple[float, int]]:
 def _decay(trace: float) -> float:
     """The EMA decay with 1/(1 - eta) = trace."""
     exact = 1 - 1 / trace
-    shortened = (round(exact, digits) for digits in range(2, 16))
-    close = (
-        eta for eta in shortened if eta < 1 and abs(trace_limit(eta) - trace) <= STRATA_TOLERANCE
-    )
-    return next(close, exact)
+    for digits in range(2, 16):
+        eta = round(exact, digits)
+        if eta < 1 and abs(trace_limit(eta) - trace) <= STRATA_TOLERANCE:
+            return eta
+    return exact
 
 
 class StrataSection(BaseModel):
@@ -330,8 +308,9 @@ class StrataSection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    strata: list[Annotated[float, Field(ge=_LEAST_MTD)]] = Field(min_length=1)
-    per_stratum: int = Field(ge=2, le=MOST_PER_STRATUM)
+    # 1 / (1 - LEAST_DECAY) + 2, of the smallest queues that give several configurations
+    strata: list[Annotated[float, Field(ge=4)]] = Field(min_length=1)
+    per_stratum: int = Field(ge=2, le=1000)
 
 
 def read_strata(

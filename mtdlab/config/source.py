@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from mtdlab.errors import MtdlabError, nearest, similar
+from mtdlab.errors import MtdlabError, nearest, reason_of
 from mtdlab.settings.limits import FILE_BYTES, MISTAKES, NESTED
 
 LARGEST = 2**63 - 1
@@ -21,7 +21,10 @@ LARGEST = 2**63 - 1
 QUOTED = 200
 """How many characters of a longer line an error quotes on either side of the place."""
 TOO_DEEP = f"nested too deeply; at most {NESTED} levels"
+OF_PROGRAM = " (settings and scores of a program of your own need --objective)"
 KeyPath = tuple[str | int, ...]
+Place = tuple[int, int] | str
+"""Line and column, from 1, or the text of the --set that gives a value."""
 
 
 class SpecError(MtdlabError):
@@ -93,18 +96,16 @@ Value = TypeVar("Value")
 
 @dataclass
 class Source:
-    """A document's values, where each stands: (line, column) from 1, by key path, and its mistakes.
+    """A document's values, where each stands, by key path, and its mistakes.
 
-    `given` holds what --set put over them, by key path too; `profile` names the profile that
-    has been laid over them, if any. A check that reads a key with a mistake is left out by its
-    caller: what it would report may follow from that mistake.
+    `profile` names the profile that has been laid over the values, if any. A check that reads a key
+    with a mistake is left out by its caller: what it would report may follow from that mistake.
     """
 
     name: str
     text: str
     values: Any = None
-    places: dict[KeyPath, tuple[int, int]] = field(default_factory=dict)
-    given: dict[KeyPath, str] = field(default_factory=dict)
+    places: dict[KeyPath, Place] = field(default_factory=dict)
     profile: str = ""
     mistakes: list[SpecError] = field(default_factory=list)
 
@@ -114,28 +115,23 @@ class Source:
         sentence = bare = f"{dotted}: {message}" if dotted else message
         if self.profile:
             sentence = f"profile {self.profile}: {sentence}"
-        while path and path not in self.places and path not in self.given:
+        while path and path not in self.places:
             path = path[:-1]
-        place = None if path in self.given else self.places.get(path)
-        text = f"--set {self.given[path]}" if path in self.given else self.name
-        text = f"{text}: {sentence}"
-        if place is not None:
-            line, column = place
-            # the end of a file that breaks off lies one line below its last
-            quoted = [*self.text.splitlines(), ""][line - 1]
-            # of a very long line only what stands around the place
-            first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
-            shown, caret = quoted[first : first + 2 * QUOTED], " " * (column - 1 - first) + "^"
-            text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
+        place = self.places.get(path, self.name)
+        if isinstance(place, str):
+            return SpecError(f"{place}: {sentence}", path=key, sentence=bare)
+        line, column = place
+        # the end of a file that breaks off lies one line below its last
+        quoted = [*self.text.splitlines(), ""][line - 1]
+        # of a very long line only what stands around the place
+        first = max(0, column - QUOTED) if len(quoted) > 2 * QUOTED else 0
+        shown, caret = quoted[first : first + 2 * QUOTED], " " * (column - 1 - first) + "^"
+        text = f"{self.name}:{line}:{column}: {sentence}\n  {shown}\n  {caret}"
         return SpecError(text, path=key, place=place, sentence=bare)
 
-    def unknown(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
-        """The error for a key that does not exist, with the nearest that does."""
-        return self.error(path, f"unknown key; {nearest(str(path[-1]), allowed)}")
-
-    def unknown_setting(self, path: KeyPath, allowed: Iterable[str]) -> SpecError:
-        """The error for a setting that no method of the study has."""
-        return self.error(path, f"unknown key; {nearest_or_program(str(path[-1]), allowed)}")
+    def unknown(self, path: KeyPath, allowed: Iterable[str], otherwise: str = "") -> SpecError:
+        """The error for a key that does not exist, with the nearest that does, see `nearest`."""
+        return self.error(path, f"unknown key; {nearest(str(path[-1]), allowed, otherwise)}")
 
     def add(self, path: KeyPath, message: str) -> None:
         """Add a mistake at a key, as `collect` does."""
@@ -162,17 +158,14 @@ class Source:
             self.collect(error.mistakes)
             return None
 
-    def sound(self, *paths: KeyPath) -> bool:
+    def sound(self, *keys: str | KeyPath) -> bool:
         """Whether there is no mistake at, above or below any of these keys."""
+        paths = [(key,) if isinstance(key, str) else key for key in keys]
         return not any(
             path[: len(mistake.path)] == mistake.path or mistake.path[: len(path)] == path
             for mistake in self.mistakes
             for path in paths
         )
-
-    def readable(self, *sections: KeyPath) -> bool:
-        """Whether none of these sections is itself a mistake, whatever is in it."""
-        return not any(mistake.path == section for mistake in self.mistakes for section in sections)
 
     def raise_all(self) -> None:
         """Raise SpecError with every mistake, in the order of the file, where there is one."""
@@ -199,21 +192,15 @@ class Source:
         parsed = parse(f"--set {dotted.strip()}", text)
         parsed.raise_all()
         target[last] = parsed.values
-        path = (*parents, last)
+        path, place = (*parents, last), f"--set {assignment}"
         for end in range(1, len(path)):
-            if path[:end] not in self.places:
-                self.given[path[:end]] = assignment
-        self.given[path] = assignment
-        self.places = {at: place for at, place in self.places.items() if at[: len(path)] != path}
+            self.places.setdefault(path[:end], place)
+        self.put(path, {path: place})
 
-
-def nearest_or_program(word: str, known: Iterable[str]) -> str:
-    """The most similar known name; without one all names, and what allows any name."""
-    options = list(known)
-    hint = nearest(word, options)
-    if similar(word, options):
-        return hint
-    return f"{hint} (settings and scores of a program of your own need --objective)"
+    def put(self, path: KeyPath, places: dict[KeyPath, Place]) -> None:
+        """Let `places` be those of the value at `path` and of what is in it."""
+        kept = {at: place for at, place in self.places.items() if at[: len(path)] != path}
+        self.places = kept | places
 
 
 def read(path: Path) -> Source:
@@ -222,8 +209,7 @@ def read(path: Path) -> Source:
         with path.open("rb") as file:
             data = file.read(FILE_BYTES + 1)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise SpecError(f"{path}: cannot read the study file: {reason.lower()}") from None
+        raise SpecError(f"{path}: cannot read the study file: {reason_of(error)}") from None
     if len(data) > FILE_BYTES:
         raise SpecError(f"{path}: more than {FILE_BYTES:,} bytes, the most that a study file has")
     try:
@@ -251,8 +237,6 @@ def parse(name: str, text: str) -> Source:
         raise source.error((), f"not valid YAML: {error.problem}") from None
     except yaml.YAMLError as error:
         raise SpecError(f"{name}: not valid YAML: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise SpecError(f"{name}: not valid YAML: {TOO_DEEP}") from None
     return source
 
 

@@ -19,10 +19,6 @@ from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
 from mtdlab.settings import RunSettings, Setting
 from mtdlab.settings.roles import BASELINE, BASELINE_TUNING, CHOOSING, SEARCH, TUNING
 
-SHARES = (0.3, 0.5, 0.7, 1.0)
-"""The default looks as shares of max_seeds: 3, 5, 7 and 10 of 10."""
-MOST_SEEDS = 1000
-
 
 class UntilSection(BaseModel):
     """The keys of `until`."""
@@ -30,7 +26,7 @@ class UntilSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     decided: Literal[True] = Field(description="end when the verdict is decided")
-    max_seeds: int = Field(ge=2, le=MOST_SEEDS, description="seeds at which it ends undecided")
+    max_seeds: int = Field(ge=2, le=1000, description="seeds at which it ends undecided")
     looks: list[Annotated[int, Field(ge=2)]] | None = Field(
         default=None, min_length=1, description="numbers of seeds at which the verdict is computed"
     )
@@ -58,7 +54,9 @@ class VerdictSection(BaseModel):
 def default_looks(max_seeds: int) -> tuple[int, ...]:
     """Looks at about 30, 50, 70 and 100 % of the seeds, none below 3 (below 2 of 2)."""
     least = min(3, max_seeds)
-    return tuple(sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in SHARES}))
+    return tuple(
+        sorted({max(least, math.ceil(share * max_seeds - 1e-9)) for share in (0.3, 0.5, 0.7, 1)})
+    )
 
 
 Sampler = Literal["grid", "random", "tpe", "qmc"]
@@ -205,9 +203,9 @@ class StudySpec(ABC):
         return recorded
 
     def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
-        """The study with the pooling that its identity records, where its file gives none.
+        """The study with the pooling that it was begun with, where its file gives none.
 
-        `trainer` is the recorded section.
+        `trainer` is the recorded section. A study of other encoders stays as it is.
         """
         del identity, trainer
         return self
@@ -304,10 +302,7 @@ class StudySpec(ABC):
         return [PlannedTrial(name, seed, None) for name in names for seed in self.seeds]
 
     def configurations(self) -> dict[str, dict[str, Any]]:
-        """Every setting of each configuration of a grid, and its mtd, by the configuration's key.
-
-        Empty for a sampled study, whose configurations are drawn while it runs.
-        """
+        """Every setting and the mtd of each configuration of a grid, by its key; else none."""
         found = {}
         for key, point in self.grid_points().items() if self.sampler == "grid" else ():
             settings = self.settings(point, self.seeds[0])
@@ -317,8 +312,7 @@ class StudySpec(ABC):
     def count_compared(self) -> int:
         """How many are compared where the question is which is best; 0 for a shape over MTD.
 
-        Methods at their levels of MTD where there are several methods, else configurations, where
-        they have fewer than two levels.
+        Methods at their levels of MTD, or configurations that have fewer than two levels.
         """
         rows = [
             (row.get("method"), row["mtd"] and round(row["mtd"], MTD_DECIMALS))

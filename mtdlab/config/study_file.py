@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.config.source import KeyPath, Source, SpecError
+from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError
 from mtdlab.config.study import Pruner, Sampler, UntilSection, VerdictSection
 from mtdlab.methods.registry import BUILTIN, settings_class
 from mtdlab.settings import TrainerSettings
@@ -15,7 +15,6 @@ from mtdlab.settings.messages import STUDY_NAME, describe_rule
 
 Model = TypeVar("Model", bound=BaseModel)
 Count = Annotated[int, Field(ge=0)]
-Tracking = Literal["none", "tensorboard"]
 
 
 class StudyFile(BaseModel):
@@ -69,7 +68,7 @@ class StudyFile(BaseModel):
         "remain (η^steps) or whose K/N exceeds half of the steps: `leave-out` of the verdict, or "
         "`keep`",
     )
-    tracking: Tracking = Field(
+    tracking: Literal["none", "tensorboard"] = Field(
         "none",
         description="`tensorboard` writes each trial's training curves as event files to "
         "`tensorboard/STUDY` (extra `tensorboard`)",
@@ -144,4 +143,4 @@ def unknown_setting(source: Source, where: KeyPath, known: Iterable[str]) -> Spe
     if others := methods_with(str(where[-1])):
         listed = ", ".join(others)
         return source.error(where, f"the method has no such setting; it belongs to {listed}")
-    return source.unknown_setting(where, known)
+    return source.unknown(where, known, OF_PROGRAM)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 
 CHARACTERS = 100_000
 """The most characters of a line; the rest is left out, as a file may have no line ends."""
@@ -116,8 +116,7 @@ def reading(
             f"{what}: the gzip file is damaged or cut short; fetch or pack it again"
         ) from None
     except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise MtdlabError(f"{what}: cannot be read: {reason}; {hint}") from None
+        raise MtdlabError(f"{what}: cannot be read: {reason_of(error)}; {hint}") from None
 
 
 def _decode(file: io.BufferedReader, path: Path) -> io.TextIOWrapper:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest, reason_of
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
 from mtdlab.store.database import adding, refuse_damaged
@@ -62,7 +62,7 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     except OSError as error:
         raise MtdlabError(
             f"study {old} is renamed to {new}, but {before} could not be renamed "
-            f"({(error.strerror or str(error)).lower()}); rename it to {after} yourself"
+            f"({reason_of(error)}); rename it to {after} yourself"
         ) from None
     model = store and store.saved_model()
     here = (platform.node(), str((models / old).absolute()))
@@ -87,7 +87,7 @@ def export_study(study: str, url: str, out: Path) -> None:
     try:
         building = tempfile.TemporaryDirectory(prefix=f".{out.name}.writing-", dir=out.parent)
     except OSError as error:
-        raise MtdlabError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+        raise MtdlabError(f"{out}: {reason_of(error)}") from None
     with building as folder:
         file = Path(folder) / out.name
         records = read_records(url, study)

@@ -43,10 +43,7 @@ class Augmentation:
 
 
 def parse_augmentation(text: str) -> list[Augmentation]:
-    """The augmentations in the order in which they apply; none for "none".
-
-    Raises ValueError for invalid syntax, or an augmentation that occurs twice.
-    """
+    """The augmentations in the order in which they apply. Raises ValueError for a wrong one."""
     if text.strip() == "none":
         return []
     augmentations = [_parse(part.strip()) for part in text.split("+")]

@@ -23,7 +23,6 @@ class Setting:
 
     Attributes:
         annotation: the type of its values.
-        symbol: its symbol in papers, or empty.
         loaded: whether it determines which encoder, texts or device a run loads.
         step_cost: how it affects the cost of a training step.
         relative_to: the setting of which a study may search it as a multiple, or empty.
@@ -85,11 +84,7 @@ loaded = partial(setting, loaded=True)
 def with_default(
     model: type[BaseModel], name: str, default: Any, description: str | None = None
 ) -> Any:
-    """A field of a parent class for a subclass, with another default; else unchanged.
-
-    Args:
-        description: where it differs too.
-    """
+    """A field of a parent class for a subclass, with another default and maybe description."""
     field = copy(model.model_fields[name])
     field.default, field.description = default, description or field.description
     return field

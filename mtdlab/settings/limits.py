@@ -44,12 +44,7 @@ def is_number(value: object) -> bool:
 
 
 def too_far(what: str, number: Any) -> str:
-    """A sentence for a finite number that is too far from 0 to be recorded; empty for any other.
-
-    Args:
-        what: the number is, such as "accuracy".
-        number: of Python or NumPy.
-    """
+    """A sentence on `what` if its finite number is too far from 0 to be recorded; else empty."""
     if not FURTHEST < abs(number) < math.inf:
         return ""
     # of any length: Python's whole numbers are no floats, and their digits are limited

@@ -1,7 +1,6 @@
 """Messages on what a setting's rule requires, in the words of a study file."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,20 +14,20 @@ PATTERNS = {
 }
 """The values that the fields with a pattern accept, in words."""
 
-_RULES: dict[str, Callable[[dict[str, Any]], str]] = {
-    "greater_than": lambda bound: f"must be above {bound['gt']:g}",
-    "greater_than_equal": lambda bound: f"must be {bound['ge']} or more",
-    "less_than": lambda bound: f"must be below {bound['lt']:g}",
-    "less_than_equal": lambda bound: f"must be {bound['le']} or less",
-    "finite_number": lambda _: "must be finite",
-    "float_type": lambda _: "must be a number",
-    "bool_type": lambda _: "must be true or false",
-    "string_type": lambda _: "must be text; write it in quotes",
-    "list_type": lambda _: "must be a list, written in brackets",
-    **dict.fromkeys(("dict_type", "model_type"), lambda _: "must be a section of keys and values"),
-    "too_short": lambda bound: f"needs {bound['min_length']} or more values",
-    "string_too_short": lambda bound: f"needs {bound['min_length']} or more characters",
-    "string_too_long": lambda bound: f"has more than {bound['max_length']} characters",
+_RULES = {
+    "greater_than": "must be above {gt:g}",
+    "greater_than_equal": "must be {ge} or more",
+    "less_than": "must be below {lt:g}",
+    "less_than_equal": "must be {le} or less",
+    "finite_number": "must be finite",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text; write it in quotes",
+    "list_type": "must be a list, written in brackets",
+    **dict.fromkeys(("dict_type", "model_type"), "must be a section of keys and values"),
+    "too_short": "needs {min_length} or more values",
+    "string_too_short": "needs {min_length} or more characters",
+    "string_too_long": "has more than {max_length} characters",
 }
 _LONGEST = 60
 """The most characters of a value that a message shows."""
@@ -40,11 +39,7 @@ def is_study_name(name: str) -> bool:
 
 
 def describe_rule(broken: ErrorDetails) -> str:
-    """The rule that a value breaks, with the value: `0: must be 1 or more`.
-
-    Args:
-        broken: one of `ValidationError.errors()`, other than a missing or an unknown key.
-    """
+    """The rule that a value breaks, with the value: `0: must be 1 or more`."""
     kind, value, bounds = broken["type"], broken["input"], broken.get("ctx", {})
     name = next((str(part) for part in reversed(broken["loc"]) if isinstance(part, str)), "value")
     if kind == "value_error":
@@ -60,7 +55,7 @@ def describe_rule(broken: ErrorDetails) -> str:
     elif kind == "string_pattern_mismatch":
         rule = PATTERNS.get(name, f"must match {bounds['pattern']}")
     else:
-        rule = _RULES[kind](bounds) if kind in _RULES else "is not allowed here"
+        rule = _RULES.get(kind, "is not allowed here").format(**bounds)
     return f"{quote_value(value)}: {rule}"
 
 

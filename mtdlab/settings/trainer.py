@@ -103,6 +103,12 @@ class Multiple:
     up: bool = False
     most: int = limits.COUNT
 
+    def times(self, base: int) -> int:
+        """The value where the other setting is `base`."""
+        # a product such as 0.1 · 30 may lie just above its true value
+        exact = round(self.factor * base, 9)
+        return min(math.ceil(exact) if self.up else math.floor(exact), self.most)
+
     def __str__(self) -> str:
         """The multiple as in a formula: `2.5 · batch_size`."""
         multiple = f"{self.factor:g} · {self.of}"
@@ -308,10 +314,7 @@ class TrainerSettings(BaseModel):
             default = cls.model_fields[value.of].default
             base = values.get(value.of, filled.get(value.of, default))
             if isinstance(base, int) and base >= 0:
-                # a product such as 0.1 · 30 may lie just above its true value
-                exact = round(value.factor * base, 9)
-                rounded = math.ceil(exact) if value.up else math.floor(exact)
-                filled[name] = min(rounded, value.most)
+                filled[name] = value.times(base)
         return filled
 
     @field_validator("preset", mode="before")
@@ -354,9 +357,8 @@ class TrainerSettings(BaseModel):
         steps = values.get("steps", cls.model_fields["steps"].default)
         if type(steps) is not int:
             return values
-        # a product such as 0.1 · 30 may lie just above its true value
         return values | {
-            name: math.ceil(round(value * steps, 9))
+            name: Multiple(value, "steps", up=True).times(steps)
             for name, value in values.items()
             if type(value) is float and 0 < value < 1 and name in counted_in_steps(cls)
         }

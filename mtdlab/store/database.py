@@ -36,7 +36,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from mtdlab.errors import ConnectionLost, StorageError
+from mtdlab.errors import ConnectionLost, StorageError, reason_of
 from mtdlab.files import free_space
 from mtdlab.store import optuna_copy
 from mtdlab.store.restarts import outlast_restarts
@@ -329,8 +329,7 @@ def check_file(path: Path) -> None:
                 break
             time.sleep(0.05)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise StorageError(f"{path} cannot be read: {reason}") from None
+        raise StorageError(f"{path} cannot be read: {reason_of(error)}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
         raise StorageError(f"{path} {what}; restore it from a backup, or name another storage")

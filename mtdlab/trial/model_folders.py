@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.data_paths import RUN
-from mtdlab.errors import MtdlabError
+from mtdlab.errors import MtdlabError, reason_of
 
 if TYPE_CHECKING:
     # commands that name a folder start without it
@@ -39,8 +39,9 @@ def check_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        problem = f"cannot be written to ({reason})" if existing.is_dir() else "is not a folder"
+        problem = (
+            f"cannot be written to ({reason_of(error)})" if existing.is_dir() else "is not a folder"
+        )
         raise MtdlabError(
             f"models cannot be saved in {folder}: {existing} {problem}; "
             "name another folder with --models"

@@ -153,7 +153,8 @@ def data_warnings(spec: MethodSpec) -> list[str]:
     averages, found = "sts_average" in spec.possible_values("select_on"), dict[str, None]()
     # once where methods differ alone
     located = dict.fromkeys(
-        (resolve_paths(each, spec.places).evaluation, each.tasks) for each in spec.inputs()
+        (resolve_paths(trials[0], spec.places).evaluation, trials[0].tasks)
+        for trials in spec.trials_by_inputs().values()
     )
     for evaluation, tasks in located:
         if averages:

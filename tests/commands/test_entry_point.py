@@ -73,7 +73,7 @@ def test_the_help_lists_every_command(command: Command) -> None:
     ("line", "code", "kind", "message"),
     [
         ("studies --json", 4, "storage", "no database at mtdlab.db"),
-        ("sweep none.yaml --json", 2, "invalid input", "cannot read the study file"),
+        ("sweep none.yaml --json", 2, "invalid input", "none.yaml: no such file"),
         ("sweep --json", 2, "usage", "Missing argument"),
         ("sweep --json --nonsense", 2, "usage", "No such option"),
         ("show --json tiny --storage {storage} 9", 5, "nothing to report", "has no trial 9"),

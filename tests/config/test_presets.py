@@ -122,7 +122,7 @@ def test_a_preset_in_a_file_and_in_an_override(read: Read) -> None:
 
 
 def test_a_preset_is_not_searched(read: Read) -> None:
-    with pytest.raises(SpecError, match=r"search\.preset: is not searched, since it only gives"):
+    with pytest.raises(SpecError, match=r"search\.preset: is not searched, since it only fills"):
         read("study: a\nsearch:\n  preset: [intended, paper]\n")
 
 

@@ -97,6 +97,7 @@ REFUSED = {
     "trainer: {b: 0.5}\nsearch: {a: {times: b, values: [1]}}": "'b'; allowed is a setting of whole",
     "trainer: {b: 2}\nsearch: {a: {times: c, values: [1]}}": "'c'; allowed is a setting of whole "
     "numbers: b",
+    "select_by: dev\nnuisance: {b: [1, 2]}\nsearch: {a: {times: b, values: [1]}}": "'b'; allowed",
     "sampler: tpe": "sampler: tpe needs trials",
     "tracking: tensorboard": "tracking: only mtdlab's own trainer writes these files",
     "select_by: 'a b'": "select_by: 'a b': a score's name has letters",

@@ -80,7 +80,7 @@ def test_words_and_nothing_can_be_left_out(read: Read) -> None:
         ),
         ("[{ema_decay: [0.95, 1.0]}]", "1.0 matches no point"),
         ("[{queue_size: 512}]", "512 matches no point of the grid; search has 1, 2, 4, 8"),
-        ("[{ema_decay: {a: 1}}]", "matches no point"),
+        ("[{ema_decay: {a: 1}}]", "is not a single value"),
         ("[{ema_decay: []}]", "needs at least one value"),
         ("[{emadecay: 0.95}]", r"skip.0.emadecay: unknown key; did you mean ema_decay\?"),
         ("[{select_on: dev}]", "skip.0.select_on: unknown key; choose from ema_decay"),
