@@ -125,6 +125,7 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
+_TRENDS = ("rising", "falling")
 Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
 
 
@@ -218,7 +219,7 @@ def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult
         judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
         verdict = judge(items=study.items, level=1 - alpha)
         found, ends = verdict.verdict, _decide(verdict, is_last=is_last)
-        p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
+        p_value = verdict.p_trend if verdict.verdict in _TRENDS else verdict.p_value
         if ends == "continue":
             known, _ = leave_out(trials[has_mtd(trials)], beyond_run)
             levels, optimal = mtd_or_0(known), judge(level=LEADING_LEVEL).optimal_range
@@ -270,13 +271,9 @@ def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
         return "flat"
     end = verdict.last if verdict.verdict == "rising" else verdict.first
     has_no_peak = verdict.peak_excluded or verdict.peak_mtd == end
-    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or has_no_peak)):
+    if verdict.verdict == "peaked" or (verdict.verdict in _TRENDS and (is_last or has_no_peak)):
         return "decided"
     return "max_seeds" if is_last else "continue"
-
-
-def _is_trend(verdict: Verdict) -> bool:
-    return verdict.verdict in ("rising", "falling")
 
 
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:
