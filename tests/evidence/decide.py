@@ -204,14 +204,14 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
         base, was_kept = np.zeros(SEEDS), False
         if case.base != "none":
             base = ERRORS[case.base or case.errors](rng)
-        before = [Comparison("", "", str(at), ALPHA) for at in range(case.place - 1)]
+        comparisons = [Comparison("", "", str(at), ALPHA) for at in range(case.place - 1)]
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
             new = draw(rng) * (_TWO if case.base == "none" else 1)
-            compared = find_comparison(before, "", "", f"candidate {at}", ALPHA)
+            compared = find_comparison(comparisons, "", "", f"candidate {at}", ALPHA)
             answer, seeds = judge(new + effect, base, compared.level)
             is_kept = answer == "keep"
-            compared.kept_at = len(before) if is_kept else None
+            compared.kept_at = len(comparisons) if is_kept else None
             false_keep[session] |= is_kept and effect <= 0
             rows.append((effect, answer, seeds, was_kept))
             if is_kept and case.chained:
