@@ -138,7 +138,12 @@ class Blocks:
         self._polynomials = np.zeros((0, weight.shape[1]))
         if places is not None:
             self._polynomials = polynomials(places)
-        self._curve_freedom = np.maximum(self._count_curves(), _LEAST_FREEDOM)
+        # of each polynomial between seeds, (D,); S - 1 in a full table
+        freedom = [
+            (within**2).sum() - np.einsum("sl,lm,sm->", within, self._inverse, within)
+            for within in map(self._centre, self._polynomials)
+        ]
+        self._curve_freedom = np.maximum(freedom, _LEAST_FREEDOM)
         self._rest_freedom = max(self.freedom - float(self._curve_freedom.sum()), 0.0)
         self._bias = 1.0
         moments = keep("moments", (present,), self._typical_moments)
@@ -161,15 +166,6 @@ class Blocks:
         by_seed = share @ self._inverse
         within = np.diag(self._inverse) - 2 * by_seed + (by_seed * share).sum(axis=1)[:, None]
         return np.asarray(1 / self._per_seed[:, None] + within, dtype=np.float64)
-
-    def _count_curves(self) -> Floats:
-        """Degrees of freedom of each polynomial between seeds, (D,); S - 1 in a full table."""
-        return np.array(
-            [
-                (within**2).sum() - np.einsum("sl,lm,sm->", within, self._inverse, within)
-                for within in map(self._centre, self._polynomials)
-            ]
-        )
 
     def _centre(self, values: Floats) -> Floats:
         """Values (..., L) or (..., S, L) less the mean of each seed's runs; 0 without a run."""

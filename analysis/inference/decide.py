@@ -1,27 +1,27 @@
 """Keep or drop a change, or run more seeds: a candidate compared with a baseline, seed by seed.
 
 The answer may be asked for after every seed, and for many candidates in turn. At most 5 % of
-sessions keep a candidate that is not better than its baseline, at any look: the lower bound of the
-difference has its part of that error. A candidate that is better by the margin is dropped with at
-most 5 %, where its baseline was not kept for the same runs: the upper bound has this error for each
-candidate. Only one bound can be wrong about a difference, so that neither error is halved.
-Strongly skewed differences have larger errors (docs/explanation/evidence.md).
+sessions keep a candidate that is not better than its baseline: the lower bound of the difference
+has its part of that error. A candidate that is better by the margin is dropped with at most 5 %:
+the upper bound has this error for each candidate. Only one bound can be wrong about a difference,
+so that neither error is halved. What this assumes is in docs/explanation/evidence.md.
 """
 
 import fcntl
 import math
 import os
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import PositiveFloat, TypeAdapter
+from pydantic import ConfigDict, Field, PositiveFloat, TypeAdapter
 from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
@@ -52,11 +52,10 @@ class Decision:
 
     Attributes:
         difference: candidate less baseline, in points. `low` has the error `level`, `high` alpha.
-        level: alpha, or the part of it that this candidate of a session has; both errors are those
-            of all looks together where looks are kept.
+        level: alpha, or the part of it that this candidate of a session has.
         shared: the seeds that both have; left_out: those that one of them has.
-        looks: the numbers of seeds of the looks so far, of the session or the study; empty where
-            neither keeps them. candidates: how many the session has; 0 without one.
+        looks: the numbers of seeds of the looks so far, of the session or the study, over which
+            both errors hold. candidates: how many the session has; 0 without one.
         more_seeds: how many more give an answer with 80 % power, if all is as estimated; None with
             an answer, where more than 512 are needed, and where a study plans no further look.
     """
@@ -107,18 +106,21 @@ def decide(
     differences = (first - second).dropna()
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
-    terms: dict[str, str | float] = {"study": study.name, "score": study.metric}
-    terms |= {"margin": margin, "alpha": study.alpha}
-    with open_session(Path(session), terms) if session else nullcontext(Session(terms)) as kept:
-        comparison = kept.look(*names, differences)
-        looks = tuple(comparison.looks) if session else ()
-        errors = comparison.level if session else study.alpha, study.alpha
-        planned, taken = planned_looks(study), max(len(study.looks), 1)
+    terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
+    planned, level = planned_looks(study), study.alpha
+    looks = planned[: max(len(study.looks), 1)]
+    with open_session(Path(session), terms) if session else nullcontext(list[Comparison]()) as kept:
+        comparison = find_comparison(kept, terms, *names, study.alpha)
+        comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
+        if session:
+            level = comparison.level
+            looks = looks or tuple(accumulate(map(len, comparison.seen)))
 
         def nominal(*following: int) -> list[float]:
             """The one-sided p values of both bounds at the last look, or at one that follows it."""
+            errors = level, study.alpha
             if planned:
-                return [boundaries_at(planned, each).nominal[:taken][-1] for each in errors]
+                return [boundaries_at(planned, each).nominal[len(looks) - 1] for each in errors]
             seeds = (looks[-1], *following) if looks and following else looks
             return [find_open_nominal(seeds, each)[-1] if seeds else each for each in errors]
 
@@ -131,13 +133,12 @@ def decide(
         answer: Answer = "more seeds"
         if difference.low > 0:
             answer = "keep"
+            comparison.kept_at = comparison.kept_at or len(kept)
         elif difference.high < margin:
             answer = "equivalent" if difference.low > -margin else "drop"
-        if answer == "keep" and comparison.kept_at is None:
-            comparison.kept_at = len(kept.comparisons)
     more = None
     if answer == "more seeds" and planned:
-        more = next((seeds - count for seeds in planned[taken:]), None)
+        more = next((seeds - count for seeds in planned[len(looks) :]), None)
     elif answer == "more seeds":
         more = _count_more(differences.to_numpy(), difference, margin, nominal)
     return Decision(
@@ -146,11 +147,11 @@ def decide(
         difference,
         margin,
         study.alpha,
-        errors[0],
+        level,
         tuple(differences.index.tolist()),
         tuple(sorted({*first.index} ^ {*second.index})),
-        planned[:taken] or looks,
-        len(kept.comparisons) if session else 0,
+        looks,
+        len(kept) if session else 0,
         more,
     )
 
@@ -158,10 +159,7 @@ def decide(
 def _count_more(
     values: Floats, interval: Estimate, margin: float, nominal: Callable[..., list[float]]
 ) -> int | None:
-    """`Decision.more_seeds` of differences by seed, (S,), whose interval does not decide.
-
-    `nominal` gives the p values of both bounds now, or with a number of seeds.
-    """
+    """`Decision.more_seeds` of differences by seed, (S,), whose interval does not decide."""
     if math.isnan(interval.low):
         return 1
     count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
@@ -200,8 +198,8 @@ def _find_runs(
     if {*new["number"]} & {*old["number"]}:
         raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
     # the same name for settings in another order
-    ordered = [sorted(map(str.strip, name.split(","))) for name in (baseline, candidate)]
-    return new, old, (",".join(ordered[0]), ",".join(ordered[1]))
+    first, second = (sorted(map(str.strip, name.split(","))) for name in (baseline, candidate))
+    return new, old, (",".join(first), ",".join(second))
 
 
 def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.DataFrame:
@@ -228,81 +226,66 @@ def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.Dat
     return runs
 
 
-@checked
+@checked(config=ConfigDict(extra="forbid"))
 class Comparison:
-    """A candidate and the baseline that it is compared with, by their names.
+    """What a session keeps of a candidate and the baseline that it is compared with.
 
     Attributes:
-        level: the error that a false keep may have here, a part of the session's.
+        terms: study, score, margin and alpha, which are those of all comparisons.
+        level: the error that a false keep may have here, a part of alpha.
         seen: the differences in points by seed that each look added.
         kept_at: how many candidates there were when a look kept this one; the next one that is
             named gets its `level` too.
     """
 
+    terms: str
     baseline: str
     candidate: str
     level: PositiveFloat
-    seen: list[dict[int, float]] = field(default_factory=list)
+    seen: list[Annotated[dict[int, float], Field(min_length=1)]] = field(default_factory=list)
     kept_at: int | None = None
 
-    @property
-    def looks(self) -> list[int]:
-        """The numbers of seeds of the looks so far."""
-        return [*accumulate(map(len, self.seen))]
+    def look(self, differences: dict[int, float]) -> None:
+        """Add a look at differences by seed; the same ones are no new look.
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether it has looks, the first at two seeds or more, and each at new ones."""
-        return bool(self.seen) and len(self.seen[0]) > 1 and all(self.seen)
-
-
-@checked
-class Session:
-    """The candidates that were compared in turn; the terms are study, score, margin and alpha."""
-
-    terms: dict[str, str | float]
-    comparisons: list[Comparison] = field(default_factory=list)
-
-    def find(self, baseline: str, candidate: str) -> Comparison:
-        """The comparison of these two; a new one is added, with its part of alpha.
-
-        Number j gets alpha / (j (j + 1)), which sums to alpha however many follow, and the parts of
-        those that were kept since, which no false keep has used (the fallback procedure, Wiens and
-        Dmitrienko 2005; for hypotheses in turn Tian and Ramdas 2021).
+        Raises ValueError where one that was looked at is missing now, or has changed.
         """
-        for known in self.comparisons:
-            if (known.baseline, known.candidate) == (baseline, candidate):
-                return known
-        count = len(self.comparisons)
-        level = float(self.terms["alpha"]) / ((count + 1) * (count + 2))
-        level += sum(known.level for known in self.comparisons if known.kept_at == count)
-        self.comparisons.append(Comparison(baseline, candidate, level))
-        return self.comparisons[-1]
-
-    def look(self, baseline: str, candidate: str, differences: pd.Series) -> Comparison:
-        """`find`, with a look at differences by seed, unless these were looked at before.
-
-        Raises ValueError where one that was is missing now, or has changed.
-        """
-        found = self.find(baseline, candidate)
-        added = dict(zip(differences.index.tolist(), differences.tolist(), strict=True))
-        for seed, before in (item for look in found.seen for item in look.items()):
+        added = dict(differences)
+        for seed, before in ChainMap(*self.seen).items():
             now = added.pop(seed, math.nan)
             if not math.isclose(now, before, rel_tol=1e-9, abs_tol=1e-9):
                 raise ValueError(
-                    f"{candidate} less {baseline} was {before:.6g} points with seed {seed} at an "
-                    f"earlier look and is {now:.6g} now; scores that were looked at must stay as "
-                    "they were"
+                    f"{self.candidate} less {self.baseline} was {before:.6g} points with seed "
+                    f"{seed} at an earlier look and is {now:.6g} now; scores that were looked at "
+                    "must stay as they were"
                 )
-        found.seen += [added] if added else []
-        return found
+        self.seen += [added] if added else []
 
 
-_FORMAT = TypeAdapter(Session)
+def find_comparison(
+    session: list[Comparison], terms: str, baseline: str, candidate: str, alpha: float
+) -> Comparison:
+    """The comparison of these two in a session; a new one is added, with its part of alpha.
+
+    Number j gets alpha / (j (j + 1)), which sums to alpha however many follow, and the parts of
+    those that were kept since, which no false keep has used (the fallback procedure, Wiens and
+    Dmitrienko 2005; for hypotheses in turn Tian and Ramdas 2021).
+    """
+    for known in session:
+        if (known.baseline, known.candidate) == (baseline, candidate):
+            return known
+    count = len(session)
+    level = alpha / ((count + 1) * (count + 2))
+    level += sum(known.level for known in session if known.kept_at == count)
+    session.append(Comparison(terms, baseline, candidate, level))
+    return session[-1]
+
+
+_FORMAT = TypeAdapter(Annotated[list[Comparison], Field(min_length=1)])
 
 
 @contextmanager
-def open_session(file: Path, terms: dict[str, str | float]) -> Iterator[Session]:
+def open_session(file: Path, terms: str) -> Iterator[list[Comparison]]:
     """The session in a file, or a new one; it is written when the block ends without an error.
 
     Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
@@ -310,20 +293,16 @@ def open_session(file: Path, terms: dict[str, str | float]) -> Iterator[Session]
     """
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        session = Session(terms)
+        session: list[Comparison] = []
         if file.exists():
-            with suppress(ValueError):
+            try:
                 session = _FORMAT.validate_json(file.read_bytes())
-            if not session.comparisons or not all(each.is_whole for each in session.comparisons):
+            except ValueError:
                 raise ValueError(
                     f"session {file} is damaged, or is no session; move it away to begin anew"
-                )
-        if session.terms != terms:
-            was, now = (
-                ", ".join(f"{name} {value}" for name, value in each.items())
-                for each in (session.terms, terms)
-            )
-            raise ValueError(f"session {file} is of {was}, not {now}; give another file")
+                ) from None
+        if session and (was := session[0].terms) != terms:
+            raise ValueError(f"session {file} is of {was}, not {terms}; give another file")
         yield session
         unfinished = file.with_name(f".{file.name}.partial")
         with unfinished.open("wb", buffering=0) as stream:

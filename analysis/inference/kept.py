@@ -9,7 +9,6 @@ import io
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
@@ -35,27 +34,11 @@ def keep(name: str, definition: tuple[object, ...], compute: Callable[[], Floats
         else:
             key.update(f" {part!r} ".encode())
     path = cache_folder() / "simulated" / f"{name}-{key.hexdigest()[:32]}"
-    kept = _read(path)
-    if kept is None:
-        kept = np.asarray(compute(), dtype=np.float64)
-        _write(path, kept)
-    return kept
-
-
-def _read(path: Path) -> Floats | None:
-    try:
+    with suppress(OSError):
         content = path.read_bytes()
-    except OSError:
-        return None
-    digest, values = content[:_DIGEST], content[_DIGEST:]
-    if len(digest) < _DIGEST or hashlib.sha256(values).digest() != digest:
-        return None
-    return np.asarray(np.load(io.BytesIO(values)), dtype=np.float64)
-
-
-def _write(path: Path, table: Floats) -> None:
-    """Write an array to its file; where the folder cannot be written, there is no file."""
-    buffer = io.BytesIO()
+        if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
+            return np.asarray(np.load(io.BytesIO(content[_DIGEST:])), dtype=np.float64)
+    table, buffer = np.asarray(compute(), dtype=np.float64), io.BytesIO()
     np.save(buffer, table)
     values = buffer.getvalue()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -66,3 +49,4 @@ def _write(path: Path, table: Floats) -> None:
     except OSError:
         with suppress(OSError):
             partial.unlink()
+    return table

@@ -125,6 +125,7 @@ def _solve(paths: _Paths, fraction: float, share: float) -> float:
 LEADING_LEVEL = 0.5
 """Confidence of the optimal range whose levels get the next seeds first; error rates do not depend
 on it."""
+_TRENDS = ("rising", "falling")
 Decision = Literal["continue", "decided", "flat", "equivalent", "max_seeds", "no scores"]
 
 
@@ -205,37 +206,33 @@ def judge_look(study: StudyFrames, *, alpha: float, is_last: bool) -> LookResult
     for futility where all that may be the best are equivalent (`classify_best`).
     """
     trials, settings, margin = study.trials, study.settings, study.margin
+    leading = frozenset[int]()
     if asks_for_best(trials, settings):
         scores = best_scores(trials, settings, study.items)
         best = judge_best(scores, level=1 - alpha, margin=margin)
-        ends = _decide_best(best, is_last=is_last)
-        leading = _leading_configurations(scores) if ends == "continue" else frozenset()
-        return LookResult(best.kind, _known(best.p_value), ends, leading)
-    beyond_run = study.beyond_run
-    judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
-    verdict = judge(items=study.items, level=1 - alpha)
-    p_value = verdict.p_trend if _is_trend(verdict) else verdict.p_value
-    ends, leading = _decide(verdict, is_last=is_last), frozenset[int]()
-    if ends == "continue":
-        known, _ = leave_out(trials[has_mtd(trials)], beyond_run)
-        levels, optimal = mtd_or_0(known), judge(level=LEADING_LEVEL).optimal_range
-        chosen = leading_levels(sorted(set(levels)), optimal)
-        leading = frozenset(known.loc[levels.isin(chosen), "number"].tolist())
-    return LookResult(verdict.verdict, _known(p_value), ends, leading)
-
-
-def _known(p_value: float) -> float | None:
-    return None if math.isnan(p_value) else p_value
+        found: str = best.kind
+        p_value, ends = best.p_value, _decide_best(best, is_last=is_last)
+        if ends == "continue":
+            leading = _leading_configurations(scores)
+    else:
+        beyond_run = study.beyond_run
+        judge = partial(compute_verdict, trials, settings, margin=margin, beyond_run=beyond_run)
+        verdict = judge(items=study.items, level=1 - alpha)
+        found, ends = verdict.verdict, _decide(verdict, is_last=is_last)
+        p_value = verdict.p_trend if verdict.verdict in _TRENDS else verdict.p_value
+        if ends == "continue":
+            known, _ = leave_out(trials[has_mtd(trials)], beyond_run)
+            levels, optimal = mtd_or_0(known), judge(level=LEADING_LEVEL).optimal_range
+            chosen = leading_levels(sorted(set(levels)), optimal)
+            leading = frozenset(known.loc[levels.isin(chosen), "number"].tolist())
+    return LookResult(found, None if math.isnan(p_value) else p_value, ends, leading)
 
 
 def _decide_best(verdict: BestVerdict, *, is_last: bool) -> Decision:
     if len(verdict.ranked) < 2:
         return "no scores"
-    if verdict.kind == "separated":
-        return "decided"
-    if verdict.kind == "equivalent":
-        return "equivalent"
-    return "max_seeds" if is_last else "continue"
+    ends: dict[str, Decision] = {"separated": "decided", "equivalent": "equivalent"}
+    return ends.get(verdict.kind, "max_seeds" if is_last else "continue")
 
 
 def _leading_configurations(scores: LevelScores) -> frozenset[int]:
@@ -274,13 +271,9 @@ def _decide(verdict: Verdict, *, is_last: bool) -> Decision:
         return "flat"
     end = verdict.last if verdict.verdict == "rising" else verdict.first
     has_no_peak = verdict.peak_excluded or verdict.peak_mtd == end
-    if verdict.verdict == "peaked" or (_is_trend(verdict) and (is_last or has_no_peak)):
+    if verdict.verdict == "peaked" or (verdict.verdict in _TRENDS and (is_last or has_no_peak)):
         return "decided"
     return "max_seeds" if is_last else "continue"
-
-
-def _is_trend(verdict: Verdict) -> bool:
-    return verdict.verdict in ("rising", "falling")
 
 
 def judged_trials(study: StudyFrames, trials: pd.DataFrame) -> tuple[pd.DataFrame, float]:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ _SIMULATED: tuple[int, ...] = (*range(2, 11), 13, 16, 20, 25, 32, 40)
 """Numbers of seeds that are simulated in place of those that are tried, with errors that are larger
 or smaller in proportion, since critical values take long: the last one for all above it (a t
 quantile with 39 degrees of freedom is 3 % above a normal one)."""
+_STAND_INS = {seeds: max(fewer for fewer in _SIMULATED if fewer <= seeds) for seeds in _TRIED}
 _FIRST = 16
 """The number of seeds with which a search begins."""
 _DRAWS = 1_000
@@ -44,8 +46,7 @@ _FURTHEST = 64.0
 """The largest factor of an effect that is tried."""
 
 Find = Callable[[ShapeTests, Fit, float, float], NDArray[np.bool_]]
-"""A test of B simulated studies: whether each finds an effect, from tests, fit, alpha and margin.
-"""
+"""Whether each of B simulated studies finds an effect, from tests, fit, alpha and margin."""
 
 
 @dataclass(frozen=True)
@@ -63,45 +64,23 @@ class Needed:
 
 
 @dataclass(frozen=True)
-class Need:
-    """What is needed for 80 % power at a number of levels.
+class Target:
+    """What a study is to show, in points, how often it does, and what showing it takes.
 
     Attributes:
-        peak: for a verdict "peaked"; None with fewer than 3 levels.
-        slope: for "rising"; computed for the levels of the design only.
+        kind: a peak, a slope or no difference over levels of MTD; that the best configuration is
+            above all others, which are alike, or that all of them are equivalent.
+        points: the peak, the slope, the lead of the best, or the margin of the others.
+        compared: how many levels of MTD or configurations.
+        found: the share of studies with the planned seeds that show it; None where it is unknown.
+        needed: what 80 % power takes.
     """
 
-    levels: int
-    peak: Needed | None
-    slope: Needed | None = None
-
-
-@dataclass(frozen=True)
-class BestNeed:
-    """What is needed for 80 % power to decide which configuration is the best.
-
-    Attributes:
-        separated: where the best is above all others, which are alike.
-        equivalent: to show that all that may be the best lie within the margin, where all are
-            alike.
-    """
-
-    separated: Needed
-    equivalent: Needed
-
-
-@dataclass(frozen=True)
-class Flatness:
-    """The margins at which a flat score is shown to be flat with 80 % power, in points.
-
-    Attributes:
-        margin: with the seeds of a study; least: with any number of seeds.
-        items: how many a wanted margin takes at least, where it is below `least`; else None.
-    """
-
-    margin: float
-    least: float
-    items: int | None
+    kind: Literal["peak", "slope", "flat", "best", "equivalent"]
+    points: float
+    compared: int
+    found: float | None
+    needed: Needed
 
 
 class _Studies:
@@ -126,7 +105,8 @@ class _Studies:
         tables = _draw(scatter.errors.at(distance) * share, items, simulated)
         drawn = [max(round(share * seeds), 2) for seeds in looks]
         places = distance if scatter.ordered else None
-        self._looks = [_fit(tables[:, :seeds], places, items) for seeds in drawn]
+        # one seed finds nothing
+        self._looks = [_fit(tables[:, :n], places, items) for n in drawn] if looks[-1] > 1 else []
         self._centre = np.eye(levels) - 1 / levels
 
     def find(
@@ -136,7 +116,7 @@ class _Studies:
         shifted = effects @ self._centre
         significant = [
             find(tests, replace(fit, effects=fit.effects + shifted), alpha, margin)
-            for (tests, fit), alpha in zip(self._looks, alphas, strict=True)
+            for (tests, fit), alpha in zip(self._looks, alphas, strict=bool(self._looks))
         ]
         return float(np.any(significant, axis=0).mean())
 
@@ -185,9 +165,8 @@ def _separate_first(tests: ShapeTests, fit: Fit, alpha: float, _: float) -> NDAr
     return np.asarray((tests.test_best(fit) <= alpha) & (fit.effects.argmax(axis=-1) == 0))
 
 
-def best_effects(count: int, height: float) -> Floats:
-    """The first of the configurations `height` points above the others, (C,)."""
-    return np.where(np.arange(count) == 0, height, 0.0)
+def _are_equivalent(tests: ShapeTests, fit: Fit, alpha: float, margin: float) -> NDArray[np.bool_]:
+    return np.asarray(classify_best(tests, fit, alpha, margin) == "equivalent")
 
 
 def peak_effects(distance: Floats, height: float) -> Floats:
@@ -208,43 +187,78 @@ def design_levels(levels: ArrayLike) -> Floats:
     return np.unique(merge_levels(pd.Series(np.asarray(levels, dtype=np.float64))))
 
 
-def compute_needs(distance: Floats, *, effect: float, scatter: Scatter, alpha: float) -> list[Need]:
-    """What 80 % power takes to find a peak or a slope of `effect` points in one test.
+def compute_targets(
+    distance: Floats,
+    looks: Sequence[int],
+    alphas: Sequence[float],
+    *,
+    effect: float,
+    margin: float,
+    scatter: Scatter,
+    alpha: float,
+) -> list[Target]:
+    """What a study with K looks is to show, at `effect` points and within the margin.
 
-    One `Need` for the levels of the design, `distance` (L,) as from `design_levels`, at least two;
-    then one each for 5 and 9 levels over the same range, evenly spaced in log MTD.
+    Over MTD a peak, also at 5 and 9 levels over the same range, evenly spaced in log MTD; a slope;
+    and with three seeds and levels or more the margins at which a flat score is shown to be flat:
+    that of the seeds, and the wanted one where it takes more items. Of configurations the best and
+    their equivalence.
+
+    Args:
+        distance: the levels of the design, at least two, as from `design_levels`; the places of
+            configurations where the scatter is theirs.
+        looks: the seeds of each look, in rising order; all levels have them; alphas: the
+            significance levels of the looks.
+        alpha: that of the one test for which seeds are counted.
     """
-    others = (levels for levels in OTHER_LEVELS if levels != len(distance))
-    designs = [distance, *(np.geomspace(distance[0], distance[-1], n) for n in others)]
-    needs: list[Need] = []
-    first = _FIRST
-    for design in designs:
-        studies, peak, slope = _Design(design, scatter, alpha), None, None
-        if len(design) > 2:
-            peak = studies.need(_find_peak, peak_effects(design, effect), first=first)
+    count, studies = len(distance), _Studies(distance, looks, scatter)
+    find = partial(studies.find, alphas=alphas)
+    if not scatter.ordered:
+        design = _Design(distance, scatter, alpha)
+        lead = np.where(np.arange(count) == 0, effect, 0.0)
+        needed = design.need(_separate_first, lead)
+        alike = design.need(_are_equivalent, np.zeros(count), margin)
+        return [
+            Target("best", effect, count, find(_separate_first, lead), needed),
+            Target("equivalent", margin, count, None, alike),
+        ]
+    targets = _shape_targets(distance, find, effect, scatter, alpha)
+    if min(looks[-1], count) < LEAST_FLAT:
+        return targets
+    reached = studies.flat_margin(alphas[-1])
+    targets.append(Target("flat", reached, count, POWER, Needed(looks[-1])))
+    if scatter.items is not None:
+        least = _Studies(distance, (ANY_SEEDS,), scatter, _FIRST).flat_margin(alphas[-1])
+        if least > margin:
+            items = math.ceil(scatter.count * (least / margin) ** 2)
+            targets.append(Target("flat", margin, count, None, Needed(None, items)))
+    return targets
+
+
+def _shape_targets(
+    distance: Floats,
+    find: Callable[[Find, Floats], float],
+    effect: float,
+    scatter: Scatter,
+    alpha: float,
+) -> list[Target]:
+    """The peaks and the slope of `compute_targets`; `find` gives the share of a study's own."""
+    targets, count, first = [], len(distance), _FIRST
+    others = (levels for levels in OTHER_LEVELS if levels != count)
+    for levels in (distance, *(np.geomspace(distance[0], distance[-1], n) for n in others)):
+        design, is_own = _Design(levels, scatter, alpha), levels is distance
+        if len(levels) > 2:
+            peak = peak_effects(levels, effect)
+            found = find(_find_peak, peak) if is_own else None
+            needed = design.need(_find_peak, peak, first=first)
+            targets.append(Target("peak", effect, len(levels), found, needed))
             # one answer is a good beginning for the search of the next
-            first = peak.seeds or first
-        if not needs:
-            slope = studies.need(_find_slope, slope_effects(design, effect), first=first)
-        needs.append(Need(len(design), peak, slope))
-    return needs
-
-
-def compute_best_needs(
-    count: int, *, effect: float, scatter: Scatter, alpha: float, margin: float
-) -> BestNeed:
-    """What it takes to separate a best of `count` configurations, `effect` points above the others.
-
-    And to show that configurations without a difference are equivalent within the margin; both in
-    one test.
-    """
-    design = _Design(np.arange(1.0, count + 1), scatter, alpha)
-    return BestNeed(
-        separated=design.need(_separate_first, best_effects(count, effect)),
-        equivalent=design.need(
-            lambda *study: classify_best(*study) == "equivalent", np.zeros(count), margin
-        ),
-    )
+            first = needed.seeds or first
+        if is_own:
+            slope = slope_effects(levels, effect)
+            needed = design.need(_find_slope, slope, first=first)
+            of_slope = Target("slope", effect, count, find(_find_slope, slope), needed)
+    return [*targets, of_slope]
 
 
 class _Design:
@@ -271,12 +285,7 @@ class _Design:
             return Needed(None, None if factor is None else math.ceil(count * factor**2))
         # a beginning that takes one simulation of critical values, then each number with its own
         near = fewest_seeds(lambda seeds: is_enough(seeds, _FIRST), _TRIED, first) or MOST_SEEDS
-        return Needed(fewest_seeds(lambda seeds: is_enough(seeds, _stand_in(seeds)), _TRIED, near))
-
-
-def _stand_in(seeds: int) -> int:
-    """The number of seeds that is simulated in place of this one."""
-    return int(max(simulated for simulated in _SIMULATED if simulated <= seeds))
+        return Needed(fewest_seeds(lambda seeds: is_enough(seeds, _STAND_INS[seeds]), _TRIED, near))
 
 
 def _smallest_factor(is_enough: Callable[[float], bool]) -> float | None:
@@ -288,60 +297,6 @@ def _smallest_factor(is_enough: Callable[[float], bool]) -> float | None:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return high
-
-
-def find_power(
-    distance: Floats,
-    looks: Sequence[int],
-    alphas: Sequence[float],
-    *,
-    effect: float,
-    scatter: Scatter,
-) -> tuple[float | None, float]:
-    """The power of a study with K looks to find a peak or a slope of `effect` points.
-
-    Of a peak None with fewer than 3 levels. All levels have all seeds of a look; one seed finds
-    nothing. `looks` are the seeds of each look, in rising order, `alphas` their significance
-    levels.
-    """
-    if looks[-1] < 2:
-        return 0.0 if len(distance) > 2 else None, 0.0
-    studies = _Studies(distance, looks, scatter)
-    slope = studies.find(_find_slope, slope_effects(distance, effect), alphas)
-    if len(distance) < 3:
-        return None, slope
-    return studies.find(_find_peak, peak_effects(distance, effect), alphas), slope
-
-
-def find_best_power(
-    looks: Sequence[int], alphas: Sequence[float], *, count: int, effect: float, scatter: Scatter
-) -> float:
-    """The power of a study with K looks to separate a best that is `effect` points above.
-
-    The other arguments are those of `find_power` and `compute_best_needs`.
-    """
-    if looks[-1] < 2:
-        return 0.0
-    studies = _Studies(np.arange(1.0, count + 1), looks, scatter)
-    return studies.find(_separate_first, best_effects(count, effect), alphas)
-
-
-def compute_flatness(
-    distance: Floats, seeds: int, *, margin: float, scatter: Scatter, alpha: float
-) -> Flatness | None:
-    """The margins at which a flat score is shown to be flat; `margin`: the one that is wanted.
-
-    None with fewer than 3 seeds or levels, with which no score is called flat, and for more levels
-    than are compared (30).
-    """
-    if min(seeds, len(distance)) < LEAST_FLAT or len(distance) > MOST_LEVELS:
-        return None
-    reached = _Studies(distance, (seeds,), scatter).flat_margin(alpha)
-    if scatter.items is None:
-        return Flatness(reached, 0.0, None)
-    least = _Studies(distance, (ANY_SEEDS,), scatter, _FIRST).flat_margin(alpha)
-    items = math.ceil(scatter.count * (least / margin) ** 2) if least > margin else None
-    return Flatness(reached, least, items)
 
 
 @dataclass(frozen=True)

@@ -129,14 +129,13 @@ def assume_scatter(
             not counted.
         ordered: as in `Scatter`; what configurations have of their own is independent.
     """
-    of_errors = ASSUMED_CURVES if ordered else INDEPENDENT
-    errors = assume(distance, of_errors, (deviation or ASSUMED_DEVIATION) ** 2)
-    if not items:
-        return Scatter(errors, ordered=ordered)
-    of_items = ASSUMED_CURVES_OF_ITEMS if ordered else INDEPENDENT
-    return Scatter(
-        errors, assume(distance, of_items, ASSUMED_OF_ITEMS**2 / 2 / items), items, ordered
-    )
+    of_errors, of_items = INDEPENDENT, INDEPENDENT
+    if ordered:
+        of_errors, of_items = ASSUMED_CURVES, ASSUMED_CURVES_OF_ITEMS
+    errors, assumed = assume(distance, of_errors, (deviation or ASSUMED_DEVIATION) ** 2), None
+    if items:
+        assumed = assume(distance, of_items, ASSUMED_OF_ITEMS**2 / 2 / items)
+    return Scatter(errors, assumed, items, ordered)
 
 
 def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Scatter:

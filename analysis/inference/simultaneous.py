@@ -81,19 +81,16 @@ def _simulate(blocks: Blocks, basis: Floats | None) -> tuple[Fit, ...]:
     draws = int(np.clip(_MOST_VALUES // (shape[0] * shape[1]), _LEAST_DRAWS, _DRAWS))
     # generators of their own, so that the numbers do not depend on the pieces
     of_noise, of_seeds, of_halves = (np.random.default_rng([_SEED, stream]) for stream in range(3))
+    half = np.where(np.arange(shape[1]) < shape[1] // 2, 1.0, -1.0) / math.sqrt(2)
     fits: list[list[Fit]] = []
     for count in pieces_of(draws, shape[0] * shape[1]):
         noise = of_noise.standard_normal((count, *shape))
-        weights = _halves(of_halves, count, shape[1])[:, None] if basis is None else basis
+        weights = basis
+        if weights is None:
+            weights = of_halves.permuted(np.tile(half, (count, 1)), axis=1)[:, None]
         own = of_seeds.standard_normal((count, shape[0], weights.shape[-2]))
         fits.append([blocks.fit(errors) for errors in _draw(blocks.places, noise, own, weights)])
     return tuple(join_fits(pieces) for pieces in zip(*fits, strict=True))
-
-
-def _halves(rng: np.random.Generator, tables: int, levels: int) -> Floats:
-    """Contrasts (B, L) of two halves of the levels, drawn at random."""
-    sides = np.where(np.arange(levels) < levels // 2, 1.0, -1.0) / math.sqrt(2)
-    return rng.permuted(np.tile(sides, (tables, 1)), axis=1)
 
 
 def _draw(places: Floats | None, noise: Floats, own: Floats, weights: Floats) -> list[Floats]:

@@ -106,11 +106,6 @@ class Verdict:
         return self.over_looks.confidence if self.over_looks else self.level
 
     @property
-    def best_is_inside(self) -> bool:
-        """Whether the level with the highest estimate is neither the first nor the last."""
-        return self.peak_mtd not in (self.first, self.last)
-
-    @property
     def is_cut(self) -> bool:
         """Whether levels above the highest that is compared were run, beyond the run."""
         return any(level > self.last for level in self.left_out)
@@ -297,7 +292,7 @@ def answer_shape(verdict: Verdict, settings: str = "") -> str:
         return f"The score peaks {best}"
     if verdict.verdict in ("rising", "falling"):
         verb = "rises" if verdict.verdict == "rising" else "falls"
-        if len(verdict.optimal_range) > 1 or verdict.best_is_inside:
+        if len(verdict.optimal_range) > 1 or verdict.peak_mtd not in (verdict.first, verdict.last):
             return f"The score {verb} overall with MTD; it is best {best}"
         if verb == "falls":
             return f"The score falls with MTD, from {first}, the lowest tested"

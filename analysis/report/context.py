@@ -19,6 +19,7 @@ from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.experiments.compare import Comparison, compare
 from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import (
     LevelScores,
@@ -33,7 +34,7 @@ from mtdlab.analysis.report.cells import clean
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from mtdlab.analysis.statistics.configurations import compute_configurations
 from mtdlab.analysis.statistics.contrasts import choose_best_candidates, choose_candidates
-from mtdlab.analysis.statistics.curves import compute_cells, find_width
+from mtdlab.analysis.statistics.curves import CONFIGURATION, find_width
 from mtdlab.analysis.statistics.methods import compute_methods, select_curve_trials
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from mtdlab.analysis.statistics.training import assess_collapse
@@ -136,7 +137,7 @@ class StudyContext:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        return compute_cells(self.curve_trials)
+        return summarise(traced_runs(self.curve_trials), by=CONFIGURATION)
 
     @cached_property
     def levels(self) -> LevelScores:

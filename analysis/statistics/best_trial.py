@@ -10,7 +10,6 @@ Letters: n runs, S seeds.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -37,14 +36,6 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class Spread:
-    """Standard deviations within a configuration: of the seed effect, and of the residual."""
-
-    seed: float
-    run: float
-
-
 def find_scores(trials: pd.DataFrame, scores: pd.DataFrame, name: str) -> pd.Series:
     """The score called `name` of each trial, NaN where it has none.
 
@@ -63,11 +54,12 @@ def compute_choices(study: StudyFrames) -> pd.DataFrame:
     Returns:
         A row per score, NaN where a value is not known. chosen_by: the name of the score that
         selects the run, value: that score, score: its metric. configuration_mean: mean metric over
-        its configuration's trials, configuration_trials: how many. seed_sd, trial_sd: `Spread` of
-        the selecting score. optimism: selection bias of the selecting score: its `expected_maximum`
-        over n runs with equal true means, less that mean; where the true means differ, the bias is
-        smaller. slope: least-squares slope of the metric on the selecting score within
-        configurations. score_optimism: the selection bias of the metric, slope times optimism.
+        its configuration's trials, configuration_trials: how many. seed_sd, trial_sd:
+        `estimate_spread` of the selecting score. optimism: selection bias of the selecting score:
+        its `expected_maximum` over n runs with equal true means, less that mean; where the true
+        means differ, the bias is smaller. slope: least-squares slope of the metric on the selecting
+        score within configurations. score_optimism: the selection bias of the metric, slope times
+        optimism.
     """
     runs = completed_runs(study.trials)
     choices = []
@@ -97,33 +89,33 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> dict[str, obje
         "configuration_mean": float(siblings.mean()),
         "configuration_trials": len(siblings),
         "n": len(runs),
-        "seed_sd": spread.seed,
-        "trial_sd": spread.run,
-        "optimism": expected_maximum(runs["seed"].value_counts().tolist(), spread),
+        "seed_sd": spread[0],
+        "trial_sd": spread[1],
+        "optimism": expected_maximum(runs["seed"].value_counts().tolist(), *spread),
         "slope": float(x @ y) / square if square > 0 else math.nan,
     }
 
 
 def estimate_spread(
     values: Floats, configurations: NDArray[np.int64], seeds: NDArray[np.int64]
-) -> Spread:
-    """The variance components of values (n,) within configurations: between seeds, and the rest.
+) -> tuple[float, float]:
+    """Standard deviations of values (n,) within configurations: between seeds, and the rest.
 
     Two-way additive model without interaction, by mean squares (Searle, Casella and McCulloch,
     Variance Components, 1992, chapter 5); runs may be missing. Where seeds and the rest cannot
-    be separated, seed is 0. Both are NaN where no configuration has two runs.
+    be separated, the first is 0. Both are NaN where no configuration has two runs.
     """
     row, column = (np.unique(labels, return_inverse=True)[1] for labels in (configurations, seeds))
     within = _centre(values, row)
     degrees = len(values) - row.max() - 1
     if degrees == 0:
-        return Spread(np.nan, np.nan)
+        return np.nan, np.nan
     total = float(within @ within) / degrees
     residual, free = _residual(within, row, column)
     if free == 0:
-        return Spread(seed=0.0, run=math.sqrt(total))
+        return 0.0, math.sqrt(total)
     run = float(residual @ residual) / free
-    return Spread(seed=math.sqrt(max(total - run, 0.0)), run=math.sqrt(run))
+    return math.sqrt(max(total - run, 0.0)), math.sqrt(run)
 
 
 def _residual(
@@ -146,7 +138,7 @@ def _centre(values: Floats, group: NDArray[np.int64]) -> Floats:
     return np.asarray(values - means[group], dtype=np.float64)
 
 
-def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
+def expected_maximum(counts: Sequence[int], of_seed: float, of_run: float) -> float:
     """Expected maximum of normal values of mean 0 with a random effect of the seed.
 
     The mean of the largest of n draws (Tippett, Biometrika 17, 1925), E = b - integral of G from -b
@@ -155,11 +147,11 @@ def expected_maximum(counts: Sequence[int], spread: Spread) -> float:
     the trapezoidal rule, b ten standard deviations. NaN if a standard deviation is NaN. `counts`
     are how many values each seed has.
     """
-    deviation = math.hypot(spread.seed, spread.run)
+    deviation = math.hypot(of_seed, of_run)
     if not math.isfinite(deviation) or deviation == 0:
         return deviation
     # with a residual of 0 the integrand would be a step function, which the grid cannot resolve
-    run = max(spread.run, _MIN_RUN_SHARE * deviation) / deviation
+    run = max(of_run, _MIN_RUN_SHARE * deviation) / deviation
     seed = math.sqrt(max(1 - run**2, 0.0))
     effects = np.linspace(-_REACH, _REACH, _POINTS)
     weights = np.exp(-(effects**2) / 2)

@@ -34,14 +34,6 @@ def compute_mtd_curve(trials: pd.DataFrame, *, value: str = "score") -> pd.DataF
     return summarise(traced_runs(trials, value=value), by=["mtd"], value=value)
 
 
-def compute_cells(trials: pd.DataFrame) -> pd.DataFrame:
-    """Mean score of each combination of ema_decay, queue_size and batch_size, by MTD.
-
-    Columns: mtd, ema_decay, queue_size, batch_size, n, seeds, mean, low, high.
-    """
-    return summarise(traced_runs(trials), by=CONFIGURATION)
-
-
 def compute_distances(trials: pd.DataFrame) -> pd.DataFrame:
     """L1 and L2 distance from the ideal (0, -4) of each run that has alignment and uniformity.
 

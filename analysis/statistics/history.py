@@ -137,21 +137,12 @@ def correlate_history(runs: pd.DataFrame) -> pd.DataFrame:
     pairs += [("mtd", name) for name in OUTCOMES]
     rows = []
     for first, second in pairs:
-        correlations, sizes = _correlate(runs.dropna(subset=[first, second]), first, second)
-        if correlations:
-            mean = estimate(np.array(correlations))
+        seeds = runs.dropna(subset=[first, second]).groupby("seed")
+        ranked = [seed[[first, second]].rank() for _, seed in seeds]
+        used = [each for each in ranked if len(each) >= MIN_RUNS and (each.nunique() > 1).all()]
+        if used:
+            mean = estimate(np.array([each[first].corr(each[second]) for each in used]))
             low, high = np.clip([mean.low, mean.high], -1.0, 1.0).tolist()
-            rows.append((first, second, len(correlations), min(sizes), mean.mean, low, high))
+            rows.append((first, second, len(used), min(map(len, used)), mean.mean, low, high))
     columns = ["first", "second", "seeds", "trials", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _correlate(runs: pd.DataFrame, first: str, second: str) -> tuple[list[float], list[int]]:
-    """Spearman's correlation of each seed, and the number of its runs."""
-    correlations, sizes = [], []
-    for _, seed in runs.groupby("seed"):
-        ranks = seed[[first, second]].rank()
-        if len(seed) >= MIN_RUNS and (ranks.nunique() > 1).all():
-            correlations.append(float(ranks[first].corr(ranks[second])))
-            sizes.append(len(seed))
-    return correlations, sizes

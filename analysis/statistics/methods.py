@@ -109,8 +109,6 @@ def compute_method_properties(study: StudyFrames) -> pd.DataFrame:
 
 def _ranks_after(spectra: pd.DataFrame) -> dict[int, float]:
     """The effective rank after training by the number of the trial."""
-    if spectra.empty:
-        return {}
     return {
         number: effective_rank(row)
         for (number, moment), row in zip(spectra.index, spectra.to_numpy(float), strict=True)

@@ -225,8 +225,7 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
         best"), other_n (trials at that MTD) and other_mean; then in the first n, seeds, mean, low,
         high, the highest mean first. No rows without two levels and two seeds in the first.
     """
-    columns = ["configuration", "mtd", "status", "other_n", "other_mean"]
-    columns += ["n", "seeds", "mean", "low", "high"]
+    columns = ["configuration", "mtd", "status", "other_n", "other_mean", *_OF_SCORES]
     own, others = _levels(first, STEPS), _levels(other, STEPS)
     if not own.of.comparable:
         return pd.DataFrame(columns=columns)

@@ -328,7 +328,10 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     combination of their values with the most configurations are used. The sampling of the study's
     items is counted where every run of the test has them.
     """
-    runs, left_out = leave_out(_one_condition(_scored(trials), study.settings), study.beyond_run)
+    runs = traced_runs(trials)
+    runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
+    runs = runs[(runs["ratio"] > 0) & (runs["ratio"] < runs["mtd"])]
+    runs, left_out = leave_out(_one_condition(runs, study.settings), study.beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
@@ -381,14 +384,6 @@ def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.
         freedom = added_space(null, extra).shape[1]
         rows.append((base, added, freedom, float(p_added(fit, null, extra, weights, items))))
     return pd.DataFrame(rows, columns=["base", "added", "freedom", "p_value"])
-
-
-def _scored(trials: pd.DataFrame) -> pd.DataFrame:
-    """The completed runs with an MTD and a queue, with columns trace and ratio (the components)."""
-    runs = traced_runs(trials)
-    runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
-    runs = runs.assign(trace=runs["mtd"] - runs["ratio"])
-    return runs[(runs["ratio"] > 0) & (runs["trace"] > 0)]
 
 
 def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from mtdlab.analysis.inference.pairing import LevelScores
-    from mtdlab.analysis.inference.power import Needed, Precision
+    from mtdlab.analysis.inference.power import Precision, Target
     from mtdlab.analysis.inference.scatter import Scatter
     from mtdlab.analysis.measures import Floats
     from mtdlab.config import StudySpec
@@ -22,26 +22,6 @@ if TYPE_CHECKING:
 
 MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 """Settings that the table shows whether they are searched or not: those behind the MTD."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """What a study is to show, in points, how often it does, and what showing it takes.
-
-    Attributes:
-        kind: a peak, a slope or no difference over levels of MTD; that the best configuration is
-            above all others, which are alike, or that all of them are equivalent.
-        points: the peak, the slope, the lead of the best, or the margin of the others.
-        compared: how many levels of MTD or configurations.
-        found: the share of studies with the planned seeds that show it; None where it is unknown.
-        needed: what the power of the plan takes.
-    """
-
-    kind: Literal["peak", "slope", "flat", "best", "equivalent"]
-    points: float
-    compared: int
-    found: float | None
-    needed: "Needed"
 
 
 @dataclass(frozen=True)
@@ -303,7 +283,15 @@ def _power(
     return Power(
         seeds=spec.looks[-1],
         power=power.POWER,
-        targets=_list_targets(spec, distance, scatter, effect, nominal),
+        targets=power.compute_targets(
+            distance,
+            spec.looks,
+            nominal,
+            effect=effect,
+            margin=spec.margin,
+            scatter=scatter,
+            alpha=spec.alpha,
+        ),
         peak_mtd=None if compared else mtd_value(distance[top]),
         peak_points=None if compared else float(heights[top]),
         items=scatter.count,
@@ -321,49 +309,6 @@ def _levels_within_run(spec: "StudySpec") -> list[float]:
     beyond = find_beyond(rows, spec.beyond_run)
     mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
     return sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
-
-
-def _list_targets(
-    spec: "StudySpec",
-    distance: "Floats",
-    scatter: "Scatter",
-    effect: float,
-    nominal: Sequence[float],
-) -> list[Target]:
-    """The best of several configurations and their equivalence; over MTD a peak, slope, flatness.
-
-    A peak is planned over other numbers of levels too.
-    """
-    from mtdlab.analysis.inference import power
-
-    count, seeds = len(distance), spec.looks[-1]
-    if not scatter.ordered:
-        found = power.find_best_power(
-            spec.looks, nominal, count=count, effect=effect, scatter=scatter
-        )
-        need = power.compute_best_needs(
-            count, alpha=spec.alpha, margin=spec.margin, effect=effect, scatter=scatter
-        )
-        return [
-            Target("best", effect, count, found, need.separated),
-            Target("equivalent", spec.margin, count, None, need.equivalent),
-        ]
-    peak, slope = power.find_power(distance, spec.looks, nominal, effect=effect, scatter=scatter)
-    needs = power.compute_needs(distance, alpha=spec.alpha, effect=effect, scatter=scatter)
-    flat = power.compute_flatness(
-        distance, seeds, margin=spec.margin, scatter=scatter, alpha=nominal[-1]
-    )
-    targets = [
-        Target("peak", effect, each.levels, peak if each.levels == count else None, each.peak)
-        for each in needs
-        if each.peak
-    ]
-    targets += [Target("slope", effect, count, slope, each.slope) for each in needs if each.slope]
-    if flat:
-        targets += [Target("flat", flat.margin, count, power.POWER, power.Needed(seeds))]
-    if flat and flat.items:
-        targets += [Target("flat", spec.margin, count, None, power.Needed(None, flat.items))]
-    return targets
 
 
 def _find_scatter(

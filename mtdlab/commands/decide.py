@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtdlab.analysis.data.durations import count
-from mtdlab.analysis.data.reading import TABLE_SUFFIXES, Reading
+from mtdlab.analysis.data.reading import TABLE_SUFFIXES
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
-from mtdlab.commands.report import parse_columns, read_table
+from mtdlab.commands.report import parse_columns
 from mtdlab.errors import MtdlabError, reason_of
 from mtdlab.terminal import print_text
 
@@ -81,33 +81,31 @@ def decide(
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
     from mtdlab.analysis.inference.decide import decide as find_decision
+    from mtdlab.analysis.notebook import read_run_table
     from mtdlab.store.frames import load_frames
 
-    path = Path(source)
-    is_file = path.suffix in TABLE_SUFFIXES
-    reading = Reading(score, parse_columns(column or []), scale=scale)
-    if not is_file and reading != Reading():
+    is_file, columns = source.endswith(TABLE_SUFFIXES), parse_columns(column or [])
+    if not is_file and (score or columns or scale):
         raise MtdlabError(
             f"--score, --column and --scale describe a file; {source!r} is the name of a study, "
             "since it ends neither in .csv nor in .parquet or .json"
         )
-    runs = read_table(path, reading) if is_file else [load_frames(source, storage, curves=False)]
-    if not isinstance(runs, list):
-        raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
-    [study] = runs
     try:
-        decision = find_decision(
-            study, candidate, baseline=baseline, margin=margin, session=session
+        study = (
+            read_run_table(source, score=score, columns=columns, scale=scale)
+            if is_file
+            else load_frames(source, storage, curves=False)
         )
+        found = find_decision(study, candidate, baseline=baseline, margin=margin, session=session)
     except ValueError as error:
         raise MtdlabError(str(error)) from None
     except OSError as error:
         raise MtdlabError(f"--session {session}: {reason_of(error)}") from None
     if as_json:
-        print_json({"study": study.name, "metric": study.metric} | asdict(decision))
+        print_json({"study": study.name, "metric": study.metric} | asdict(found))
     else:
-        print_text("\n".join(map(wrap_text, _sentences(decision))))
-    raise typer.Exit(ANSWERS[decision.answer][0])
+        print_text("\n".join(map(wrap_text, _sentences(found))))
+    raise typer.Exit(ANSWERS[found.answer][0])
 
 
 def _sentences(decision: "Decision") -> Iterator[str]:

@@ -14,7 +14,6 @@ from mtdlab.api.plan import (
     Design,
     NoEstimate,
     Power,
-    Target,
     find_costs,
     find_design,
     find_ended,
@@ -29,7 +28,7 @@ from mtdlab.commands.show import report_command
 from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
-    from mtdlab.analysis.inference.power import Needed
+    from mtdlab.analysis.inference.power import Needed, Target
     from mtdlab.config import StudySpec
     from mtdlab.cost.estimate import Estimate
 
@@ -242,7 +241,7 @@ def _describe_power(power: Power) -> list[str]:
     return ["power" + lines[0][5:], *lines[1:]]
 
 
-def _describe_target(target: Target, power: Power) -> str:
+def _describe_target(target: "Target", power: Power) -> str:
     """What a study is to show, in a few words."""
     from mtdlab.analysis.data.runs import format_mtd
 

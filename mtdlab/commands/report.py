@@ -153,22 +153,6 @@ def parse_columns(texts: Sequence[str]) -> dict[str, str]:
     return parsed
 
 
-def read_table(
-    path: Path, reading: Reading, name: str | None = None
-) -> "list[StudyFrames] | LevelMeans":
-    """The runs of a file as a study called `name`, or level means."""
-    from mtdlab.analysis.data.cells import TableError
-    from mtdlab.analysis.data.frames import StudyFrames
-    from mtdlab.analysis.notebook import open_table
-
-    check_name(name)
-    try:
-        runs = open_table(path, reading, name or "")
-    except TableError as error:
-        raise MtdlabError(str(error)) from None
-    return [runs] if isinstance(runs, StudyFrames) else runs
-
-
 @dataclass(frozen=True)
 class Source:
     """What a page is made of: studies of a database, a table, stored data or published means."""
@@ -198,17 +182,24 @@ class Source:
 
     def read(self, name: str | None) -> "tuple[list[StudyFrames] | LevelMeans, str | None]":
         """The data, runs of a table as a study called `name`; and when stored ones were made."""
+        from mtdlab.analysis.data.cells import TableError
+        from mtdlab.analysis.data.frames import StudyFrames
         from mtdlab.analysis.data.stored_frames import from_parquet
         from mtdlab.analysis.inference.level_means import load_published_means
+        from mtdlab.analysis.notebook import open_table
 
         if self.studies:
             return [load_named(study, self.storage) for study in self.studies], None
-        if self.table is not None:
-            return read_table(self.table, self.reading, name), None
         try:
+            if self.table is not None:
+                check_name(name)
+                runs = open_table(self.table, self.reading, name or "")
+                return [runs] if isinstance(runs, StudyFrames) else runs, None
             if self.published is not None:
                 return load_published_means(self.published), None
             stored = [from_parquet(path) for path in self.stored]
+        except TableError as error:
+            raise MtdlabError(str(error)) from None
         except ValueError as error:
             option = "--from " if self.published is None else "--published: "
             raise MtdlabError(f"{option}{error}") from None

@@ -74,7 +74,10 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
         ("decide runs.csv --candidate rate=0.2", "study runs has no baseline of its own"),
         ("decide none.csv --candidate rate=0.2", "none.csv: no such file"),
         ("decide study --score x --candidate rate=0.2", "--score, --column and --scale describe"),
-        ("decide means.csv --candidate rate=0.2", "means.csv has level means; the runs of single"),
+        (
+            "decide means.csv --candidate rate=0.2",
+            "means.csv: no column score among mtd, mean",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(table: Path, command: Command, line: str, message: str) -> None:

@@ -22,7 +22,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special, stats
 
-from mtdlab.analysis.inference.decide import Comparison, Session
+from mtdlab.analysis.inference.decide import Comparison, find_comparison
 from mtdlab.analysis.inference.looks import find_open_nominal
 from mtdlab.analysis.measures import Floats
 
@@ -204,15 +204,14 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
         base, was_kept = np.zeros(SEEDS), False
         if case.base != "none":
             base = ERRORS[case.base or case.errors](rng)
-        before = [Comparison("", str(at), ALPHA) for at in range(case.place - 1)]
-        compared_in = Session({"alpha": ALPHA}, before)
+        comparisons = [Comparison("", "", str(at), ALPHA) for at in range(case.place - 1)]
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
             new = draw(rng) * (_TWO if case.base == "none" else 1)
-            compared = compared_in.find("", f"candidate {at}")
+            compared = find_comparison(comparisons, "", "", f"candidate {at}", ALPHA)
             answer, seeds = judge(new + effect, base, compared.level)
             is_kept = answer == "keep"
-            compared.kept_at = len(compared_in.comparisons) if is_kept else None
+            compared.kept_at = len(comparisons) if is_kept else None
             false_keep[session] |= is_kept and effect <= 0
             rows.append((effect, answer, seeds, was_kept))
             if is_kept and case.chained:

@@ -12,7 +12,7 @@ is, and the plan has the slopes, curvatures and variances that it takes from it.
 Letters: B studies, S seeds, L levels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,9 +27,8 @@ from mtdlab.analysis.inference.looks import boundaries_at
 from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import (
     POWER,
-    compute_flatness,
-    compute_needs,
-    find_power,
+    Target,
+    compute_targets,
     peak_effects,
     slope_effects,
 )
@@ -141,25 +140,40 @@ def designs() -> Iterator[tuple[Design, float]]:
     yield of_covariance("640 steps", 1500), 6.0
 
 
+def plan(
+    design: Design, effect: float, looks: Sequence[int], alphas: Sequence[float]
+) -> dict[str, Target]:
+    """The first target of each kind: of the levels of the design, which are three or more."""
+    found = compute_targets(
+        design.distance,
+        looks,
+        alphas,
+        effect=effect,
+        margin=MARGIN,
+        scatter=design.scatter,
+        alpha=ALPHA,
+    )
+    return {target.kind: target for target in reversed(found)}
+
+
 def measure(design: Design, effect: float, studies: int, seed: int) -> list[dict[str, object]]:
     """What a plan promises of one design, and the shares of studies, as rows."""
     rng = np.random.default_rng([seed, len(design.distance), int(100 * effect)])
-    need = compute_needs(design.distance, effect=effect, scatter=design.scatter, alpha=ALPHA)[0]
+    targets = plan(design, effect, (10,), (ALPHA,))
     sought = {
-        "peaked": (need.peak, peak_effects(design.distance, effect)),
-        "rising": (need.slope, slope_effects(design.distance, effect)),
+        "peaked": ("peak", peak_effects(design.distance, effect)),
+        "rising": ("slope", slope_effects(design.distance, effect)),
     }
     found = []
-    for name, (wanted, effects) in sought.items():
-        if wanted and wanted.seeds:
-            scores = design.draw(rng, studies, wanted.seeds, effects)
+    for name, (kind, effects) in sought.items():
+        if seeds := targets[kind].needed.seeds:
+            scores = design.draw(rng, studies, seeds, effects)
             power = np.mean([each == name for each in judge(design, scores, ALPHA, MARGIN)])
-            found.append(_row(design, effect, name, wanted.seeds, POWER, float(power), studies))
-    flat = compute_flatness(design.distance, 10, margin=MARGIN, scatter=design.scatter, alpha=ALPHA)
-    if flat is not None:
-        scores = design.draw(rng, studies, 10, 0 * design.distance)
-        power = np.mean([each == "flat" for each in judge(design, scores, ALPHA, flat.margin)])
-        found.append(_row(design, flat.margin, "flat", 10, POWER, float(power), studies))
+            found.append(_row(design, effect, name, seeds, POWER, float(power), studies))
+    margin = targets["flat"].points
+    scores = design.draw(rng, studies, 10, 0 * design.distance)
+    power = np.mean([each == "flat" for each in judge(design, scores, ALPHA, margin)])
+    found.append(_row(design, margin, "flat", 10, POWER, float(power), studies))
     return found + measure_looks(design, effect, rng, studies)
 
 
@@ -172,12 +186,13 @@ def measure_looks(
     """
     looks = (5, 7, 9, 13)
     alphas = boundaries_at(looks, ALPHA).nominal.tolist()
-    stated = find_power(design.distance, looks, alphas, effect=effect, scatter=design.scatter)
+    targets = plan(design, effect, looks, alphas)
+    stated = targets["peak"].found, targets["slope"].found
     shapes = peak_effects(design.distance, effect), slope_effects(design.distance, effect)
-    plan, found = Plan(tuple(design.distance.tolist()), looks), []
+    planned, found = Plan(tuple(design.distance.tolist()), looks), []
     for name, promised, effects in zip(("peaked", "rising"), stated, shapes, strict=True):
         scores = design.draw(rng, studies, looks[-1], effects)
-        outcome = run_until(scores, plan, items=design.items)
+        outcome = run_until(scores, planned, items=design.items)
         power = float(np.mean(outcome.verdict == name))
         row = _row(design, effect, f"{name}, looks", looks[-1], promised, power, studies)
         found.append(row | find_bias(outcome, effects, looks[-1]))

@@ -15,7 +15,7 @@ from scipy import stats
 
 from mtdlab.analysis import decide
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.decide import Comparison, Session
+from mtdlab.analysis.inference.decide import Comparison, find_comparison
 from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal
 from mtdlab.analysis.measures import Floats
 
@@ -256,11 +256,11 @@ class TestSession:
         assert highs[0].difference.high < found[0].difference.high
 
     def test_a_kept_candidate_passes_its_error_on_once(self) -> None:
-        before = [Comparison("c0", "c1", 0.02, kept_at=2), Comparison("c0", "c2", 0.01)]
-        session = Session({"alpha": ALPHA}, before)
-        levels = [session.find("c1", f"c{at}").level for at in (3, 4)]
+        kept = Comparison("", "c0", "c1", 0.02, kept_at=2)
+        session = [kept, Comparison("", "c0", "c2", 0.01)]
+        levels = [find_comparison(session, "", "c1", f"c{at}", ALPHA).level for at in (3, 4)]
         assert levels == pytest.approx([0.02 + ALPHA / 12, ALPHA / 20])
-        assert session.find("c1", "c3") is session.comparisons[2]
+        assert find_comparison(session, "", "c1", "c3", ALPHA) is session[2]
 
     def test_names_in_another_order_are_the_same(self, tmp_path: Path) -> None:
         path = tmp_path / "s.json"
@@ -285,7 +285,7 @@ class TestSession:
             (lambda text: text[:100], "is damaged, or is no session"),
             (lambda _: "", "is damaged, or is no session"),
             (lambda _: "[]", "is damaged, or is no session"),
-            (lambda _: '{"comparisons": [{"level": 1}]}', "is damaged, or is no session"),
+            (lambda _: '[{"level": 1}]', "is damaged, or is no session"),
             (lambda text: text.replace("0.025", '"a"'), "is damaged, or is no session"),
             (lambda text: text.replace("0.025", "-1"), "is damaged, or is no session"),
             (lambda text: text.replace('"3":', '"x":'), "is damaged, or is no session"),
@@ -295,9 +295,12 @@ class TestSession:
             ),
             (lambda text: text.replace('"seen"', '"unseen"'), "is damaged, or is no session"),
             (lambda text: text.replace("accuracy", "loss"), "score loss, .*, not .*score accuracy"),
-            (lambda text: text.replace('"runs"', '"other"'), "of study other, .*, not study runs"),
             (
-                lambda text: text.replace('"margin": 0.5', '"margin": 1'),
+                lambda text: text.replace("study runs", "study other"),
+                "of study other, .*, not study runs",
+            ),
+            (
+                lambda text: text.replace("margin 0.5", "margin 1.0"),
                 "margin 1.0, .*, not .*margin 0.5",
             ),
         ],
@@ -320,7 +323,7 @@ class TestSession:
         path = tmp_path / "s.json"
         with get_context("fork").Pool(4) as pool:
             found = pool.starmap(ask, [(path, self.scores, 4, f"c{at}") for at in range(1, 6)])
-        recorded = json.loads(path.read_text())["comparisons"]
+        recorded = json.loads(path.read_text())
         levels = sorted((each["level"] for each in recorded), reverse=True)
         assert levels == pytest.approx([ALPHA / (n * (n + 1)) for n in range(1, 6)])
         assert {each.level for each in found} == set(levels)

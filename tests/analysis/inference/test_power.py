@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,15 +14,12 @@ from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.analysis.inference.power import (
     ANY_SEEDS,
     Needed,
-    compute_best_needs,
-    compute_flatness,
-    compute_needs,
+    Target,
     compute_precision,
+    compute_targets,
     count_needed,
     design_levels,
     fewest_seeds,
-    find_best_power,
-    find_power,
     need_for_verdict,
     peak_effects,
     slope_effects,
@@ -50,6 +48,14 @@ def with_items(distance: np.ndarray, deviation: float, of_items: float, count: i
     )
 
 
+def plan(distance: np.ndarray, scatter: Scatter, **changed: Any) -> dict[str, list[Target]]:
+    """The targets of each kind: 2 points and a margin of 0.5 at one look at 8 seeds, at 5 %."""
+    given = {"looks": (8,), "alphas": (0.05,), "effect": 2.0, "margin": 0.5, "alpha": 0.05}
+    found = compute_targets(distance, scatter=scatter, **{**given, **changed})
+    kinds = dict.fromkeys(target.kind for target in found)
+    return {kind: [target for target in found if target.kind == kind] for kind in kinds}
+
+
 def test_the_assumed_shapes() -> None:
     assert peak_effects(MTD, 2.0) == pytest.approx([-2, -0.5, 0, -0.5, -2])
     assert slope_effects(MTD, 2.0) == pytest.approx([0, 0.5, 1, 1.5, 2])
@@ -58,8 +64,8 @@ def test_the_assumed_shapes() -> None:
 def test_the_seeds_give_the_stated_power() -> None:
     """By simulation: the power is 80 % with the stated seeds and lower with fewer."""
     scatter = independent(MTD, 1.5)
-    [own, nine] = compute_needs(MTD, effect=2.0, scatter=scatter, alpha=0.05)
-    assert (own.levels, nine.levels) == (5, 9)
+    [own, nine] = plan(MTD, scatter)["peak"]
+    assert (own.compared, nine.compared, nine.found) == (5, 9, None)
     effects, random = peak_effects(MTD, 2.0), np.random.default_rng(0)
 
     def power(seeds: int) -> float:
@@ -68,29 +74,29 @@ def test_the_seeds_give_the_stated_power() -> None:
         return float((tests.test_peak(tests.fit(tables)) <= 0.05).mean())
 
     # 1,000 simulated studies decide the number, 400 others the power
-    assert 0.73 < power(own.peak.seeds) < 0.9
-    assert power(own.peak.seeds // 2) < 0.6
+    assert 0.73 < power(own.needed.seeds) < 0.9
+    assert power(own.needed.seeds // 2) < 0.6
 
 
 def test_a_smaller_effect_needs_more_seeds() -> None:
     def seeds(effect: float) -> int:
-        scatter = independent(MTD, 1.0)
-        return compute_needs(MTD, effect=effect, scatter=scatter, alpha=0.05)[0].peak.seeds
+        return plan(MTD, independent(MTD, 1.0), effect=effect)["peak"][0].needed.seeds
 
     assert seeds(4.0) < seeds(2.0)
 
 
 def test_two_levels_have_a_slope_but_no_peak() -> None:
     levels = design_levels([10.0, 20.0, 20.0])
-    own = compute_needs(levels, effect=2.0, scatter=independent(levels, 1.0), alpha=0.05)[0]
-    assert (own.levels, own.peak) == (2, None)
+    found = plan(levels, independent(levels, 1.0))
+    [own] = found["slope"]
+    assert (own.compared, [peak.compared for peak in found["peak"]]) == (2, [5, 9])
     # a paired t test: power 0.79 at 6 pairs and 0.87 at 7, by the noncentral t
-    assert own.slope.seeds in (6, 7, 8)
+    assert own.needed.seeds in (6, 7, 8)
 
 
 def test_many_seeds_are_those_of_a_paired_t_test() -> None:
     """More seeds than are simulated."""
-    own = compute_needs(TWO, effect=0.5, scatter=independent(TWO, 1.0), alpha=0.05)[0]
+    [own] = plan(TWO, independent(TWO, 1.0), effect=0.5)["slope"]
 
     def power(seeds: int) -> float:
         shift = 0.5 / math.sqrt(2 / seeds)
@@ -98,69 +104,73 @@ def test_many_seeds_are_those_of_a_paired_t_test() -> None:
         return float(stats.nct.sf(critical, seeds - 1, shift))
 
     # few simulated tables make critical values too large
-    assert 0.75 < power(own.slope.seeds) < 0.88
-    assert own.slope.seeds > 40
+    assert 0.75 < power(own.needed.seeds) < 0.88
+    assert own.needed.seeds > 40
 
 
 def test_items_bound_the_power_as_in_a_z_test() -> None:
     """With any number of seeds a difference has the known standard error of the items."""
     scatter = with_items(TWO, 1.0, 0.6, 1_000)
-    [_, power] = find_power(TWO, (ANY_SEEDS,), (0.05,), effect=1.0, scatter=scatter)
+    [own] = plan(TWO, scatter, looks=(ANY_SEEDS,), effect=1.0)["slope"]
     reached = special.ndtr(1 / 0.6 - special.ndtri(0.975))
     # few simulated tables make critical values too large
-    assert power == pytest.approx(reached, abs=0.08)
-    slope = compute_needs(TWO, effect=1.0, scatter=scatter, alpha=0.05)[0].slope
+    assert own.found == pytest.approx(reached, abs=0.08)
+    slope = own.needed
     assert slope.seeds is None
     # power of 80 % takes an effect of 2.8 standard errors
     factor = (special.ndtri(0.975) + special.ndtri(0.8)) * 0.6
     assert slope.items == pytest.approx(1_000 * factor**2, rel=0.25)
     with_those = with_items(TWO, 1.0, 0.6 * math.sqrt(1_000 / slope.items), slope.items + 1)
-    assert compute_needs(TWO, effect=1.0, scatter=with_those, alpha=0.05)[0].slope.items is None
+    assert plan(TWO, with_those, effect=1.0)["slope"][0].needed.items is None
 
 
 def test_few_seeds_are_few() -> None:
     """A large effect takes three seeds with their one or two degrees of freedom, not sixteen."""
-    [own, *_] = compute_needs(MTD, effect=8.0, scatter=independent(MTD, 1.0), alpha=0.05)
-    assert 2 <= own.peak.seeds <= 4
-    assert 2 <= own.slope.seeds <= 6
+    found = plan(MTD, independent(MTD, 1.0), effect=8.0)
+    assert 2 <= found["peak"][0].needed.seeds <= 4
+    assert 2 <= found["slope"][0].needed.seeds <= 6
 
 
 def test_looks_cost_power() -> None:
     looks, scatter = (4, 6, 10), independent(MTD, 1.5)
     alphas = boundaries_at(looks, 0.05).nominal.tolist()
-    once = find_power(MTD, looks[-1:], (0.05,), effect=2.0, scatter=scatter)
-    several = find_power(MTD, looks, alphas, effect=2.0, scatter=scatter)
-    last = find_power(MTD, looks[-1:], alphas[-1:], effect=2.0, scatter=scatter)
-    for one, some, end in zip(once, several, last, strict=True):
-        assert end <= some < one
-    assert find_power(MTD, (1,), (0.05,), effect=2.0, scatter=scatter) == (0.0, 0.0)
-    two = find_power(TWO, (5,), (0.05,), effect=2.0, scatter=independent(TWO, 1.5))
-    assert two[0] is None
+    once, several, last = (
+        plan(MTD, scatter, looks=seeds, alphas=levels)
+        for seeds, levels in (
+            (looks[-1:], (0.05,)),
+            (looks, alphas),
+            (looks[-1:], alphas[-1:]),
+        )
+    )
+    for kind in ("peak", "slope"):
+        assert last[kind][0].found <= several[kind][0].found < once[kind][0].found
+    one = plan(MTD, scatter, looks=(1,))
+    assert one["peak"][0].found == pytest.approx(0)
+    assert one["slope"][0].found == pytest.approx(0)
+    assert "flat" not in one
 
 
 def test_a_flat_score_is_shown_at_the_stated_margin() -> None:
-    flat = compute_flatness(MTD, 8, margin=0.5, scatter=independent(MTD, 0.5), alpha=0.05)
-    assert (flat.least, flat.items) == (0.0, None)
+    [flat] = plan(MTD, independent(MTD, 0.5))["flat"]
+    assert (flat.found, flat.needed) == (0.8, Needed(8))
     tests = design_tests(np.ones((8, 5), dtype=bool), MTD)
     tables = 0.5 * np.random.default_rng(7).normal(size=(500, 8, 5))
-    assert 0.7 < tests.are_flat(tests.fit(tables), 0.05, flat.margin).mean() < 0.9
-    for seeds, levels in ((2, MTD), (8, TWO), (8, np.geomspace(5, 200, 31))):
-        scatter = independent(levels, 0.5)
-        found = compute_flatness(levels, seeds, margin=0.5, scatter=scatter, alpha=0.05)
-        assert found is None
+    assert 0.7 < tests.are_flat(tests.fit(tables), 0.05, flat.points).mean() < 0.9
+    for seeds, levels in ((2, MTD), (8, TWO)):
+        assert "flat" not in plan(levels, independent(levels, 0.5), looks=(seeds,))
 
 
 def test_items_bound_the_margin_of_a_flat_score() -> None:
     scatter = with_items(THREE, 0.5, 0.6, 1_000)
-    flat = compute_flatness(THREE, 10, margin=0.5, scatter=scatter, alpha=0.05)
+    [flat, wanted] = plan(THREE, scatter, looks=(10,))["flat"]
     # the largest difference of three normal means, with its one-sided half width at 5 %
     drawn = 0.6 / math.sqrt(2) * np.random.default_rng(0).standard_normal((20_000, 3))
     widest = np.ptp(drawn, axis=1) + 0.6 * special.ndtri(0.95)
-    assert flat.least == pytest.approx(np.quantile(widest, 0.8), rel=0.1)
-    assert flat.least < flat.margin
-    assert flat.items == pytest.approx(1_000 * (flat.least / 0.5) ** 2, rel=1e-3)
-    wide = compute_flatness(THREE, 10, margin=5.0, scatter=scatter, alpha=0.05)
-    assert wide.items is None
+    least = 0.5 * math.sqrt(wanted.needed.items / 1_000)
+    assert least == pytest.approx(np.quantile(widest, 0.8), rel=0.1)
+    assert least < flat.points
+    assert (wanted.points, wanted.found, wanted.needed.seeds) == (0.5, None, None)
+    assert len(plan(THREE, scatter, looks=(10,), margin=5.0)["flat"]) == 1
 
 
 def test_the_precision_tells_seeds_from_items() -> None:
@@ -229,8 +239,15 @@ def test_the_smallest_number_of_seeds_is_found_from_any_beginning(most: int) -> 
             assert len(called) == len(set(called))
 
 
-def unordered(count: int, deviation: float) -> Scatter:
-    return assume_scatter(np.arange(1.0, count + 1), deviation, ordered=False)
+def plan_best(
+    count: int, deviation: float, items: int = 0, **changed: Any
+) -> tuple[Target, Target]:
+    """The targets of configurations: the best, and that all are equivalent."""
+    places = np.arange(1.0, count + 1)
+    scatter = assume_scatter(places, deviation, items, ordered=False)
+    found = plan(places, scatter, **changed)
+    [best], [equivalent] = found["best"], found["equivalent"]
+    return best, equivalent
 
 
 def seeds_of_paired_t(effect: float) -> int:
@@ -244,43 +261,32 @@ def seeds_of_paired_t(effect: float) -> int:
 
 @pytest.mark.parametrize("effect", [1.0, 2.0])
 def test_a_best_of_two_takes_the_seeds_of_the_paired_t_test(effect: float) -> None:
-    need = compute_best_needs(2, effect=effect, scatter=unordered(2, 1.0), alpha=0.05, margin=1)
-    assert need.separated.seeds == pytest.approx(seeds_of_paired_t(effect / 2**0.5), rel=0.35)
+    best, _ = plan_best(2, 1.0, effect=effect, margin=1)
+    assert best.needed.seeds == pytest.approx(seeds_of_paired_t(effect / 2**0.5), rel=0.35)
 
 
 def test_equivalence_of_two_takes_the_seeds_of_two_one_sided_tests() -> None:
     """Where nothing differs each test has 90 % power: 2 (z(0.95) + z(0.9))^2 sd^2 / margin^2."""
-    need = compute_best_needs(2, effect=2, scatter=unordered(2, 0.5), alpha=0.05, margin=0.5)
+    _, equivalent = plan_best(2, 0.5)
     normal = 2 * (special.ndtri(0.95) + special.ndtri(0.9)) ** 2
     # t statistics, and critical values at the upper end of their intervals, take more
-    assert normal < need.equivalent.seeds < 1.4 * normal
+    assert normal < equivalent.needed.seeds < 1.4 * normal
 
 
 def test_more_configurations_take_more_seeds_and_looks_have_less_power() -> None:
-    few, many = (
-        compute_best_needs(count, effect=2, scatter=unordered(count, 1), alpha=0.05, margin=1)
-        for count in (2, 5)
+    few, many = (plan_best(count, 1.0, margin=1) for count in (2, 5))
+    for small, large in zip(few, many, strict=True):
+        assert small.needed.seeds < large.needed.seeds
+    at_end, with_looks, one = (
+        plan_best(3, 1.0, looks=looks, alphas=boundaries_at(looks, 0.05).nominal, effect=1.5)[0]
+        for looks in ((8,), (3, 4, 6, 8), (1,))
     )
-    assert few.separated.seeds < many.separated.seeds
-    assert few.equivalent.seeds < many.equivalent.seeds
-    at_end, with_looks = (
-        find_best_power(
-            looks,
-            boundaries_at(looks, 0.05).nominal.tolist(),
-            count=3,
-            effect=1.5,
-            scatter=unordered(3, 1),
-        )
-        for looks in ((8,), (3, 4, 6, 8))
-    )
-    assert with_looks < at_end
-    assert find_best_power((1,), (0.05,), count=3, effect=9, scatter=unordered(3, 1)) == 0
+    assert one.found == 0 < with_looks.found < at_end.found
 
 
 def test_where_items_limit_a_comparison_their_number_is_stated() -> None:
-    limited = assume_scatter(np.arange(1.0, 5), 1.0, 100, ordered=False)
-    need = compute_best_needs(4, effect=2, scatter=limited, alpha=0.05, margin=1)
-    assert need.separated.seeds is None
+    best, _ = plan_best(4, 1.0, 100, margin=1)
+    assert best.needed.seeds is None
     # with as many items the largest of all pairs has the stated power, whatever the seeds
-    assert need.separated.items is not None
-    assert need.separated.items > 100
+    assert best.needed.items is not None
+    assert best.needed.items > 100

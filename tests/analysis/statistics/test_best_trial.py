@@ -13,7 +13,6 @@ from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import trials
 from mtdlab.analysis.statistics.best_trial import (
-    Spread,
     compute_choices,
     estimate_spread,
     expected_maximum,
@@ -41,26 +40,26 @@ def test_the_expected_maximum_of_independent_values_is_the_tabulated_one(
 ) -> None:
     """Of n seeds with one run each, or of one seed with n independent runs."""
     counts = [1] * n if shared else [n]
-    spread = Spread(seed=3.0 if shared else 0.0, run=0.0 if shared else 3.0)
-    assert expected_maximum(counts, spread) == pytest.approx(3 * expected, abs=3e-3)
+    spread = (3.0, 0.0) if shared else (0.0, 3.0)
+    assert expected_maximum(counts, *spread) == pytest.approx(3 * expected, abs=3e-3)
 
 
 @pytest.mark.parametrize("counts", [[8, 8, 8], [9, 4, 1, 1], [1] * 12])
 def test_correlated_values_have_the_simulated_expected_maximum(counts: list[int]) -> None:
     random = np.random.default_rng(0)
     draws = 20_000
-    spread = Spread(seed=1.5, run=0.7)
+    spread = (1.5, 0.7)
     highest = np.full(draws, -np.inf)
     for count in counts:
-        own = spread.run * random.normal(size=(draws, count)).max(axis=1)
-        highest = np.maximum(highest, spread.seed * random.normal(size=draws) + own)
+        own = spread[1] * random.normal(size=(draws, count)).max(axis=1)
+        highest = np.maximum(highest, spread[0] * random.normal(size=draws) + own)
     error = 4 * highest.std() / math.sqrt(draws)
-    assert expected_maximum(counts, spread) == pytest.approx(highest.mean(), abs=error)
+    assert expected_maximum(counts, *spread) == pytest.approx(highest.mean(), abs=error)
 
 
 def test_the_expected_maximum_is_nan_or_0_with_the_spread() -> None:
-    assert math.isnan(expected_maximum([3], Spread(math.nan, math.nan)))
-    assert expected_maximum([3], Spread(0.0, 0.0)) == 0
+    assert math.isnan(expected_maximum([3], math.nan, math.nan))
+    assert expected_maximum([3], 0.0, 0.0) == 0
 
 
 def test_the_spread_is_recovered_also_with_missing_runs() -> None:
@@ -70,8 +69,8 @@ def test_the_spread_is_recovered_also_with_missing_runs() -> None:
     values = values + random.normal(scale=2, size=60)[seeds] + random.normal(size=2400)
     kept = random.random(2400) < 0.7
     spread = estimate_spread(values[kept], configurations[kept], seeds[kept])
-    assert spread.run == pytest.approx(1, abs=0.06)
-    assert spread.seed == pytest.approx(2, abs=0.5)
+    assert spread[1] == pytest.approx(1, abs=0.06)
+    assert spread[0] == pytest.approx(2, abs=0.5)
 
 
 def test_the_spread_of_a_complete_table_is_that_of_its_mean_squares() -> None:
@@ -81,15 +80,15 @@ def test_the_spread_of_a_complete_table_is_that_of_its_mean_squares() -> None:
     run = (residual**2).sum() / (4 * 3)
     within = table.var(axis=1, ddof=1).mean()
     found = estimate_spread(table.ravel(), configurations, seeds)
-    assert found.run == pytest.approx(math.sqrt(run))
-    assert found.seed == pytest.approx(math.sqrt(max(within - run, 0)))
+    assert found[1] == pytest.approx(math.sqrt(run))
+    assert found[0] == pytest.approx(math.sqrt(max(within - run, 0)))
 
 
 def test_one_configuration_has_one_deviation_and_one_seed_has_none() -> None:
     values, index, zeros = np.array([1.0, 2.0, 6.0]), np.arange(3), np.zeros(3, dtype=np.int64)
-    assert estimate_spread(values, zeros, index).run == pytest.approx(values.std(ddof=1))
-    assert estimate_spread(values, zeros, index).seed == 0
-    assert math.isnan(estimate_spread(values, index, zeros).run)
+    assert estimate_spread(values, zeros, index)[1] == pytest.approx(values.std(ddof=1))
+    assert estimate_spread(values, zeros, index)[0] == 0
+    assert math.isnan(estimate_spread(values, index, zeros)[1])
 
 
 def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
@@ -107,8 +106,8 @@ def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
     same = runs[(runs["ema_decay"] == lowest["ema_decay"]) & (runs["mtd"] == lowest["mtd"])]
     assert by_dev.configuration_mean == pytest.approx(same["score"].mean())
     assert (by_dev.configuration_trials, by_dev.n) == (3, 24)
-    spread = Spread(by_dev.seed_sd, by_dev.trial_sd)
-    assert by_dev.optimism == pytest.approx(expected_maximum([8, 8, 8], spread))
+    spread = by_dev.seed_sd, by_dev.trial_sd
+    assert by_dev.optimism == pytest.approx(expected_maximum([8, 8, 8], *spread))
     assert by_dev.score_optimism == pytest.approx(-by_dev.optimism)
     assert by_dev.trial_sd == pytest.approx(0.2, abs=0.1)
 
