@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 from mtdlab.analysis.data.beyond_run import describe_lengths
 from mtdlab.analysis.data.defaults import ALPHA, BEYOND_RUN, MARGIN, BeyondRun
 from mtdlab.analysis.data.runs import MTD_DECIMALS
+from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.config.nuisance import NUISANCE, Choice, Nuisance
 from mtdlab.config.paths import Places
 from mtdlab.config.search import Choices, Dimension, Partial, fingerprint, grid
@@ -312,15 +313,19 @@ class StudySpec(ABC):
     def count_compared(self) -> int:
         """How many are compared where the question is which is best; 0 for a shape over MTD.
 
-        Methods at their levels of MTD, or configurations that have fewer than two levels.
+        As on the page: methods at their levels of MTD, where each is one configuration whatever
+        makes up its MTD; else configurations.
         """
-        rows = [
-            (row.get("method"), row["mtd"] and round(row["mtd"], MTD_DECIMALS))
-            for row in self.configurations().values()
-        ]
-        if len({method for method, _ in rows}) > 1:
-            return len(set(rows))
-        return len(rows) if len({mtd for _, mtd in rows} - {None}) < 2 else 0
+        rows = list(self.configurations().values())
+        mtds = [row["mtd"] and round(row["mtd"], MTD_DECIMALS) for row in rows]
+        if len({row.get("method") for row in rows}) == 1:
+            return len(rows) if len({*mtds} - {None}) < 2 else 0
+        levels = [(row["method"], mtd) for row, mtd in zip(rows, mtds, strict=True)]
+        apart = set()
+        for level, row in zip(levels, rows, strict=True):
+            names = [name for name in self.search if not level[1] or name not in PARTS]
+            apart.add((level, *(str(row.get(name)) for name in names)))
+        return len(apart) if len(apart) == len({*levels}) else len(rows)
 
     @property
     def first_seeds(self) -> frozenset[int]:

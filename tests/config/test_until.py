@@ -1,7 +1,10 @@
 """The keys until and verdict: what is read, and where a mistake is pointed at."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from mtdlab.analysis.inference.best import best_scores
 from mtdlab.config import StudySpec
 from mtdlab.config.source import SpecError
 from mtdlab.config.study import default_looks, plan_of, sha256_of
@@ -91,8 +94,12 @@ METHODS = "search: {method: [mocose, simcse]}"
     [
         (METHODS, 2),
         ("search: {batch_size: [8, 16, 32]}\ntrainer: {method: simcse}", 3),
-        # methods at their levels of MTD; the learning rate makes no further ones
-        ("search: {method: [mocose, simcse], ema_decay: [0.5, 0.9], learning_rate: [0.1, 0.2]}", 3),
+        # methods at their levels of MTD
+        ("search: {method: [mocose, simcse], ema_decay: [0.5, 0.9]}", 3),
+        ("search: {method: [mocose, simcse], ema_decay: [0.5, 0.9], queue_size: [16, 32]}", 5),
+        # a level of more than one configuration: all configurations
+        ("search: {method: [mocose, simcse], ema_decay: [0.5, 0.9], learning_rate: [0.1, 0.2]}", 6),
+        ("search: {method: [xbm, simcse], batch_size: [16, 32]}\ntrainer: {queue_size: 32}", 4),
         ("search: {ema_decay: [0.5, 0.9], learning_rate: [0.1, 0.2]}", 0),
         # equal MTD
         ("search: {learning_rate: [0.1, 0.2]}", 2),
@@ -103,6 +110,19 @@ METHODS = "search: {method: [mocose, simcse]}"
 def test_until_compares_what_has_no_levels_of_mtd(read: Read, search: str, compared: int) -> None:
     spec = read(f"study: a\n{search}\n{DECIDED}max_seeds: 5}}\n")
     assert (spec.count_compared(), spec.looks) == (compared, (3, 4, 5))
+    if compared:
+        assert count_on_the_page(spec) == compared
+
+
+def count_on_the_page(spec: StudySpec) -> int:
+    """How many the analysis compares in a study with random scores."""
+    draws, rows = np.random.default_rng(0), list(spec.configurations().values())
+    runs = [row | {"seed": seed, "score": draws.normal()} for seed in (0, 1, 2) for row in rows]
+    trials = pd.DataFrame(runs).assign(number=range(len(runs)), state="COMPLETE")
+    varied = [name for name in trials if trials[name].astype(str).nunique() > 1]
+    columns = list(dict.fromkeys((*varied, "method", "mtd", "state")))
+    searched = {name: spec.known[name] for name in spec.search}
+    return len(best_scores(trials[columns], searched).distance)
 
 
 def test_until_needs_configurations_to_compare(read: Read) -> None:
