@@ -31,16 +31,12 @@ _BEYOND = 1.1
 _MOST_STRETCH = 1.2
 
 
-_ONE_TRIAL: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
-_BY_MTD: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
-
-
 def scatter_runs(
     runs: pd.DataFrame, ax: Axes, x: pd.Series, y: pd.Series, *, value: str, zorder: float = 1
 ) -> None:
     """A grey point per run at (x, y), which states the run's `value`."""
-    heavy = is_heavy(len(runs))
-    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=heavy, **_ONE_TRIAL)
+    look: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
+    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=is_heavy(len(runs)), **look)
     add_run_spots(ax, runs, x, y, value=value)
 
 
@@ -60,7 +56,8 @@ def scatter_by_mtd(
     """
     colours = [looks.look_of(float(mtd))[0] for mtd in runs["mtd"]]
     groups = runs["mtd"] if looks.few else pd.Series(0.0, index=runs.index)
-    look = {"rasterized": is_heavy(len(runs)), **_BY_MTD}
+    look: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
+    look["rasterized"] = is_heavy(len(runs))
     for mtd, at in groups.groupby(groups).indices.items():
         rows, (_, own) = runs.iloc[at], looks.look_of(float(str(mtd)))
         ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **look)
@@ -135,9 +132,7 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    if not is_heavy(len(curve)):
-        curve = curve.join(describe_means(curve, runs, value=value))
-    draw_curve(curve, ax)
+    draw_curve(curve.join(describe_means(curve, runs, value=value)), ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
         cross: dict[str, Any] = {"marker": "x", "s": 90, "linewidths": 2, "zorder": 6}
@@ -303,7 +298,8 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    style.label_mtd_axis(ax, levels)
+    if len(levels):
+        style.label_mtd_axis(ax, levels)
     style.label_score(ax, name)
     style.add_legend(ax)
 
@@ -405,8 +401,4 @@ def draw_studies(
         look, line = (style.look_of(place)[0], style.look_of(place + part)[1]), style.line_of(part)
         label, method = style.printable(str(text)), untraced.get(str(text), "")
         _draw_means(study, ax, label=label, look=look, line=line, untraced=method)
-    distances = curves.loc[curves["mtd"] > 0, "mtd"]
-    if len(distances):
-        style.label_mtd_axis(ax, distances)
-    style.label_score(ax, name)
-    style.add_legend(ax)
+    _label_axes(ax, curves.loc[curves["mtd"] > 0, "mtd"], name)

@@ -125,7 +125,7 @@ def draw_grid(
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)
-    wide = style.axes_width(ax) / grid.shape[1] > _LEGIBLE
+    wide = style.axes_size(ax)[0] / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,
         ax=ax,
