@@ -10,7 +10,6 @@ MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles 
 the table of `compute_spherical_cap` in degrees.
 """
 
-import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -26,16 +25,6 @@ ANGLES = (30, 60, 90)
 MIXING_WEIGHT = 0.2
 """The weight of the positive in MixCSE's mixed negatives, λ."""
 
-_COLUMNS = (
-    "angle",
-    "dimension",
-    "mean",
-    "std",
-    "simulated_mean",
-    "simulated_std",
-    "mixed",
-    "pairs",
-)
 _NEAR_RIGHT = 0.99
 
 
@@ -70,18 +59,6 @@ def simulate_cap_cosines(
     return np.asarray(first * second + np.sqrt((1 - first**2) * (1 - second**2)) * turn)
 
 
-def mixed_cosine(weight: float, cosine: ArrayLike = 0.0) -> Floats:
-    """Cosine of a unit vector h to its mixed negative λ h + (1 − λ) v, cos(h, v) = `cosine`.
-
-    Of orthogonal vectors λ / √(λ² + (1 − λ)²). Raises ValueError for a weight outside 0 to 1.
-    """
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight is {weight:g}; it must lie in 0 to 1")
-    c = np.asarray(cosine, dtype=np.float64)
-    rest = 1 - weight
-    return np.asarray((weight + rest * c) / np.sqrt(weight**2 + rest**2 + 2 * weight * rest * c))
-
-
 def compute_spherical_cap(
     dimensions: Sequence[int] = DIMENSIONS,
     angles: Sequence[float] = ANGLES,
@@ -92,30 +69,34 @@ def compute_spherical_cap(
     """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
 
     Columns: angle (degrees), dimension; mean, std of cos θ; simulated_mean, simulated_std over
-    `pairs` random pairs; mixed, the cosine of a sentence and a negative mixed from it (λ 0.2) and a
-    random negative.
+    `pairs` random pairs; mixed, the cosine of a sentence's vector h and its mixed negative
+    λ h + (1 − λ) v, λ 0.2, where v is a random negative at the mean cosine.
     Raises ValueError for a dimension, angle or number of pairs outside its range.
     """
-    random = np.random.default_rng(seed)
-    rows = []
-    for angle, dimension in product(angles, dimensions):
-        omega = float(np.radians(angle))
-        mean, variance = map(float, cap_cosine_moments(dimension, omega))
-        drawn = simulate_cap_cosines(dimension, omega, pairs, random)
-        simulated = float(drawn.mean()), float(drawn.std())
-        mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
-        rows.append((angle, dimension, mean, math.sqrt(variance), *simulated, mixed, pairs))
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
+    random, weight, rest = np.random.default_rng(seed), MIXING_WEIGHT, 1 - MIXING_WEIGHT
+    table = pd.DataFrame(product(angles, dimensions), columns=["angle", "dimension"])
+    omega = np.radians(table["angle"].astype("float64"))
+    mean, variance = cap_cosine_moments(table["dimension"], omega)
+    drawn = [
+        simulate_cap_cosines(dimension, angle, pairs, random)
+        for dimension, angle in zip(table["dimension"], omega, strict=True)
+    ]
+    norm = np.sqrt(weight**2 + rest**2 + 2 * weight * rest * mean)
+    return table.assign(
+        mean=mean,
+        std=np.sqrt(variance),
+        simulated_mean=[cosines.mean() for cosines in drawn],
+        simulated_std=[cosines.std() for cosines in drawn],
+        mixed=(weight + rest * mean) / norm,
+        pairs=pairs,
+    )
 
 
 def describe_spherical_cap(frame: pd.DataFrame) -> str:
-    """The table as text; empty for an empty table."""
-    if not len(frame):
-        return ""
+    """The table, with rising dimensions, as text."""
     sentences = []
     for angle, rows in frame.groupby("angle"):
-        ordered = rows.sort_values("dimension")
-        low, high = ordered.iloc[0], ordered.iloc[-1]
+        low, high = rows.iloc[0], rows.iloc[-1]
         distance = (high["mixed"] - high["mean"]) / high["std"]
         sentences.append(
             f"On a cap of {angle:g}° the standard deviation of the cosine of a random pair falls "

@@ -29,18 +29,13 @@ def _checked(name: str, value: ArrayLike, least: float, below: float = math.inf)
     return values
 
 
-@overload
-def trace_limit(ema_decay: float) -> float: ...
-@overload
-def trace_limit(ema_decay: ArrayLike) -> float | Floats: ...
-def trace_limit(ema_decay: ArrayLike) -> float | Floats:
+def trace_limit(ema_decay: ArrayLike) -> Floats:
     """Mean age in steps of the online weights inside the target branch: 1/(1 - eta).
 
     The limit of the sum over i = 0..k of (1 - eta) eta^i (i + 1) for many steps k (equations 5 to
-    10). A number for a number, an array for an array. Raises ValueError for a decay outside [0, 1).
+    10). Raises ValueError for a decay outside [0, 1).
     """
-    limit = np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
-    return limit if limit.ndim else float(limit)
+    return np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
 
 
 @overload
@@ -90,7 +85,7 @@ class EmaDecay:
         labels such runs. Raises ValueError for a decay outside [0, 1).
         """
         if self.end in (None, 1):
-            return trace_limit(self.start)
+            return float(trace_limit(self.start))
         return _mean_trace(self, steps)
 
     def remaining(self, steps: int) -> float:
