@@ -32,18 +32,10 @@ State = Literal["planned", "running", "paused", "complete", "failed"]
 
 
 def find_state(counts: Mapping[str, int], begun: int) -> State:
-    """The state of a study.
+    """The state of a study of which `begun` trials have begun; `counts` are its trials by state.
 
-    running   a trial is running.
-    planned   no trial has begun.
-    paused    trials wait and none is running.
-    complete  all trials have ended, and at least one of them is complete.
-    failed    all trials have ended, and none is complete.
-
-    Args:
-        counts: its trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; those without a trial
-            may be missing.
-        begun: how many of its trials have begun.
+    Paused: trials wait and none is running. Complete or failed: all trials have ended, at least one
+    of them complete or none.
     """
     if counts.get("RUNNING"):
         return "running"
