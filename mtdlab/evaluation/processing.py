@@ -15,15 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
+from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.geometry import fit_whitening
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import first_error, setting
 
-Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
 
 
