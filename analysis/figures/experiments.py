@@ -18,9 +18,6 @@ from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
 from mtdlab.analysis.figures.spots import add_spots
 
-# Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
-# intervals over seeds.
-
 # The colour of the highest cell, light enough for dark figures on every cell.
 _CELL = "#74b9dc"
 _MOST_NAMES = 12

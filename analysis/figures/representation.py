@@ -14,9 +14,6 @@ from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import scatter_by_mtd
 from mtdlab.analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
 
-# Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
-# and a line per level takes a table in long form with a row per singular value.
-
 _ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 _INDEX = "index of the singular value, largest first"
 # A line of a few hundred pixels shows no more points than this.

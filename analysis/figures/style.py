@@ -31,6 +31,8 @@ RUN = "#7d8a94"
 # with a contrast of 3 to white: a test computes both, and the same for dark pages.
 BATCHES = ("#1f6f8b", "#d9730d", "#a56eff", "#27187e", "#a31621", "#2a9d8f")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+MOST_MARKERS = 40
+"""The most points of a line that has a marker at each."""
 _LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
 ACCENT, OTHER = BATCHES[:2]
 PAPER = OTHER, MARKERS[3]
@@ -133,9 +135,9 @@ def _count_columns(labels: Sequence[str], ax: Axes) -> int:
 
 def axes_size(ax: Axes) -> tuple[float, float]:
     """About the width and height in points of the axes in a grid of equal axes with labels."""
-    grid = ax.get_gridspec() or GridSpec(1, 1)
-    width, height = ax.figure.bbox.size * 72 / ax.figure.dpi
-    return float(width / grid.ncols - _LABELS), float(height / grid.nrows - 2 * _AXIS_HEIGHT)
+    grid, box, points = ax.get_gridspec() or GridSpec(1, 1), ax.figure.bbox, 72 / ax.figure.dpi
+    width, height = box.width * points / grid.ncols, box.height * points / grid.nrows
+    return width - _LABELS, height - 2 * _AXIS_HEIGHT
 
 
 def printable(name: str) -> str:
@@ -249,13 +251,13 @@ class LevelLooks:
             for level in self._levels:
                 colour, marker = self.look_of(level)
                 ax.plot([], [], marker, color=colour, label=f"MTD {format_mtd(level)}")
-            add_legend(ax)
-            return
-        bar = ax.figure.colorbar(ScalarMappable(norm=self._norm, cmap=COLOURS), ax=ax, pad=0.02)
-        bar.ax.yaxis.set_minor_locator(NullLocator())
-        ticks = mtd_ticks(float(self._levels[0]), float(self._levels[-1]))
-        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-        bar.set_label("MTD (steps)")
+        else:
+            scale = ScalarMappable(norm=self._norm, cmap=COLOURS)
+            bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
+            bar.ax.yaxis.set_minor_locator(NullLocator())
+            ticks = mtd_ticks(float(self._levels[0]), float(self._levels[-1]))
+            bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+            bar.set_label("MTD (steps)")
         add_legend(ax)
 
 
