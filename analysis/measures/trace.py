@@ -5,7 +5,7 @@ are counted in training steps. Source: MoCoSE, equations 4 to 10.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
@@ -57,10 +57,6 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     return distance if distance.ndim else float(distance)
 
 
-BLOCK = 1_000_000
-"""How many steps' decays are in memory at once."""
-
-
 @dataclass(frozen=True)
 class EmaDecay:
     """The EMA decay of each step of a run: constant, or a cosine from start to end.
@@ -95,20 +91,19 @@ class EmaDecay:
         """
         return self.start**steps if self.end is None else _product(self, steps)
 
-    def blocks(self, steps: int) -> Iterator[Floats]:
-        """The decays of a run's steps, in order, at most `BLOCK` at once."""
+    def of_steps(self, steps: int) -> Floats:
+        """The decay of each step of a run, (S,)."""
         end, period = self.start if self.end is None else self.end, self.period or steps
-        for first in range(0, steps, BLOCK):
-            t = np.arange(first, min(first + BLOCK, steps)) + self.shift
-            yield np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
+        t = np.arange(steps) + self.shift
+        return np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
 
 
 # cached, since the points of a grid share a few schedules
 @lru_cache(maxsize=4096)
 def _mean_trace(decay: EmaDecay, steps: int) -> float:
-    return float(sum(np.sum(trace_limit(block)) for block in decay.blocks(steps)) / steps)
+    return float(np.mean(trace_limit(decay.of_steps(steps))))
 
 
 @lru_cache(maxsize=4096)
 def _product(decay: EmaDecay, steps: int) -> float:
-    return math.prod(float(block.prod()) for block in decay.blocks(steps))
+    return float(decay.of_steps(steps).prod())
