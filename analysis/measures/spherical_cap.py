@@ -148,28 +148,19 @@ def _heights(dimension: int, angle: float, count: int, random: np.random.Generat
     else from an exponential density, which is tangent to the log density at the rim and above it by
     concavity.
     """
-    rim = float(np.cos(angle))
-    propose = _on_the_sphere if rim < 1 / np.sqrt(dimension) else _above_the_rim
-    heights = np.empty(0)
+    rim, power, heights = float(np.cos(angle)), (dimension - 3) / 2, np.empty(0)
     while len(heights) < count:
-        heights = np.concatenate([heights, propose(dimension, rim, random, count)])
+        if rim < 1 / np.sqrt(dimension):
+            x = random.standard_normal(count)
+            x /= np.sqrt(x**2 + random.chisquare(dimension - 1, count))
+            accepted = x >= rim
+        else:
+            slope = 2 * power * rim / (1 - rim**2)
+            share, top = random.random(count), 1 - rim
+            # slope 0: the density is uniform in three dimensions
+            above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
+            x = rim + above
+            ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
+            accepted = np.log1p(-random.random(count)) < ratio
+        heights = np.concatenate([heights, x[accepted]])
     return heights[:count]
-
-
-def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of the points on the cap, of `count` uniform points of the sphere."""
-    x = random.standard_normal(count)
-    x /= np.sqrt(x**2 + random.chisquare(d - 1, count))
-    return np.asarray(x[x >= rim])
-
-
-def _above_the_rim(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of the accepted ones of `count` exponential draws; the rim is above 0."""
-    power, top = (d - 3) / 2, 1 - rim
-    slope = 2 * power * rim / (1 - rim**2)
-    share = random.random(count)
-    # slope 0: the density is uniform in three dimensions
-    above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
-    x = rim + above
-    ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
-    return np.asarray(x[np.log1p(-random.random(count)) < ratio])
