@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
+from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
-from mtdlab.analysis.data.reading import Reading
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.measures.trace import PARTS
 

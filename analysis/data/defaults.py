@@ -1,10 +1,11 @@
-"""Defaults, names, states and a folder that the analysis and mtdlab share.
+"""Defaults, names, states, a folder and how a table is read, which the analysis and mtdlab share.
 
 It imports no package, so that commands start fast.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -51,3 +52,22 @@ def cache_folder() -> Path:
     if configured := os.environ.get("MTDLAB_CACHE"):
         return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
+
+
+Scale = Literal["fraction", "percent"]
+TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
+"""Ends of the names of files with runs, where a study's name may stand too."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read, where its names and values do not tell: see `read_run_table`.
+
+    Empty or None: found by names and values.
+    """
+
+    score: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    settings: Sequence[str] = ()
+    scale: Scale | None = None
+    beyond_run: BeyondRun = BEYOND_RUN

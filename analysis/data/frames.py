@@ -210,10 +210,7 @@ class StudyFrames:
 
     @cached_property
     def items(self) -> ItemScores | None:
-        """The values that the trials' scores were computed from, item by item; None without any.
-
-        Read at the first use. Trials without items have no row.
-        """
+        """What the trials' scores were computed from; read at the first use, None without any."""
         return self.load_items() if self.load_items else None
 
     @property

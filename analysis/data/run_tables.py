@@ -18,10 +18,9 @@ from mtdlab.analysis.data.cells import (
     refuse_first,
 )
 from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
-from mtdlab.analysis.data.defaults import BEYOND_RUN
+from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.analysis.data.reading import Reading, Scale
 from mtdlab.analysis.data.runs import completed_runs
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.measures.trace import PARTS, d_trace

@@ -81,8 +81,7 @@ def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
 def _write_items(items: ItemScores) -> bytes:
     values = pa.FixedSizeListArray.from_arrays(items.values.ravel(), items.values.shape[1])
     table = pa.table({"number": items.numbers, "values": values})
-    gold = None if items.gold is None else items.gold.tolist()
-    return _to_bytes(table, {"gold": gold, "tasks": items.tasks, "digest": items.digest})
+    return _to_bytes(table, {"gold": items.gold, "tasks": items.tasks, "digest": items.digest})
 
 
 def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
@@ -94,8 +93,8 @@ def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold: NumPy's numbers become Python's, mappings dictionaries."""
-    return dict(value) if isinstance(value, Mapping) else value.item()
+    """A value that JSON can hold: NumPy's become Python's numbers and lists, mappings dicts."""
+    return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
