@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from mtdlab.analysis.statistics.contrasts import compare_studies as compare_studies
     from mtdlab.analysis.statistics.contrasts import compare_trials as compare_trials
 
-_MODULES = {
-    "alignment": "mtdlab.analysis.measures.geometry",
-    "compare_studies": "mtdlab.analysis.statistics.contrasts",
-    "compare_trials": "mtdlab.analysis.statistics.contrasts",
-    "compute_verdict": "mtdlab.analysis.inference.verdict",
-    "d_trace": "mtdlab.analysis.measures.trace",
-    "decide": "mtdlab.analysis.inference.decide",
-    "read_run_table": "mtdlab.analysis.notebook",
-    "singular_values": "mtdlab.analysis.measures.geometry",
-    "uniformity": "mtdlab.analysis.measures.geometry",
+_NAMES = {
+    "inference.decide": ("decide",),
+    "inference.verdict": ("compute_verdict",),
+    "measures.geometry": ("alignment", "singular_values", "uniformity"),
+    "measures.trace": ("d_trace",),
+    "notebook": ("read_run_table",),
+    "statistics.contrasts": ("compare_studies", "compare_trials"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(_MODULES[name]), name)
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"mtdlab.analysis.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtdlab.analysis.data.cells import naming, read_cells
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading, Scale
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.reading import Reading, Scale
 from mtdlab.analysis.data.run_tables import build_study
 
 if TYPE_CHECKING:

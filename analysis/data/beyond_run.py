@@ -124,11 +124,9 @@ def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tupl
 def leave_out(
     runs: "pd.DataFrame", beyond_run: BeyondRun
 ) -> "tuple[pd.DataFrame, tuple[float, ...]]":
-    """The runs at levels that take part in a verdict on MTD, and the levels that take none.
+    """The completed runs at levels that take part in a verdict on MTD, and the other levels.
 
-    Args:
-        runs: completed runs; those without an MTD stay, and where a column that the rule needs is
-            not there nothing is left out.
+    Runs without an MTD stay; without a column that the rule needs nothing is left out.
     """
     beyond = find_beyond(list_rows(runs), beyond_run)
     levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from mtdlab.analysis.data.reading import Scale
+from mtdlab.analysis.data.defaults import Scale
 
 MAX_ROWS = 20_000
 MAX_COLUMNS = 500
@@ -207,10 +207,6 @@ def _check_header(header: Sequence[str]) -> None:
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
-    except ImportError:
-        raise TableError(
-            "reading Parquet needs pyarrow; run pip install pyarrow, or save the table as CSV"
-        ) from None
     except ValueError as error:
         raise TableError(f"not a Parquet file ({str(error).splitlines()[0]})") from None
     return _as_text(_with_index(frame))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
+from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
-from mtdlab.analysis.data.reading import Reading
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.measures.trace import PARTS
 
@@ -280,7 +280,7 @@ def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed:
             name
             for name in rest
             if name.startswith(names.settings)
-            and (name in repeating or (_are_numbers(cells[name]) and not _is_seed(name)))
+            and (name in repeating or _is_drawn(name, cells[name]))
         ]
     return [
         name
@@ -289,10 +289,6 @@ def _find_settings(rest: Sequence[str], cells: pd.DataFrame, names: Names, seed:
         and not name.startswith((*names.metrics, *names.others))
         and name.lower() not in names.ignored
     ]
-
-
-def _is_seed(name: str) -> bool:
-    return name.lower().endswith(("seed", "random_state"))
 
 
 def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
@@ -304,8 +300,10 @@ def _repeats(values: pd.Series, seeds: pd.Series) -> bool:
     return bool((seeds_of > 1).mean() > 0.5)
 
 
-def _are_numbers(values: pd.Series) -> bool:
-    """Whether a column holds numbers alone, as the settings of a random search do."""
+def _is_drawn(name: str, values: pd.Series) -> bool:
+    """Whether a column holds numbers alone, as those of a random search, and no second seed."""
+    if name.lower().endswith(("seed", "random_state")):
+        return False
     known = ~is_missing_cell(values)
     numbers = pd.to_numeric(values[known].str.strip(), errors="coerce")
     return bool(known.any() and numbers.notna().all())

@@ -1,10 +1,11 @@
-"""Defaults, names, states and a folder that the analysis and mtdlab share.
+"""Defaults, names, states, a folder and how a table is read, which the analysis and mtdlab share.
 
 It imports no package, so that commands start fast.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -32,18 +33,10 @@ State = Literal["planned", "running", "paused", "complete", "failed"]
 
 
 def find_state(counts: Mapping[str, int], begun: int) -> State:
-    """The state of a study.
+    """The state of a study of which `begun` trials have begun; `counts` are its trials by state.
 
-    running   a trial is running.
-    planned   no trial has begun.
-    paused    trials wait and none is running.
-    complete  all trials have ended, and at least one of them is complete.
-    failed    all trials have ended, and none is complete.
-
-    Args:
-        counts: its trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; those without a trial
-            may be missing.
-        begun: how many of its trials have begun.
+    Paused: trials wait and none is running. Complete or failed: all trials have ended, at least one
+    of them complete or none.
     """
     if counts.get("RUNNING"):
         return "running"
@@ -59,3 +52,22 @@ def cache_folder() -> Path:
     if configured := os.environ.get("MTDLAB_CACHE"):
         return Path(configured)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mtdlab"
+
+
+Scale = Literal["fraction", "percent"]
+TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".json")
+"""Ends of the names of files with runs, where a study's name may stand too."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read, where its names and values do not tell: see `read_run_table`.
+
+    Empty or None: found by names and values.
+    """
+
+    score: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    settings: Sequence[str] = ()
+    scale: Scale | None = None
+    beyond_run: BeyondRun = BEYOND_RUN

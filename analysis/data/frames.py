@@ -13,7 +13,7 @@ import pandas as pd
 from mtdlab.analysis.data import defaults
 from mtdlab.analysis.data.environment import Environment, join_sentences
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.analysis.data.items import ItemScores, no_items
+from mtdlab.analysis.data.items import ItemScores
 
 SettingValue = float | str | bool | None
 
@@ -178,10 +178,8 @@ class StudyFrames:
         model: where the best trial's model was last saved: trial (its number), host (name of the
             machine) and folder there; empty where it is not recorded.
         beyond_run: whether levels of MTD beyond the run take part in the verdict.
-        load_items: reads `items`, which are large and needed by few.
-        baseline: what the study ran outside of its search; no other frame has a row of it.
-        tuning: what it ran to choose the values of nuisance settings; no other frame has a row of
-            it.
+        load_items: reads `items`, which are large and needed by few; None: there are none.
+        baseline, tuning: what the study ran beside its search; no other frame has a row of it.
     """
 
     name: str
@@ -206,17 +204,14 @@ class StudyFrames:
     plans: tuple[Plan, ...] = ()
     model: Mapping[str, Any] = field(default_factory=dict)
     beyond_run: defaults.BeyondRun = defaults.BEYOND_RUN
-    load_items: Callable[[], ItemScores | None] = no_items
+    load_items: Callable[[], ItemScores | None] | None = None
     baseline: Baseline | None = None
     tuning: Tuning | None = None
 
     @cached_property
     def items(self) -> ItemScores | None:
-        """The values that the trials' scores were computed from, item by item; None without any.
-
-        Read at the first use. Trials without items have no row.
-        """
-        return self.load_items()
+        """What the trials' scores were computed from; read at the first use, None without any."""
+        return self.load_items() if self.load_items else None
 
     @property
     def margin(self) -> float:

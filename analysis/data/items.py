@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,6 @@ from numpy.typing import NDArray
 from mtdlab.analysis.measures import Floats
 
 Singles = NDArray[np.float32]
-Kind = Literal["spearman", "mean"]
-"""The statistic of a score: with spearman it is 100 times the rank correlation of values and gold,
-with mean the mean of values, which are in points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +25,8 @@ class ItemScores:
 
     Attributes:
         numbers: (N,) numbers of the complete trials for which items were recorded, ascending.
-        values: (N, P): similarities of pairs, or values in points.
+        values: (N, P): similarities, whose rank correlation with gold is the score, or values in
+            points, whose mean it is.
         gold: (P,) what the similarities are compared with; None for means.
         tasks: how many items each task has, in the order of the columns: one, or those that the
             metric is the average of.
@@ -38,7 +35,6 @@ class ItemScores:
 
     numbers: NDArray[np.int64]
     values: Singles
-    kind: Kind
     gold: Floats | None
     tasks: Mapping[str, int]
     digest: str
@@ -50,11 +46,6 @@ class ItemScores:
             raise ValueError(f"trial {lacking[0]} has no items; {len(row)} trials have")
         rows = np.array([row[number] for number in numbers], dtype=np.intp)
         return replace(self, numbers=self.numbers[rows], values=self.values[rows])
-
-
-def no_items() -> ItemScores | None:
-    """The items of a study that recorded none."""
-    return None
 
 
 def digest_of_tasks(digests: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.durations import count
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 from mtdlab.analysis.measures.trace import PARTS
 
@@ -83,8 +84,7 @@ def describe_means(
 
 
 def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
-    seeds, decimals = int(mean["seeds"]), _DECIMALS.get(value, 3)
-    interval = ""
+    interval, decimals = "", _DECIMALS.get(value, 3)
     if math.isfinite(mean["low"]):
         interval = f" (95 % CI {mean['low']:.{decimals}f} to {mean['high']:.{decimals}f})"
     components = [
@@ -93,5 +93,5 @@ def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
         if name in runs
     ]
     parts = [f"{_format_value(value, mean['mean'])}{interval}", *components]
-    of = f"{seeds} seed{'' if seeds == 1 else 's'}"
-    return f"Mean of {of}: {', '.join(part for part in parts if part)}"
+    seeds = count(int(mean["seeds"]), "seed")
+    return f"Mean of {seeds}: {', '.join(part for part in parts if part)}"

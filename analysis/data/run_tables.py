@@ -18,10 +18,9 @@ from mtdlab.analysis.data.cells import (
     refuse_first,
 )
 from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
-from mtdlab.analysis.data.defaults import BEYOND_RUN
+from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.analysis.data.reading import Reading, Scale
 from mtdlab.analysis.data.runs import completed_runs
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.measures.trace import PARTS, d_trace
@@ -158,23 +157,22 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
         first["reason"] = np.where(unscored, "no score in the table", "")
     if "queue_slice" not in frame:
         first["queue_slice"] = "all"
-    for name, kind in TRIAL_COLUMNS.items():
-        if kind == "int64" and first[name].isna().any():
-            first[name] = first[name].astype("float64")
-        else:
-            first[name] = first[name].astype(kind)  # type: ignore[call-overload]
-    return first.join(frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame]))
-
-
-_SETTINGS = {
-    name: RecordedSetting(name, symbol, unit, description)
-    for name, symbol, unit, description in (
-        ("ema_decay", "η", "", "decay of the average of the weights"),
-        ("queue_size", "K", "keys", "keys of earlier batches in the queue"),
-        ("batch_size", "N", "sentences", "sentences in a batch"),
-        ("initial_queue_size", "K_s", "keys", "random keys that the queue starts with"),
+    unknown = {name for name in first if first[name].isna().any()}
+    kinds = {
+        name: "float64" if kind == "int64" and name in unknown else kind
+        for name, kind in TRIAL_COLUMNS.items()
+    }
+    return first.astype(kinds).join(
+        frame.drop(columns=[name for name in TRIAL_COLUMNS if name in frame])
     )
-}
+
+
+_SETTINGS = (
+    RecordedSetting("ema_decay", "η", "", "decay of the average of the weights"),
+    RecordedSetting("queue_size", "K", "keys", "keys of earlier batches in the queue"),
+    RecordedSetting("batch_size", "N", "sentences", "sentences in a batch"),
+    RecordedSetting("initial_queue_size", "K_s", "keys", "random keys that the queue starts with"),
+)
 
 
 def build_study(
@@ -197,7 +195,8 @@ def build_study(
         sampler="not recorded",
         table=_describe(table, source, rule, trials, names),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
-        settings={name: _SETTINGS.get(name, RecordedSetting(name)) for name in names},
+        settings={name: RecordedSetting(name) for name in names}
+        | {setting.name: setting for setting in _SETTINGS if setting.name in names},
         invocation=_invocation(path, reading) if path else NO_INVOCATION,
         beyond_run=reading.beyond_run,
         description=f"Runs read from {path.name if path else 'a DataFrame'}, not made by "

@@ -81,9 +81,7 @@ def _write(frame: pd.DataFrame, about: Mapping[str, Any]) -> bytes:
 def _write_items(items: ItemScores) -> bytes:
     values = pa.FixedSizeListArray.from_arrays(items.values.ravel(), items.values.shape[1])
     table = pa.table({"number": items.numbers, "values": values})
-    gold = None if items.gold is None else items.gold.tolist()
-    about = {"kind": items.kind, "gold": gold, "tasks": items.tasks, "digest": items.digest}
-    return _to_bytes(table, about)
+    return _to_bytes(table, {"gold": items.gold, "tasks": items.tasks, "digest": items.digest})
 
 
 def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
@@ -95,8 +93,8 @@ def _to_bytes(table: Any, about: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON can hold: NumPy's numbers become Python's, mappings dictionaries."""
-    return dict(value) if isinstance(value, Mapping) else value.item()
+    """A value that JSON can hold: NumPy's become Python's numbers and lists, mappings dicts."""
+    return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
 def from_parquet(path: Path) -> tuple[StudyFrames, str]:
@@ -107,15 +105,11 @@ def from_parquet(path: Path) -> tuple[StudyFrames, str]:
     """
     main = path / MAIN if path.is_dir() else path
     trials, about = _read(main, main)
-    if isinstance(written := about.get("format"), int) and written != _FORMAT:
+    if (written := about.get("format", "none")) != _FORMAT:
         raise StoredFramesError(
-            f"{main}: has format {written}, this version of mtdlab reads {_FORMAT}; make the page "
-            "again from the database of its study, or install the version that wrote it"
-        )
-    if written != _FORMAT:
-        raise StoredFramesError(
-            f"{main}: not a study that `mtdlab report` wrote; its file is data/{MAIN} beside the "
-            "page. For a table of runs use --table"
+            f"{main}: has format {written}, this version of mtdlab reads {_FORMAT}, which `mtdlab "
+            f"report` writes into data/{MAIN} beside a page; make the page again from the database "
+            "of its study, or give a table of runs with --table"
         )
     frames: dict[str, Any] = {}
     for name, digest in about["files"].items():
@@ -154,7 +148,7 @@ def _read_items(path: Path, main: Path, digest: str) -> ItemScores:
     numbers = table["number"].to_numpy()
     values = table["values"].combine_chunks().flatten().to_numpy().reshape(len(numbers), -1)
     gold = None if about["gold"] is None else np.array(about["gold"], dtype=np.float64)
-    return ItemScores(numbers, values, about["kind"], gold, about["tasks"], about["digest"])
+    return ItemScores(numbers, values, gold, about["tasks"], about["digest"])
 
 
 def _read_table(path: Path, main: Path, digest: str) -> tuple[Any, dict[str, Any]]:

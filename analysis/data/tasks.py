@@ -34,9 +34,7 @@ def is_own(score: str) -> bool:
 def label_score(metric: str, evaluation: str = "") -> str:
     """The unit of a metric x 100 with what it is measured on, for the axis of a figure.
 
-    Args:
-        metric: its name, such as sts_test or STS12; another name is written as it is.
-        evaluation: the name of the data set of the graded pairs; empty where it is not known.
+    `evaluation` is the data set of the graded pairs; empty where it is not known.
     """
     if metric in _AVERAGES:
         return _AVERAGES[metric]

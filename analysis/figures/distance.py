@@ -16,12 +16,7 @@ from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots, is_heavy
 from mtdlab.analysis.inference.intervals import Estimate
 
-# Not seaborn: its `lineplot` draws bands of its own estimators, these are t intervals over seeds
-# from inference.intervals and inference.pairing, cut where they are wide. A line per seed through
-# the seed's means would be computed here as well, and `scatterplot` is `Axes.scatter` by columns.
-
 _MOST_SEED_LINES = 12
-_MOST_MARKERS = 40
 _MOST_NAME = 16
 """The most letters of a baseline's name in a figure."""
 _MOST_BAND = 1.5
@@ -31,16 +26,12 @@ _BEYOND = 1.1
 _MOST_STRETCH = 1.2
 
 
-_ONE_TRIAL: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
-_BY_MTD: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
-
-
 def scatter_runs(
     runs: pd.DataFrame, ax: Axes, x: pd.Series, y: pd.Series, *, value: str, zorder: float = 1
 ) -> None:
     """A grey point per run at (x, y), which states the run's `value`."""
-    heavy = is_heavy(len(runs))
-    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=heavy, **_ONE_TRIAL)
+    look: dict[str, Any] = {"s": 14, "color": style.RUN, "alpha": 0.55, "linewidths": 0}
+    ax.scatter(x, y, label="one trial", zorder=zorder, rasterized=is_heavy(len(runs)), **look)
     add_run_spots(ax, runs, x, y, value=value)
 
 
@@ -60,7 +51,8 @@ def scatter_by_mtd(
     """
     colours = [looks.look_of(float(mtd))[0] for mtd in runs["mtd"]]
     groups = runs["mtd"] if looks.few else pd.Series(0.0, index=runs.index)
-    look = {"rasterized": is_heavy(len(runs)), **_BY_MTD}
+    look: dict[str, Any] = {"s": 28, "linewidths": 0.4, "edgecolors": "white"}
+    look["rasterized"] = is_heavy(len(runs))
     for mtd, at in groups.groupby(groups).indices.items():
         rows, (_, own) = runs.iloc[at], looks.look_of(float(str(mtd)))
         ax.scatter(rows[x], rows[y], c=[colours[i] for i in at], marker=marker or own, **look)
@@ -92,7 +84,7 @@ def draw_curve(
     `look` is the colour and the marker.
     """
     colour, marker = look
-    size = 5 if len(curve) <= _MOST_MARKERS else 0
+    size = 5 if len(curve) <= style.MOST_MARKERS else 0
     marked: dict[str, Any] = {"marker": marker, "markersize": size, "zorder": 4}
     ax.plot(curve["mtd"], curve["mean"], label=label, color=colour, **marked)
     known = curve[np.isfinite(curve["low"].astype("float64"))]
@@ -135,9 +127,7 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    if not is_heavy(len(curve)):
-        curve = curve.join(describe_means(curve, runs, value=value))
-    draw_curve(curve, ax)
+    draw_curve(curve.join(describe_means(curve, runs, value=value)), ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
         cross: dict[str, Any] = {"marker": "x", "s": 90, "linewidths": 2, "zorder": 6}
@@ -157,14 +147,13 @@ def draw_untraced(methods: Mapping[str, pd.DataFrame], ax: Axes) -> None:
     least one run with a score.
     """
     for place, (label, runs) in enumerate(methods.items()):
-        score = float(runs["score"].mean())
-        mean = pd.DataFrame({"method": [label], "mean": score, "low": np.nan, "high": np.nan})
-        mean["seeds"] = runs["seed"].nunique()
+        mean = pd.DataFrame({"method": [label], "mean": runs["score"].mean()})
+        mean = mean.assign(mtd=np.nan, low=np.nan, high=np.nan, seeds=runs["seed"].nunique())
         labels = describe_means(mean, runs.assign(method=label, mtd=np.nan), by=["method"])
-        labels["text"] = f"{label}. " + labels["text"]
-        name, look = f"{style.printable(label)} (no MTD)".strip(), style.look_of(place + 1)
+        mean = mean.join(labels.assign(text=f"{label}. " + labels["text"]))
         # the curve has the first look
-        draw_level(score, ax, name, look, line=style.line_of(place), labels=labels)
+        look, line = style.look_of(place + 1), style.line_of(place)
+        _draw_means(mean, ax, label=style.printable(label), look=look, line=line)
     extend_to([float(runs["score"].mean()) for runs in methods.values()], ax)
 
 
@@ -202,7 +191,6 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
     if np.isfinite(score.low):
         if score.high - score.low <= high - low:
             extend_to([score.low, score.high], ax)
-            low, high = ax.get_ylim()
         ax.axhspan(score.low, score.high, color=style.OTHER, alpha=0.13, linewidth=0, zorder=0)
     ax.axhline(score.mean, color=style.OTHER, linewidth=1.4, zorder=3)
     # above the line, not on it
@@ -212,7 +200,6 @@ def draw_baseline(name: str, score: Estimate, ax: Axes) -> None:
     named = f", {style.printable(name)}" if len(name) <= _MOST_NAME else ""
     label = f"baseline{named}: {score.mean:.2f}"
     ax.annotate(label, (0.99, score.mean), xycoords=ax.get_yaxis_transform(), **text)
-    ax.set_ylim(low, high)
 
 
 def draw_untrained(score: float, ax: Axes) -> None:
@@ -228,7 +215,6 @@ def draw_untrained(score: float, ax: Axes) -> None:
     place, height, side = ("bottom", 0.03, "below") if score < low else ("top", 0.97, "above")
     text = f"before training {score:.2f}, {side} the axis"
     ax.text(0.98, height, text, ha="right", va=place, transform=ax.transAxes)
-    ax.set_ylim(low, high)
 
 
 def extend_to(values: Sequence[float], ax: Axes) -> None:
@@ -303,7 +289,8 @@ def draw_divisions(cells: pd.DataFrame, ax: Axes, *, name: str) -> None:
 
 
 def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
-    style.label_mtd_axis(ax, levels)
+    if len(levels):
+        style.label_mtd_axis(ax, levels)
     style.label_score(ax, name)
     style.add_legend(ax)
 
@@ -311,10 +298,10 @@ def _label_axes(ax: Axes, levels: pd.Series, name: str) -> None:
 def draw_deviations(curve: pd.DataFrame, published: pd.DataFrame, ax: Axes) -> None:
     """A study's `compute_paired_curve`, and the paper's curve less its mean over its levels."""
     centre = float(published["mean"].mean())
-    values = {name: published[name] - centre for name in ("mean", "low", "high")}
+    deviations = published[["mean", "low", "high"]] - centre
     ax.axhline(0, color=style.RUN, linewidth=1)
     draw_curve(curve, ax, label="this study")
-    draw_curve(published.assign(**values), ax, label="paper", look=style.PAPER)
+    draw_curve(deviations.join(published["mtd"]), ax, label="paper", look=style.PAPER)
     style.label_mtd_axis(ax, pd.concat([curve["mtd"], published["mtd"]]))
     style.keep_span(ax)
     ax.set_ylabel("deviation from the mean\nover its levels, points")
@@ -376,7 +363,7 @@ def _draw_means(
         ax.vlines(curve["mtd"], curve["low"], curve["high"], color=colour, linewidth=1)
         label = f"{label}: {untraced}"
     for place, row in enumerate(levels.to_dict("records")):
-        labels, name = levels.iloc[[place]], f"{label} (no MTD)"
+        labels, name = levels.iloc[[place]], f"{label} (no MTD)".strip()
         draw_level(row["mean"], ax, name, look, line=line, labels=labels)
         if np.isfinite(row["low"]):
             ax.axhspan(row["low"], row["high"], color=colour, alpha=0.1, linewidth=0)
@@ -405,8 +392,4 @@ def draw_studies(
         look, line = (style.look_of(place)[0], style.look_of(place + part)[1]), style.line_of(part)
         label, method = style.printable(str(text)), untraced.get(str(text), "")
         _draw_means(study, ax, label=label, look=look, line=line, untraced=method)
-    distances = curves.loc[curves["mtd"] > 0, "mtd"]
-    if len(distances):
-        style.label_mtd_axis(ax, distances)
-    style.label_score(ax, name)
-    style.add_legend(ax)
+    _label_axes(ax, curves.loc[curves["mtd"] > 0, "mtd"], name)

@@ -18,9 +18,6 @@ from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import keep_points_in_view, scatter_runs
 from mtdlab.analysis.figures.spots import add_spots
 
-# Grids are seaborn's. Means and intervals are not: its estimators resample, and these are t
-# intervals over seeds.
-
 # The colour of the highest cell, light enough for dark figures on every cell.
 _CELL = "#74b9dc"
 _MOST_NAMES = 12
@@ -125,7 +122,7 @@ def draw_grid(
     grid = table.pivot(index=by[0], columns=by[1], values=value)
     cells = grid.to_numpy(dtype=np.float64)
     high = np.nanmax(cells)
-    wide = style.axes_width(ax) / grid.shape[1] > _LEGIBLE
+    wide = style.axes_size(ax)[0] / grid.shape[1] > _LEGIBLE
     seaborn.heatmap(
         grid,
         ax=ax,

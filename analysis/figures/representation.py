@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 
 from mtdlab.analysis.data.runs import format_mtd, name_levels
 from mtdlab.analysis.figures import style
 from mtdlab.analysis.figures.distance import scatter_by_mtd
 from mtdlab.analysis.statistics.curves import IDEAL_ALIGNMENT, IDEAL_UNIFORMITY
-
-# Not seaborn: its functions have no colour scale (`scatterplot` puts sampled values in a legend),
-# and a line per level takes a table in long form with a row per singular value.
 
 _ROUNDING = 1e-5  # of float32 vectors' singular values, relative to the largest
 _INDEX = "index of the singular value, largest first"
@@ -86,7 +84,9 @@ def draw_spectra(before: pd.DataFrame, after: pd.DataFrame, ax: Axes) -> None:
 
 
 def _finish_spectra(ax: Axes) -> None:
-    style.make_log_y(ax)
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.set_xlabel(_INDEX)
     ax.set_ylabel("singular value / largest")
     style.add_legend(ax)
@@ -128,9 +128,8 @@ def draw_spherical_cap(frame: pd.DataFrame, ax: Axes) -> None:
     ax.set_xscale("log", base=2)
     ax.set_xlabel("dimension d")
     ax.set_ylabel("cosine of a random pair")
-    if len(frame):
-        ticks = frame["dimension"].unique().tolist()
-        ax.set_xticks(ticks, [str(tick) for tick in ticks])
-        ax.plot([], [], color=style.INK, linestyle="", marker="x", label="simulation")
-        ax.plot([], [], color=style.INK, linestyle="--", linewidth=1, label="mixed negative")
-        style.add_legend(ax)
+    ticks = frame["dimension"].unique().tolist()
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.plot([], [], color=style.INK, linestyle="", marker="x", label="simulation")
+    ax.plot([], [], color=style.INK, linestyle="--", linewidth=1, label="mixed negative")
+    style.add_legend(ax)

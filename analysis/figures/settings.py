@@ -110,9 +110,6 @@ def draw_costs(table: pd.DataFrame, ax: Axes, *, name: str) -> None:
     style.label_score(ax, name)
 
 
-# Not seaborn: its `barplot` aggregates, and these are single values.
-
-
 def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
     """A bar for each setting, the largest on top; the seed's is grey.
 
@@ -128,8 +125,6 @@ def draw_importances(table: pd.DataFrame, ax: Axes) -> None:
     ax.set_xlabel("importance (share)")
     ax.grid(visible=False, axis="y")
 
-
-# Not seaborn: it has no parallel coordinates.
 
 _MOST_VALUES = 8
 _WIDE = 10.0

@@ -17,11 +17,6 @@ from mtdlab.analysis.figures.distance import (
 )
 from mtdlab.analysis.figures.spots import add_run_spots, add_spots
 
-# Not seaborn: intervals are not its own, and its `lineplot` has no open markers of another size
-# for lines that coincide.
-
-_MOST_MARKERS = 40
-
 
 def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) -> None:
     """A line for each structure over steps, with a band where the value is a mean score.
@@ -35,7 +30,7 @@ def draw_structures(table: pd.DataFrame, ax: Axes, *, value: str, label: str) ->
         size = 5 if dashed else 9
         look: dict[str, Any] = {"color": colour, "marker": marker}
         look["linestyle"] = "--" if dashed else "-"
-        look["markersize"] = size if len(curve) <= _MOST_MARKERS else 0
+        look["markersize"] = size if len(curve) <= style.MOST_MARKERS else 0
         look["markerfacecolor"] = colour if dashed else "none"
         ax.plot(curve["step"], curve[value], label=str(name), **look)
         if value == "mean":
@@ -82,7 +77,7 @@ def draw_training(
 
 
 def _draw_training_means(known: pd.DataFrame, means: pd.DataFrame, ax: Axes, *, value: str) -> None:
-    marked = known.groupby("number").size().max() <= _MOST_MARKERS // 2 if len(known) else False
+    marked = known.groupby("number").size().max() <= style.MOST_MARKERS // 2
     for place, (group, rows) in enumerate(means.groupby("group", sort=False)):
         colour, marker = style.look_of(place)
         for _, curve in known[known["group"] == group].groupby("number"):
@@ -104,10 +99,6 @@ def _draw_training_lines(known: pd.DataFrame, ax: Axes, *, value: str) -> None:
         ax.plot([], [], color=style.RUN, label="no MTD")
     if looks:
         looks.explain(ax)
-
-
-# Not seaborn: the looks of MTD are those of all figures, and runs beyond the longest lag have a
-# marker of their own.
 
 
 def draw_retained(curves: pd.DataFrame, ax: Axes) -> None:

@@ -14,8 +14,8 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import ListedColormap, LogNorm, Normalize
-from matplotlib.figure import Figure
+from matplotlib.colors import ListedColormap, LogNorm
+from matplotlib.gridspec import GridSpec
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 from matplotlib.transforms import ScaledTranslation
@@ -31,6 +31,8 @@ RUN = "#7d8a94"
 # with a contrast of 3 to white: a test computes both, and the same for dark pages.
 BATCHES = ("#1f6f8b", "#d9730d", "#a56eff", "#27187e", "#a31621", "#2a9d8f")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+MOST_MARKERS = 40
+"""The most points of a line that has a marker at each."""
 _LINES = ("--", ":", "-.", (0, (6, 2, 1, 2, 1, 2)))
 ACCENT, OTHER = BATCHES[:2]
 PAPER = OTHER, MARKERS[3]
@@ -108,7 +110,7 @@ def add_legend(ax: Axes, *, title: str = "") -> None:
         named[bands[0]] = Patch(facecolor=RUN, alpha=0.35, linewidth=0, label=bands[0])
     # intervals last: they belong to what stands before
     shown = sorted(named.values(), key=lambda handle: str(handle.get_label()).startswith(BAND))
-    down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, figure_of(ax).dpi_scale_trans)
+    down = ScaledTranslation(0, -_AXIS_HEIGHT / 72, ax.figure.dpi_scale_trans)
     ax.legend(
         handles=shown,
         title=title,
@@ -126,24 +128,16 @@ def _count_columns(labels: Sequence[str], ax: Axes) -> int:
         # as matplotlib fills them: the first columns have one more label
         parts = np.array_split([len(label) for label in labels], columns)
         wide = sum(_HANDLE + _LETTER * float(part.max()) for part in parts)
-        if wide <= axes_width(ax) + _BESIDE:
+        if wide <= axes_size(ax)[0] + _BESIDE:
             return columns
     return 1
 
 
-def axes_width(ax: Axes) -> float:
-    """About the width in points of the axes in a grid of equal axes with labels at the left."""
-    spec = ax.get_subplotspec()
-    columns = spec.get_gridspec().ncols if spec is not None else 1
-    return float(figure_of(ax).get_size_inches()[0] * 72 / columns - _LABELS)
-
-
-def figure_of(ax: Axes) -> Figure:
-    """The figure that axes belong to; raises ValueError for axes of none."""
-    figure = ax.get_figure(root=True)
-    if figure is None:
-        raise ValueError("the axes belong to no figure")
-    return figure
+def axes_size(ax: Axes) -> tuple[float, float]:
+    """About the width and height in points of the axes in a grid of equal axes with labels."""
+    grid, box, points = ax.get_gridspec() or GridSpec(1, 1), ax.figure.bbox, 72 / ax.figure.dpi
+    width, height = box.width * points / grid.ncols, box.height * points / grid.nrows
+    return width - _LABELS, height - 2 * _AXIS_HEIGHT
 
 
 def printable(name: str) -> str:
@@ -167,7 +161,8 @@ _FEWEST_TICKS = 3
 
 def label_mtd_axis(ax: Axes, levels: pd.Series) -> None:
     """Name the axis and make it logarithmic, with ticks at 1, 2 and 5 or between."""
-    ax.set_xlabel(MTD_LABEL if axes_width(ax) > _TICK_LETTER * len(MTD_LABEL) else "MTD (steps)")
+    is_wide = axes_size(ax)[0] > _TICK_LETTER * len(MTD_LABEL)
+    ax.set_xlabel(MTD_LABEL if is_wide else "MTD (steps)")
     ax.set_xscale("log")
     # a horizontal line that was drawn before has fixed the limits of a linear axis
     ax.autoscale(axis="x")
@@ -185,13 +180,6 @@ def mtd_ticks(low: float, high: float) -> list[float]:
         if len(inside) >= _FEWEST_TICKS:
             return inside
     return sorted({round(low, 3), round(high, 3)})
-
-
-def make_log_y(ax: Axes) -> None:
-    """A logarithmic vertical axis with plain numbers at powers of ten."""
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_locator(NullLocator())
 
 
 def keep_span(ax: Axes) -> None:
@@ -224,7 +212,7 @@ def add_top_axis(ax: Axes, places: Sequence[float], texts: Sequence[str], name: 
 def choose_apart(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[int]:
     """Which texts at places of the horizontal axis, in rising order, do not touch those before."""
     points = np.column_stack([np.asarray(places), np.full(len(places), ax.get_ylim()[0])])
-    middles = ax.transLimits.transform(ax.transScale.transform(points))[:, 0] * axes_width(ax)
+    middles = (ax.transScale + ax.transLimits).transform(points)[:, 0] * axes_size(ax)[0]
     kept, end = list[int](), -np.inf
     for at, (middle, text) in enumerate(zip(middles, texts, strict=True)):
         half = len(text) * _TICK_LETTER / 2
@@ -238,12 +226,6 @@ COLOURS = ListedColormap(colormaps["viridis"](np.linspace(0.0, 0.75, 256)), name
 """The colours of a number such as MTD, from low to high, without those that vanish on a page."""
 
 
-def mtd_norm(levels: ArrayLike) -> Normalize:
-    """The logarithmic colour scale of MTD; a single level lies in its middle."""
-    low, high = float(np.min(levels)), float(np.max(levels))
-    return LogNorm(low / 2, high * 2) if low == high else LogNorm(low, high)
-
-
 class LevelLooks:
     """How levels of MTD look: up to six have a colour and a marker each, more a scale of colours.
 
@@ -254,7 +236,7 @@ class LevelLooks:
     def __init__(self, levels: ArrayLike) -> None:
         """`levels` (n,): all levels that the figure shows, at least one, in any order."""
         self._levels = np.unique(np.asarray(levels, dtype=np.float64).round(MTD_DECIMALS))
-        self._norm = mtd_norm(self._levels)
+        self._norm = LogNorm(self._levels[0], self._levels[-1])
         self.few = len(self._levels) <= MOST_LOOKS
 
     def look_of(self, mtd: float) -> tuple[Any, str]:
@@ -269,13 +251,13 @@ class LevelLooks:
             for level in self._levels:
                 colour, marker = self.look_of(level)
                 ax.plot([], [], marker, color=colour, label=f"MTD {format_mtd(level)}")
-            add_legend(ax)
-            return
-        bar = figure_of(ax).colorbar(ScalarMappable(norm=self._norm, cmap=COLOURS), ax=ax, pad=0.02)
-        bar.ax.yaxis.set_minor_locator(NullLocator())
-        ticks = mtd_ticks(float(self._levels[0]), float(self._levels[-1]))
-        bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-        bar.set_label("MTD (steps)")
+        else:
+            scale = ScalarMappable(norm=self._norm, cmap=COLOURS)
+            bar = ax.figure.colorbar(scale, ax=ax, pad=0.02)
+            bar.ax.yaxis.set_minor_locator(NullLocator())
+            ticks = mtd_ticks(float(self._levels[0]), float(self._levels[-1]))
+            bar.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+            bar.set_label("MTD (steps)")
         add_legend(ax)
 
 
@@ -289,21 +271,14 @@ def name_ends(ax: Axes, ends: Sequence[tuple[float, str, Any]]) -> None:
     Call it once the vertical axis has its scale and limits; `ends` are the value at the end of each
     line, its name and its colour.
     """
-    spec, height = ax.get_subplotspec(), figure_of(ax).get_size_inches()[1] * 72
-    rows = spec.get_gridspec().nrows if spec is not None else 1
-    gap = _LABEL_HEIGHT / (height / rows - 2 * _AXIS_HEIGHT)
-    to_axes = ax.transScale + ax.transLimits
-    known = [(to_axes.transform((1, value))[1], *rest) for value, *rest in ends]
-    lowest = -np.inf
-    places = []
-    for place, *_ in (known := sorted(known, key=lambda end: end[0])):
-        lowest = max(place, lowest + gap)
-        places.append(lowest)
+    ends = sorted(ends, key=lambda end: end[0])
+    points = np.array([(1, value) for value, *_ in ends]).reshape(-1, 2)
+    heights = (ax.transScale + ax.transLimits).transform(points)[:, 1]
+    stack = np.arange(len(ends)) * _LABEL_HEIGHT / axes_size(ax)[1]
+    apart = np.fmax.accumulate(heights - stack) + stack
     # the topmost at the upper end at most: those below it make room
-    for at in reversed(range(len(places))):
-        highest = places[at + 1] - gap if at + 1 < len(places) else 1.0
-        places[at] = min(places[at], highest)
-    for place, (_, name, colour) in zip(places, known, strict=True):
+    apart = np.minimum(apart, 1 - stack[::-1])
+    for place, (_, name, colour) in zip(apart, ends, strict=True):
         ax.annotate(
             name,
             (1, place),

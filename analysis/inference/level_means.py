@@ -22,9 +22,8 @@ from mtdlab.analysis.data.cells import (
     read_numbers,
     refuse_first,
 )
-from mtdlab.analysis.data.defaults import LEVEL
+from mtdlab.analysis.data.defaults import LEVEL, Scale
 from mtdlab.analysis.data.published import load_curve
-from mtdlab.analysis.data.reading import Scale
 from mtdlab.analysis.inference.blocks import Fit, KnownErrors
 from mtdlab.analysis.inference.shapes import LEAST_FLAT, ShapeTests
 from mtdlab.analysis.inference.simultaneous import Null

@@ -94,19 +94,16 @@ def uniformity(x: ArrayLike, *, t: float = 2) -> float:
     return math.log(total / (count * (count - 1) / 2))
 
 
-def batched_uniformity(x: ArrayLike, *, batch: int = NOTEBOOK_BATCH, t: float = 2) -> float:
+def batched_uniformity(x: ArrayLike) -> float:
     """Uniformity as in the notebook of MoCoSE's authors: the mean over consecutive batches of rows.
 
     Of x (N, D), N >= 2; a last batch of one row is left out. It depends on the order of the rows
     and differs from `uniformity` of the same vectors: on one set of embeddings of STS-B's sentences
-    it is -3.475 where `uniformity` is -3.816. Published values of that notebook are comparable with
-    this measure alone. Raises ValueError as `uniformity`, and for a batch below 2.
+    it is -3.475 where `uniformity` is -3.816. Raises ValueError as `uniformity`.
     """
     rows = _unit_rows(x)
-    if batch < 2:
-        raise ValueError(f"batch is {batch}; it must be at least 2")
-    parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]
-    return float(np.mean([uniformity(part, t=t) for part in parts if len(part) > 1]))
+    parts = np.split(rows, range(NOTEBOOK_BATCH, len(rows), NOTEBOOK_BATCH))
+    return float(np.mean([uniformity(part) for part in parts if len(part) > 1]))
 
 
 def mean_cosine(x: ArrayLike) -> float:

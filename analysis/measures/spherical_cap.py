@@ -10,7 +10,6 @@ MixCSE (Zhang et al., AAAI 2022), which mixes negatives for this reason. Angles 
 the table of `compute_spherical_cap` in degrees.
 """
 
-import math
 from collections.abc import Sequence
 from itertools import product
 
@@ -26,16 +25,6 @@ ANGLES = (30, 60, 90)
 MIXING_WEIGHT = 0.2
 """The weight of the positive in MixCSE's mixed negatives, λ."""
 
-_COLUMNS = (
-    "angle",
-    "dimension",
-    "mean",
-    "std",
-    "simulated_mean",
-    "simulated_std",
-    "mixed",
-    "pairs",
-)
 _NEAR_RIGHT = 0.99
 
 
@@ -70,18 +59,6 @@ def simulate_cap_cosines(
     return np.asarray(first * second + np.sqrt((1 - first**2) * (1 - second**2)) * turn)
 
 
-def mixed_cosine(weight: float, cosine: ArrayLike = 0.0) -> Floats:
-    """Cosine of a unit vector h to its mixed negative λ h + (1 − λ) v, cos(h, v) = `cosine`.
-
-    Of orthogonal vectors λ / √(λ² + (1 − λ)²). Raises ValueError for a weight outside 0 to 1.
-    """
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight is {weight:g}; it must lie in 0 to 1")
-    c = np.asarray(cosine, dtype=np.float64)
-    rest = 1 - weight
-    return np.asarray((weight + rest * c) / np.sqrt(weight**2 + rest**2 + 2 * weight * rest * c))
-
-
 def compute_spherical_cap(
     dimensions: Sequence[int] = DIMENSIONS,
     angles: Sequence[float] = ANGLES,
@@ -92,30 +69,34 @@ def compute_spherical_cap(
     """Mean and standard deviation of cos θ, in closed form and simulated, by angle and dimension.
 
     Columns: angle (degrees), dimension; mean, std of cos θ; simulated_mean, simulated_std over
-    `pairs` random pairs; mixed, the cosine of a sentence and a negative mixed from it (λ 0.2) and a
-    random negative.
+    `pairs` random pairs; mixed, the cosine of a sentence's vector h and its mixed negative
+    λ h + (1 − λ) v, λ 0.2, where v is a random negative at the mean cosine.
     Raises ValueError for a dimension, angle or number of pairs outside its range.
     """
-    random = np.random.default_rng(seed)
-    rows = []
-    for angle, dimension in product(angles, dimensions):
-        omega = float(np.radians(angle))
-        mean, variance = map(float, cap_cosine_moments(dimension, omega))
-        drawn = simulate_cap_cosines(dimension, omega, pairs, random)
-        simulated = float(drawn.mean()), float(drawn.std())
-        mixed = float(mixed_cosine(MIXING_WEIGHT, mean))
-        rows.append((angle, dimension, mean, math.sqrt(variance), *simulated, mixed, pairs))
-    return pd.DataFrame(rows, columns=list(_COLUMNS))
+    random, weight, rest = np.random.default_rng(seed), MIXING_WEIGHT, 1 - MIXING_WEIGHT
+    table = pd.DataFrame(product(angles, dimensions), columns=["angle", "dimension"])
+    omega = np.radians(table["angle"].astype("float64"))
+    mean, variance = cap_cosine_moments(table["dimension"], omega)
+    drawn = [
+        simulate_cap_cosines(dimension, angle, pairs, random)
+        for dimension, angle in zip(table["dimension"], omega, strict=True)
+    ]
+    norm = np.sqrt(weight**2 + rest**2 + 2 * weight * rest * mean)
+    return table.assign(
+        mean=mean,
+        std=np.sqrt(variance),
+        simulated_mean=[cosines.mean() for cosines in drawn],
+        simulated_std=[cosines.std() for cosines in drawn],
+        mixed=(weight + rest * mean) / norm,
+        pairs=pairs,
+    )
 
 
 def describe_spherical_cap(frame: pd.DataFrame) -> str:
-    """The table as text; empty for an empty table."""
-    if not len(frame):
-        return ""
+    """The table, with rising dimensions, as text."""
     sentences = []
     for angle, rows in frame.groupby("angle"):
-        ordered = rows.sort_values("dimension")
-        low, high = ordered.iloc[0], ordered.iloc[-1]
+        low, high = rows.iloc[0], rows.iloc[-1]
         distance = (high["mixed"] - high["mean"]) / high["std"]
         sentences.append(
             f"On a cap of {angle:g}° the standard deviation of the cosine of a random pair falls "
@@ -167,28 +148,19 @@ def _heights(dimension: int, angle: float, count: int, random: np.random.Generat
     else from an exponential density, which is tangent to the log density at the rim and above it by
     concavity.
     """
-    rim = float(np.cos(angle))
-    propose = _on_the_sphere if rim < 1 / np.sqrt(dimension) else _above_the_rim
-    heights = np.empty(0)
+    rim, power, heights = float(np.cos(angle)), (dimension - 3) / 2, np.empty(0)
     while len(heights) < count:
-        heights = np.concatenate([heights, propose(dimension, rim, random, count)])
+        if rim < 1 / np.sqrt(dimension):
+            x = random.standard_normal(count)
+            x /= np.sqrt(x**2 + random.chisquare(dimension - 1, count))
+            accepted = x >= rim
+        else:
+            slope = 2 * power * rim / (1 - rim**2)
+            share, top = random.random(count), 1 - rim
+            # slope 0: the density is uniform in three dimensions
+            above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
+            x = rim + above
+            ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
+            accepted = np.log1p(-random.random(count)) < ratio
+        heights = np.concatenate([heights, x[accepted]])
     return heights[:count]
-
-
-def _on_the_sphere(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of the points on the cap, of `count` uniform points of the sphere."""
-    x = random.standard_normal(count)
-    x /= np.sqrt(x**2 + random.chisquare(d - 1, count))
-    return np.asarray(x[x >= rim])
-
-
-def _above_the_rim(d: int, rim: float, random: np.random.Generator, count: int) -> Floats:
-    """Heights of the accepted ones of `count` exponential draws; the rim is above 0."""
-    power, top = (d - 3) / 2, 1 - rim
-    slope = 2 * power * rim / (1 - rim**2)
-    share = random.random(count)
-    # slope 0: the density is uniform in three dimensions
-    above = -np.log1p(share * np.expm1(-slope * top)) / slope if slope else share * top
-    x = rim + above
-    ratio = power * np.log((1 - x**2) / (1 - rim**2)) + slope * above
-    return np.asarray(x[np.log1p(-random.random(count)) < ratio])

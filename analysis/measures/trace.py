@@ -5,7 +5,7 @@ are counted in training steps. Source: MoCoSE, equations 4 to 10.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
@@ -29,18 +29,13 @@ def _checked(name: str, value: ArrayLike, least: float, below: float = math.inf)
     return values
 
 
-@overload
-def trace_limit(ema_decay: float) -> float: ...
-@overload
-def trace_limit(ema_decay: ArrayLike) -> float | Floats: ...
-def trace_limit(ema_decay: ArrayLike) -> float | Floats:
+def trace_limit(ema_decay: ArrayLike) -> Floats:
     """Mean age in steps of the online weights inside the target branch: 1/(1 - eta).
 
     The limit of the sum over i = 0..k of (1 - eta) eta^i (i + 1) for many steps k (equations 5 to
-    10). A number for a number, an array for an array. Raises ValueError for a decay outside [0, 1).
+    10). Raises ValueError for a decay outside [0, 1).
     """
-    limit = np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
-    return limit if limit.ndim else float(limit)
+    return np.asarray(1 / (1 - _checked("ema_decay", ema_decay, 0, 1)))
 
 
 @overload
@@ -60,10 +55,6 @@ def d_trace(ema_decay: ArrayLike, queue_size: ArrayLike, batch_size: ArrayLike) 
     queue, batch = _checked("queue_size", queue_size, 0), _checked("batch_size", batch_size, 1)
     distance = np.asarray(trace_limit(ema_decay) + queue / batch)
     return distance if distance.ndim else float(distance)
-
-
-BLOCK = 1_000_000
-"""How many steps' decays are in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +81,7 @@ class EmaDecay:
         labels such runs. Raises ValueError for a decay outside [0, 1).
         """
         if self.end in (None, 1):
-            return trace_limit(self.start)
+            return float(trace_limit(self.start))
         return _mean_trace(self, steps)
 
     def remaining(self, steps: int) -> float:
@@ -100,20 +91,19 @@ class EmaDecay:
         """
         return self.start**steps if self.end is None else _product(self, steps)
 
-    def blocks(self, steps: int) -> Iterator[Floats]:
-        """The decays of a run's steps, in order, at most `BLOCK` at once."""
+    def of_steps(self, steps: int) -> Floats:
+        """The decay of each step of a run, (S,)."""
         end, period = self.start if self.end is None else self.end, self.period or steps
-        for first in range(0, steps, BLOCK):
-            t = np.arange(first, min(first + BLOCK, steps)) + self.shift
-            yield np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
+        t = np.arange(steps) + self.shift
+        return np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
 
 
 # cached, since the points of a grid share a few schedules
 @lru_cache(maxsize=4096)
 def _mean_trace(decay: EmaDecay, steps: int) -> float:
-    return float(sum(np.sum(trace_limit(block)) for block in decay.blocks(steps)) / steps)
+    return float(np.mean(trace_limit(decay.of_steps(steps))))
 
 
 @lru_cache(maxsize=4096)
 def _product(decay: EmaDecay, steps: int) -> float:
-    return math.prod(float(block.prod()) for block in decay.blocks(steps))
+    return float(decay.of_steps(steps).prod())

@@ -447,7 +447,7 @@ def describe_confounding(ema_decay: ArrayLike, ratio: ArrayLike) -> str:
     component is constant over the third of configurations with the highest (or the lowest) MTD.
     Configurations without a queue are left out; a design with one MTD gives an empty text.
     """
-    trace = np.asarray(trace_limit(np.asarray(ema_decay, dtype=np.float64)))
+    trace = trace_limit(ema_decay)
     queue = np.asarray(ratio, dtype=np.float64)
     trace, queue = trace[queue > 0], queue[queue > 0]
     if len(np.unique(np.round(trace + queue, 3))) < 2:

@@ -91,7 +91,7 @@ def report(
     """
     from pandas import DataFrame
 
-    from mtdlab.analysis.data.reading import TABLE_SUFFIXES
+    from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
     from mtdlab.analysis.notebook import read_run_table
     from mtdlab.analysis.report import write_multi_study, write_report
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
 from mtdlab.analysis.data.durations import count
-from mtdlab.analysis.data.reading import TABLE_SUFFIXES
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.commands.report import parse_columns

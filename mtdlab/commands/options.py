@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import MODELS_FOLDER
+from mtdlab.analysis.data.defaults import MODELS_FOLDER, Scale
 from mtdlab.analysis.data.invocation import Invocation
-from mtdlab.analysis.data.reading import Scale
 from mtdlab.data_paths import packaged_studies
 from mtdlab.errors import MtdlabError
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mtdlab import __version__
-from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun, Reading
 from mtdlab.api.plan import mtd_value
 from mtdlab.api.report import check_name, load_named, now
 from mtdlab.api.report import report as write_pages

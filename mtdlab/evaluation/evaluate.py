@@ -17,10 +17,9 @@ from mtdlab.encoders.saved import load_encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.external import open_tasks, score_external
 from mtdlab.evaluation.mteb import write_mteb
-from mtdlab.evaluation.pairs import read_table
+from mtdlab.evaluation.pairs import read_table, sts_benchmark_pairs
 from mtdlab.evaluation.processing import Flow, Processing, Whiten
 from mtdlab.evaluation.suite import Advance, Space, Suite, T, TaskScore
-from mtdlab.evaluation.tasks import sts_benchmark_pairs
 from mtdlab.evaluation.word_vectors import PREFIX, WordAverages
 from mtdlab.methods.user_modules import import_evaluator
 from mtdlab.settings import Representation

@@ -8,12 +8,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mtdlab.analysis.data.items import Kind
 from mtdlab.errors import TrialError
 from mtdlab.settings.limits import FURTHEST, is_number, too_far
 
@@ -35,7 +34,7 @@ class Items:
         digest: SHA-256 of the items: only scores with the same one are compared item by item.
     """
 
-    kind: Kind
+    kind: Literal["spearman", "mean"]
     values: NDArray[np.float32]
     digest: str
     gold: NDArray[np.float64] | None = None

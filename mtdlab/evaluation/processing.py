@@ -15,15 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
+from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.geometry import fit_whitening
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import first_error, setting
 
-Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
 
 
@@ -164,8 +163,12 @@ class FlowNetwork(nn.Module):
                 f"least {least}"
             )
         self.levels: Any = nn.ModuleList()
+        is_random = settings.permutation == "random"
         for _ in range(settings.levels):
-            orders = [_order(dimension, settings.permutation) for _ in range(settings.depth)]
+            orders = [
+                torch.randperm(dimension) if is_random else torch.arange(dimension).flip(0)
+                for _ in range(settings.depth)
+            ]
             self.levels.append(
                 nn.Sequential(*(FlowStep(order, settings.width) for order in orders))
             )
@@ -189,12 +192,6 @@ class FlowNetwork(nn.Module):
         square = vectors.square().sum(dim=1).mean()
         density = -(square + dimension * math.log(2 * math.pi)) / 2
         return -(density + determinant) / (dimension * math.log(2))
-
-
-def _order(dimension: int, permutation: str) -> Tensor:
-    if permutation == "random":
-        return torch.randperm(dimension)
-    return torch.arange(dimension).flip(0)
 
 
 def fit_flow(first: Floats, second: Floats, settings: Flow) -> FlowNetwork:

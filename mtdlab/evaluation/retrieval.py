@@ -10,7 +10,6 @@ Letters: Q queries, C documents, D dimension.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -26,20 +25,12 @@ from mtdlab.evaluation.items import digest_of, values_in_points
 from mtdlab.evaluation.suite import ExternalTask, Split, TaskScore, check_directions
 from mtdlab.settings.tasks import BEIR, DEV, score_name
 
+Texts = Mapping[str, str]
 Relevance = Mapping[str, Mapping[str, int]]
 """The judged documents of each query, by id."""
 CUT = 10
 QUERIES = 256
 """How many queries' cosines with all documents are in memory at once."""
-
-
-@dataclass(frozen=True)
-class RetrievalData:
-    """Texts by id, and the judgments of the splits that exist; `test` always does."""
-
-    documents: Mapping[str, str]
-    queries: Mapping[str, str]
-    relevance: Mapping[Split, Relevance]
 
 
 class RetrievalTask(ExternalTask):
@@ -48,30 +39,33 @@ class RetrievalTask(ExternalTask):
     def __init__(self, task: str, encoder: Encoder, prompt: str) -> None:
         """`task` is beir:FOLDER. Raises MtdlabError as `read_folder`."""
         self.name = score_name(task)
-        self.data = read_folder(find_data("tasks", task.removeprefix(BEIR)))
-        self.has_dev = "dev" in self.data.relevance
-        self._ids = np.array(list(self.data.documents))
-        self._documents = encoder.sentences(self.data.documents.values(), prompt)
-        self._documents_digest = digest_of(*self.data.documents.items())
+        folder = find_data("tasks", task.removeprefix(BEIR))
+        self._texts, self._asked, self._relevance = read_folder(folder)
+        self.has_dev = "dev" in self._relevance
+        self._documents = encoder.sentences(self._texts.values(), prompt)
+        self._documents_digest = digest_of(*self._texts.items())
         self._queries = {
-            split: encoder.sentences([self.data.queries[query] for query in judged], prompt)
-            for split, judged in self.data.relevance.items()
+            split: encoder.sentences([self._asked[query] for query in judged], prompt)
+            for split, judged in self._relevance.items()
         }
 
     def score(self, embedder: Embedder, split: Split) -> list[TaskScore]:
         """The mean nDCG@10 x 100 over the queries of a split, as a list of one score."""
-        judged = self.data.relevance[split]
+        judged = self._relevance[split]
         name = self.name + (DEV if split == "dev" else "")
-        asked, texts = [self.data.queries[query] for query in judged], self.data.documents.values()
+        asked, ids = [self._asked[query] for query in judged], np.array(list(self._texts))
         documents, queries = (
             sentences.embed(embedder)[sentences.rows(list(given))]
-            for sentences, given in ((self._documents, texts), (self._queries[split], asked))
+            for sentences, given in (
+                (self._documents, self._texts.values()),
+                (self._queries[split], asked),
+            )
         )
         try:
             check_directions(np.concatenate([documents, queries]).astype(np.float64))
         except ValueError as error:
             return [TaskScore(name, None, str(error), len(judged))]
-        rankings = rank_documents(queries, documents, list(judged), self._ids)
+        rankings = rank_documents(queries, documents, list(judged), ids)
         values = [ndcg(judged[query], ids) for query, ids in rankings]
         digest = digest_of(judged, asked, self._documents_digest)
         items = values_in_points(100 * np.array(values), digest)
@@ -120,10 +114,11 @@ def _discount(gains: Sequence[int]) -> float:
     return float(sum(gain / np.log2(rank + 1) for rank, gain in enumerate(gains, 1)))
 
 
-def read_folder(folder: Path) -> RetrievalData:
-    """Read a folder. Raises MtdlabError with file and line where a file does not fit.
+def read_folder(folder: Path) -> tuple[Texts, Texts, Mapping[Split, Relevance]]:
+    """Documents and queries by id, and the judgments of the splits that exist; test always does.
 
-    A query that both splits judge is refused: what selects would then be reported.
+    Raises MtdlabError with file and line where a file does not fit, and for a query that both
+    splits judge: what selects would then be reported.
     """
     if not folder.is_dir():
         raise MtdlabError(f"tasks beir:{folder}: no such folder; give one in BEIR's layout")
@@ -140,7 +135,7 @@ def read_folder(folder: Path) -> RetrievalData:
             f"tasks beir:{folder}: {len(both)} queries are judged in both dev.tsv and test.tsv "
             f"(the first is {both[0]!r}); the splits must have no query in common"
         )
-    return RetrievalData(documents, queries, relevance)
+    return documents, queries, relevance
 
 
 def _read_texts(path: Path) -> dict[str, str]:

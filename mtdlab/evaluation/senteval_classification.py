@@ -2,11 +2,9 @@
 
 SentEval's protocol in its scikit-learn form (`tools/validation.py`): stratified folds, shuffled
 with seed 1111; the strength C that is best on held-out folds, among powers of two; accuracy.
-What differs: its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and,
-for TREC, a softmax, as SentEval's PyTorch form has. That form, which papers since SimCSE report,
-trains by Adam with early stopping on the held-out folds instead of to the optimum, at weaker
-strengths. So compare scores of this module with one another; they may be a point or two below
-published ones (docs/how-to/evaluate-an-encoder.md).
+Its scikit-learn was of 2018 (liblinear, one class against the rest); here lbfgs and, for TREC, a
+softmax. Papers since SimCSE report SentEval's PyTorch form, which stops early and scores up to two
+points higher (docs/how-to/evaluate-an-encoder.md).
 
 Letters: P sentences or pairs, D features, C strengths. Imports no torch: every worker process
 imports this module.

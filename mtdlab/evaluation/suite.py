@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtdlab.analysis.data.tasks import TRANSFER
+from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.measures.geometry import (
     alignment,
     batched_uniformity,
@@ -22,7 +22,14 @@ from mtdlab.analysis.measures.geometry import (
 )
 from mtdlab.encoders.embed import Distinct, Embedder, Sentences, Vectors, nothing
 from mtdlab.evaluation.items import Items, similarities, values_in_points
-from mtdlab.evaluation.pairs import Labelled, Pairs
+from mtdlab.evaluation.pairs import (
+    Labelled,
+    Pairs,
+    Task,
+    describe_shortfall,
+    load_task,
+    task_folder,
+)
 from mtdlab.evaluation.processing import Processing
 from mtdlab.evaluation.senteval_classification import (
     Correct,
@@ -31,11 +38,9 @@ from mtdlab.evaluation.senteval_classification import (
     split_accuracy,
 )
 from mtdlab.evaluation.sts import POSITIVE_ABOVE, spearman
-from mtdlab.evaluation.tasks import Task, describe_shortfall, load_task, task_folder
 from mtdlab.settings.tasks import BEIR, BUILTIN, is_external_score
 
 Split = Literal["dev", "test"]
-Floats = NDArray[np.float64]
 Advance = Callable[[str, int, int], None]
 
 
@@ -221,12 +226,10 @@ def check_directions(vectors: Floats) -> None:
 def _classify(
     task: Task, sides: list[tuple[Floats, Floats]], advance: Callable[[int, int], None]
 ) -> tuple[float, Correct]:
-    parts = [Examples(_features(*both), part.gold) for both, part in zip(sides, task, strict=True)]
+    """The accuracy of a sentence's vector u, or of |u - v| beside u * v of a pair, as features."""
+    features = [
+        np.concatenate([np.abs(first - second), first * second], axis=1) if len(second) else first
+        for first, second in sides
+    ]
+    parts = [Examples(each, part.gold) for each, part in zip(features, task, strict=True)]
     return split_accuracy(parts, advance) if len(parts) > 1 else nested_accuracy(parts[0], advance)
-
-
-def _features(first: Floats, second: Floats) -> Floats:
-    """A classifier's features: a sentence's vector, or |u - v| beside u * v of a pair."""
-    if not len(second):
-        return first
-    return np.concatenate([np.abs(first - second), first * second], axis=1)

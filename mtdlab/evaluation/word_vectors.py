@@ -51,12 +51,12 @@ class WordAverages(Distinct):
         for row, vectors in enumerate(known):
             if vectors:
                 self.vectors[row] = np.mean(vectors, axis=0, dtype=np.float64)
-        count, empty = sum(map(len, split)), known.count([])
+        count = sum(map(len, split))
         unknown = count - sum(map(len, known))
-        share = unknown / max(count, 1)
-        self.remark = f"{unknown:,} of {count:,} words ({share:.1%}) have no vector"
-        if empty:
-            self.remark += f", nor has any word of {empty:,} sentences"
+        self.remark = (
+            f"{unknown:,} of {count:,} words ({unknown / max(count, 1):.1%}) have no vector; "
+            f"{known.count([]):,} sentences have no word with one"
+        )
 
 
 def read_vectors(path: Path, wanted: set[str]) -> dict[str, NDArray[np.float32]]:

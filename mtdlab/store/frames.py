@@ -27,7 +27,7 @@ from mtdlab.analysis.data.frames import (
     Tuning,
     empty,
 )
-from mtdlab.analysis.data.items import ItemScores, digest_of_tasks, no_items
+from mtdlab.analysis.data.items import ItemScores, digest_of_tasks
 from mtdlab.config.nuisance import NUISANCE, PER, nuisance_values
 from mtdlab.errors import StorageError
 from mtdlab.settings.roles import BASELINE, CHOOSING, SEARCH
@@ -188,7 +188,7 @@ def load_frames(
             plans=tuple(Plan(each.trials, each.plan, each.sha256) for each in plans),
             model=row.model or {},
             beyond_run=plans[-1].plan["beyond_run"] if plans else BEYOND_RUN,
-            load_items=no_items if session.scalar(items) is None else read_items,
+            load_items=None if session.scalar(items) is None else read_items,
             baseline=baseline,
             tuning=_tuning(session, row),
         )
@@ -342,7 +342,6 @@ def load_items(url: str, study_id: int, trials: Collection[int]) -> ItemScores |
     return ItemScores(
         numbers=np.array(numbers, dtype=np.int64),
         values=values,
-        kind="spearman" if gold else "mean",
         gold=np.concatenate(gold) if gold else None,
         tasks={row.task: row.count for row in rows},
         digest=digest_of_tasks([row.digest for row in rows]),

@@ -13,10 +13,9 @@ from mtdlab.analysis.data.tasks import STS
 from mtdlab.encoders.embed import Sentences, Vectors
 from mtdlab.encoders.loading import Encoder
 from mtdlab.evaluation.external import DevSelection
-from mtdlab.evaluation.pairs import evaluation_folder, load_pairs
+from mtdlab.evaluation.pairs import evaluation_folder, load_pairs, task_folder
 from mtdlab.evaluation.sts import NAN, Evaluation, StsTask
 from mtdlab.evaluation.suite import Suite
-from mtdlab.evaluation.tasks import task_folder
 from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import DEV
 from mtdlab.training.inputs import RunInputs

@@ -13,7 +13,7 @@ from mtdlab.encoders.embed import MAX_LENGTH, Embedder, Sentences
 from mtdlab.encoders.folders import encoder_path
 from mtdlab.encoders.loading import load_encoder
 from mtdlab.evaluation.evaluate import senteval_folder
-from mtdlab.evaluation.tasks import load_task, task_folder
+from mtdlab.evaluation.pairs import load_task, task_folder
 from mtdlab.methods.registry import make_settings
 from mtdlab.settings import Representation
 

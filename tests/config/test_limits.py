@@ -170,9 +170,8 @@ def test_what_is_as_large_as_allowed_is_read_soon(
 @pytest.mark.parametrize("order", ["after-step", "before-target"])
 @pytest.mark.parametrize(("steps", "period"), [(1, None), (40, None), (40, 100), (1500, 7)])
 def test_the_mtd_of_a_schedule_is_the_mean_over_its_steps(
-    order: str, steps: int, period: int | None, monkeypatch: pytest.MonkeyPatch
+    order: str, steps: int, period: int | None
 ) -> None:
-    monkeypatch.setattr("mtdlab.analysis.measures.trace.BLOCK", 1000)
     settings = make_settings(
         ema_decay=0.5,
         ema_decay_end=0.97,

@@ -16,7 +16,7 @@ import torch
 import mtdlab
 from mtdlab import analysis
 from mtdlab.analysis.data.cells import TableError
-from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet
 from mtdlab.analysis.notebook import open_table
 from mtdlab.config import read_study

@@ -106,7 +106,7 @@ def test_equal_similarities_rank_by_descending_id() -> None:
 
 def test_a_title_stands_before_the_text(tmp_path: Path) -> None:
     folder = write(tmp_path / "x", corpus=lines_of(CORPUS, title="T"))
-    assert read_folder(folder).documents["d1"] == "T a dog runs"
+    assert read_folder(folder)[0]["d1"] == "T a dog runs"
 
 
 def test_the_splits_are_scored_apart(tmp_path: Path, encoder: Encoder) -> None:

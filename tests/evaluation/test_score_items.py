@@ -33,7 +33,6 @@ def score_of(items: dict[str, Items]) -> float:
     scores = ItemScores(
         np.array([0]),
         np.concatenate([each.values for each in items.values()])[None],
-        next(iter(items.values())).kind,
         np.concatenate(gold) if gold else None,
         {task: len(each.values) for task, each in items.items()},
         "",

@@ -15,16 +15,17 @@ from mtdlab.config import read_study
 from mtdlab.encoders.loading import Encoder
 from mtdlab.errors import MtdlabError
 from mtdlab.evaluation.evaluate import ScoreReport, as_fields, as_text
-from mtdlab.evaluation.pairs import SUBSETS, Labelled
-from mtdlab.evaluation.suite import Suite
-from mtdlab.evaluation.tasks import (
+from mtdlab.evaluation.pairs import (
     BINARY,
     PUBLISHED,
+    SUBSETS,
+    Labelled,
     describe_shortfall,
     load_task,
     sts_benchmark_pairs,
     task_folder,
 )
+from mtdlab.evaluation.suite import Suite
 from mtdlab.settings import Representation
 from mtdlab.settings.tasks import KNOWN, parse_tasks
 from mtdlab.trial.trainer import data_warnings

@@ -30,7 +30,9 @@ def test_a_sentence_is_the_mean_of_its_known_words(tmp_path: Path, header: str) 
     expected = [[2 / 3, 1 / 3, 4 / 3], [-1, 0.5, 0.1], [0, 0, 0]]
     assert vectors == pytest.approx(np.array(expected))
     assert len(found) == 3
-    assert found.remark == ("2 of 6 words (33.3%) have no vector, nor has any word of 1 sentences")
+    assert found.remark == (
+        "2 of 6 words (33.3%) have no vector; 1 sentences have no word with one"
+    )
 
 
 def test_only_wanted_words_are_kept(tmp_path: Path) -> None:

@@ -62,7 +62,6 @@ def simulate(
     scored = ItemScores(
         numbers=np.arange(levels * seeds),
         values=values.reshape(levels * seeds, items).astype(np.float32),
-        kind="spearman",
         gold=gold,
         tasks={"pairs": items},
         digest="",

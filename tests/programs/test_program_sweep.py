@@ -199,7 +199,7 @@ def test_items_of_a_program_are_recorded_exported_and_imported(folder: Path, run
     items = study.items
     assert items is not None
     assert set(study.scores["task"]) == {"accuracy", "total"}
-    assert (items.kind, items.gold, items.tasks) == ("mean", None, {"accuracy": 3})
+    assert (items.gold, items.tasks) == (None, {"accuracy": 3})
     assert items.numbers.tolist() == [1, 2, 3]
     seeds = study.trials.set_index("number").loc[items.numbers, "seed"]
     assert items.values.tolist() == [[100, 0, 50 + seed] for seed in seeds]

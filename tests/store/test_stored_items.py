@@ -25,7 +25,7 @@ def assert_same_items(first: ItemScores | None, second: ItemScores | None) -> No
         return
     for name in ("numbers", "values", "gold"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    for name in ("kind", "tasks", "digest"):
+    for name in ("tasks", "digest"):
         assert getattr(first, name) == getattr(second, name)
 
 
@@ -60,7 +60,7 @@ def test_items_are_read_back_by_trial(store: Store, url: str) -> None:
     assert items is not None
     # those of the frames, which are of an earlier moment
     assert items.numbers.tolist() == [0, 2]
-    assert (items.kind, items.tasks, items.digest) == ("spearman", {"sts_test": 4}, "abc")
+    assert (items.tasks, items.digest) == ({"sts_test": 4}, "abc")
     assert items.values.dtype == np.float32
     np.testing.assert_array_equal(items.values, [pairs(0).values, pairs(2).values])
     np.testing.assert_array_equal(items.gold, GOLD)
@@ -90,7 +90,7 @@ def test_the_tasks_of_an_average_stand_side_by_side(store: Store, url: str) -> N
     }
     finish(store, accuracies)
     items = items_of(url)
-    assert (items.kind, items.gold, items.tasks) == ("mean", None, {"MR": 3, "TREC": 2})
+    assert (items.gold, items.tasks) == (None, {"MR": 3, "TREC": 2})
     np.testing.assert_array_equal(items.values, [[0, 100, 100, 100, 0]])
     assert scores_of(items) == pytest.approx([(200 / 3 + 50) / 2])
 

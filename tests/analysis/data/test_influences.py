@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mtdlab.analysis.data.items import ItemScores, influences, no_items
+from mtdlab.analysis.data.items import ItemScores, influences
 from tests.analysis.conftest import scores_of
 
 Floats = NDArray[np.float64]
@@ -30,14 +30,7 @@ def graded(count: int, kind: str, trials: int = 2) -> ItemScores:
 
 
 def items_of(values: Floats, gold: Floats | None, tasks: dict[str, int]) -> ItemScores:
-    return ItemScores(
-        np.arange(len(values)),
-        values.astype(np.float32),
-        "mean" if gold is None else "spearman",
-        gold,
-        tasks,
-        "abc",
-    )
+    return ItemScores(np.arange(len(values)), values.astype(np.float32), gold, tasks, "abc")
 
 
 def drawn(items: ItemScores, columns: NDArray[np.intp], tasks: dict[str, int]) -> Floats:
@@ -119,4 +112,3 @@ def test_the_items_of_some_trials() -> None:
     np.testing.assert_array_equal(items.of([2, 0]).values, items.values[[2, 0]])
     with pytest.raises(ValueError, match="trial 7 has no items; 3 trials have"):
         items.of([0, 7])
-    assert no_items() is None

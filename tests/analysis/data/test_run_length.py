@@ -51,10 +51,7 @@ def test_how_long_the_queue_fills(
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100])
-def test_of_a_schedule_the_decays_are_multiplied(
-    steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mtdlab.analysis.measures.trace.BLOCK", 3)
+def test_of_a_schedule_the_decays_are_multiplied(steps: int) -> None:
     product, total = 1.0, 0.0
     for step in range(steps):
         decay = 0.999 - 0.049 * (1 + math.cos(math.pi * (step + 1) / 50)) / 2

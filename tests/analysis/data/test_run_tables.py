@@ -1,7 +1,6 @@
 """Import of runs: tables with mtdlab's column names, W&B exports, invalid tables."""
 
 import re
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from mtdlab.analysis import compute_verdict, read_run_table
 from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
-from mtdlab.analysis.data.reading import Reading
+from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
@@ -463,16 +462,6 @@ def test_parquet_is_the_same_as_csv(small: Path, tmp_path: Path) -> None:
     pd.read_csv(small).to_parquet(tmp_path / "runs.parquet")
     trials = read_run_table(tmp_path / "runs.parquet").trials
     pd.testing.assert_frame_equal(trials, read_run_table(small).trials)
-
-
-def test_parquet_without_pyarrow_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "runs.parquet").write_bytes(b"PAR1")
-    for name in ("pyarrow", "fastparquet"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(TableError, match="needs pyarrow; run pip install pyarrow, or save"):
-        read_run_table(tmp_path / "runs.parquet")
 
 
 def test_a_table_of_means_is_recognised_by_its_columns(tmp_path: Path) -> None:

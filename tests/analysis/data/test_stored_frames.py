@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mtdlab.analysis.data import stored_frames
 from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
-from mtdlab.analysis.data.items import ItemScores, Kind
+from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
 from tests.analysis.conftest import build_study, make_trials
 from tests.store.test_stored_items import assert_same_items
@@ -66,8 +66,7 @@ def test_items_are_read_as_they_were_written(
     full: StudyFrames, tmp_path: Path, gold: NDArray[np.float64] | None
 ) -> None:
     values = np.array([[0.1, 0.2, 0.3], [3, 2, 1]], dtype=np.float32)
-    kind: Kind = "mean" if gold is None else "spearman"
-    items = ItemScores(np.array([2, 5]), values, kind, gold, {"STS12": 1, "STSB": 2}, "abc")
+    items = ItemScores(np.array([2, 5]), values, gold, {"STS12": 1, "STSB": 2}, "abc")
     study = dataclasses.replace(full, load_items=lambda: items)
     path = write(study, tmp_path)
     assert_same_items(from_parquet(path)[0].items, items)
@@ -105,7 +104,7 @@ def test_a_study_of_another_version_is_refused(
 def test_other_parquet_files_are_refused(full: StudyFrames, tmp_path: Path) -> None:
     path = tmp_path / "runs.parquet"
     full.trials.drop(columns="mixed").to_parquet(path)
-    with pytest.raises(StoredFramesError, match=r"not a study that `mtdlab report` wrote.*--table"):
+    with pytest.raises(StoredFramesError, match=r"has format none.*`mtdlab report`.*--table"):
         from_parquet(path)
     path.write_bytes(b"PAR1")
     with pytest.raises(StoredFramesError, match="not a Parquet file that can be read"):

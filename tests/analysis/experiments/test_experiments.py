@@ -510,7 +510,7 @@ def test_differences_and_means_of_an_experiment_cover_evaluation_items() -> None
     values = np.repeat(own, 4, axis=0) + rng.normal(0, 1, size=(4 * len(points), 100))
     scores = values.mean(axis=1).reshape(-1, 4).tolist()
     trials = make_runs(points, scores)
-    items = ItemScores(np.arange(len(values)), values, "mean", None, {"own": 100}, "digest")
+    items = ItemScores(np.arange(len(values)), values, None, {"own": 100}, "digest")
     these, like = (found("ema_decay", trials, items=known) for known in (None, items))
     assert these.spread is not None
     assert like.spread is not None

@@ -20,9 +20,9 @@ from mtdlab.analysis.figures.style import (
     BATCHES,
     COLOURS,
     MARKERS,
+    LevelLooks,
     keep_span,
     look_of,
-    mtd_norm,
     mtd_ticks,
 )
 from mtdlab.analysis.inference.pairing import compute_deviations
@@ -155,8 +155,8 @@ def test_the_colours_of_mtd_rise_in_lightness(vision: str) -> None:
     for mode, ground in PANEL.items():
         ends = (shown(COLOURS(at)[:3], mode) for at in (0.0, 1.0))
         assert min(contrast(end, shown(ground, "light")) for end in ends) > 2
-    norm = mtd_norm([5.0, 20.0, 80.0])
-    assert float(norm(20.0)) == pytest.approx(0.5)
+    looks = LevelLooks(5 * 2 ** (np.arange(9) / 2))
+    assert looks.look_of(20.0)[0] == pytest.approx(COLOURS(0.5), abs=0.01)
 
 
 def test_axes_of_scores_span_a_point_and_of_mtd_have_round_ticks() -> None:

@@ -91,7 +91,7 @@ def test_the_interval_of_a_mean_covers_seeds_and_items() -> None:
         values = common + draws.normal(0, 0.4, size=(4, 1)) + draws.normal(0, 4, size=(4, 200))
         numbers = np.arange(4)
         runs = pd.DataFrame({"number": numbers, "seed": numbers, "score": values.mean(axis=1)})
-        items = ItemScores(numbers, values, "mean", None, {"own": 200}, "digest")
+        items = ItemScores(numbers, values, None, {"own": 200}, "digest")
         for name, known in (("seeds", None), ("items", items)):
             mean = estimate_mean(runs, known)
             assert mean.items == (200 if known else 0)
@@ -102,7 +102,7 @@ def test_the_interval_of_a_mean_covers_seeds_and_items() -> None:
 
 def test_the_mean_of_a_run_without_items_is_for_these_items() -> None:
     runs = pd.DataFrame({"number": [0, 1], "seed": [0, 1], "score": [1.0, 3.0]})
-    items = ItemScores(np.array([0]), np.zeros((1, 5)), "mean", None, {"own": 5}, "digest")
+    items = ItemScores(np.array([0]), np.zeros((1, 5)), None, {"own": 5}, "digest")
     mean = estimate_mean(runs, items)
     assert (mean.items, mean.seeds) == (0, 2)
     assert mean.estimate.mean == pytest.approx(2)
@@ -114,7 +114,7 @@ def test_a_table_of_means_says_which_of_them_cover_items() -> None:
     rng = np.random.default_rng(0)
     runs = pd.DataFrame({"number": range(8), "seed": [0, 1] * 4, "mtd": [5.0, 5, 8, 8] * 2})
     values = rng.normal(0, 20, size=(8, 50))
-    items = ItemScores(np.arange(8), values, "mean", None, {"own": 50}, "digest")
+    items = ItemScores(np.arange(8), values, None, {"own": 50}, "digest")
     runs["score"] = values.mean(axis=1)
     part = items.of([0, 1, 4, 5])
     for known, counts in ((None, [0, 0]), (items, [50, 50]), (part, [50, 0])):

@@ -99,7 +99,7 @@ ZERO, BROKEN = (np.where(np.arange(8)[:, None] == 4, value, ROWS) for value in (
         (lambda: uniformity(ROWS, t=-1), "t is -1"),
         (lambda: mean_cosine(ROWS[0]), "must be a matrix"),
         (lambda: alignment(ROWS[:0], ROWS[:0]), "at least 1 pair"),
-        (lambda: batched_uniformity(ROWS, batch=1), "batch is 1; it must be at least 2"),
+        (lambda: batched_uniformity(ROWS[:1]), "x has 1 rows; pairs need at least 2"),
     ],
 )
 def test_arguments_out_of_range_are_refused(measure: Callable[[], float], message: str) -> None:
@@ -117,7 +117,7 @@ def test_uniformity_in_batches_averages_their_logarithms() -> None:
         squares = [np.sum((part[i] - part[j]) ** 2) for i in range(64) for j in range(i + 1, 64)]
         expected.append(np.log(np.mean(np.exp(-2 * np.array(squares)))))
     assert batched_uniformity(rows) == pytest.approx(np.mean(expected), rel=1e-12)
-    assert batched_uniformity(rows, batch=193) == pytest.approx(uniformity(rows), rel=1e-12)
+    assert batched_uniformity(rows[:64]) == pytest.approx(uniformity(rows[:64]), rel=1e-12)
     assert batched_uniformity(rows) != pytest.approx(uniformity(rows), rel=1e-3)
 
 

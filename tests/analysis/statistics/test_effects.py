@@ -134,7 +134,6 @@ def with_items(trials: pd.DataFrame, scale: float) -> ItemScores:
     return ItemScores(
         numbers=trials["number"].to_numpy(),
         values=values.astype(np.float32),
-        kind="mean",
         gold=None,
         tasks={"examples": 200},
         digest="",

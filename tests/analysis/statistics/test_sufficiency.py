@@ -73,7 +73,7 @@ def test_evaluation_items_are_counted_where_every_run_has_them() -> None:
     configuration = trials.groupby(["ema_decay", "queue_size"]).ngroup()
     values = rng.normal(0, 20, size=(16, 100))[configuration]
     trials["score"] += values.mean(axis=1)
-    items = ItemScores(trials["number"].to_numpy(), values, "mean", None, {"own": 100}, "digest")
+    items = ItemScores(trials["number"].to_numpy(), values, None, {"own": 100}, "digest")
     these, like = (
         sufficiency_of(trials, load_items=lambda each=each: each) for each in (None, items)
     )
