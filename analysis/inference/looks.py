@@ -84,15 +84,18 @@ def find_open_nominal(looks: tuple[int, ...], level: float) -> Floats:
     return compute_boundaries(information / information[-1], spent).nominal
 
 
+# a tenth of a second, which a process that looks at nothing does without
+_find_nodes = lru_cache(np.polynomial.legendre.leggauss)
+
+
 class _Paths:
     """The paths of S = Z sqrt(t) that have not crossed a critical value at the looks so far.
 
     Their density is integrated from look to look on G Gauss-Legendre nodes.
     """
 
-    _nodes, _weights = np.polynomial.legendre.leggauss(_NODES)
-
     def __init__(self) -> None:
+        self._nodes, self._weights = _find_nodes(_NODES)
         self._fraction = 0.0
         self._points, self._mass = np.zeros(1), np.ones(1)
 
