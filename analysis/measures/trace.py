@@ -102,10 +102,14 @@ class EmaDecay:
 
     def blocks(self, steps: int) -> Iterator[Floats]:
         """The decays of a run's steps, in order, at most `BLOCK` at once."""
-        end, period = self.start if self.end is None else self.end, self.period or steps
         for first in range(0, steps, BLOCK):
-            t = np.arange(first, min(first + BLOCK, steps)) + self.shift
-            yield np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
+            yield self.at(np.arange(first, min(first + BLOCK, steps)), steps)
+
+    def at(self, step: ArrayLike, steps: int) -> Floats:
+        """The decays of some steps (0 the first) of a run; after the period they fall again."""
+        end, t = self.start if self.end is None else self.end, np.asarray(step) + self.shift
+        share = (1 + np.cos(math.pi * t / (self.period or steps))) / 2
+        return np.asarray(end - (end - self.start) * share)
 
 
 # cached, since the points of a grid share a few schedules
