@@ -91,19 +91,19 @@ class EmaDecay:
         """
         return self.start**steps if self.end is None else _product(self, steps)
 
-    def of_steps(self, steps: int) -> Floats:
-        """The decay of each step of a run, (S,)."""
-        end, period = self.start if self.end is None else self.end, self.period or steps
-        t = np.arange(steps) + self.shift
-        return np.asarray(end - (end - self.start) * (1 + np.cos(math.pi * t / period)) / 2)
+    def at(self, step: ArrayLike, steps: int) -> Floats:
+        """The decays of some steps (0 the first) of a run; after the period they fall again."""
+        end, t = self.start if self.end is None else self.end, np.asarray(step) + self.shift
+        share = (1 + np.cos(math.pi * t / (self.period or steps))) / 2
+        return np.asarray(end - (end - self.start) * share)
 
 
 # cached, since the points of a grid share a few schedules
 @lru_cache(maxsize=4096)
 def _mean_trace(decay: EmaDecay, steps: int) -> float:
-    return float(np.mean(trace_limit(decay.of_steps(steps))))
+    return float(np.mean(trace_limit(decay.at(np.arange(steps), steps))))
 
 
 @lru_cache(maxsize=4096)
 def _product(decay: EmaDecay, steps: int) -> float:
-    return float(decay.of_steps(steps).prod())
+    return float(decay.at(np.arange(steps), steps).prod())

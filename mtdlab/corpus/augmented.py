@@ -113,9 +113,8 @@ def augment(
 ) -> AugmentedCorpus | None:
     """The corpus changed by the augmentations that act on text; None where none does.
 
-    `synonyms`, `paraphrase` and `back-translation` run a model over every sentence, on `device`,
-    while the corpus is read: a million sentences need a GPU. A model in a folder is known by its
-    files' content, one of the hub by its name. Raises MtdlabError where a folder cannot be read.
+    Models run over every sentence, on `device`, while the corpus is read. One in a folder is known
+    by its files' content, one of the hub by its name. Raises MtdlabError for an unreadable folder.
     """
     on_text = tuple(
         part for part in augmentations if part.name in (*TEXT_LEVEL, *NEGATIONS.values())

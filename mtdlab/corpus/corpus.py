@@ -58,7 +58,7 @@ class Corpus:
         yield from filter(None, map(tally.sentence, self._texts(tally)))
 
     def _texts(self, tally: Tally) -> Iterator[str]:
-        """The texts of all rows as they are; a missing value of a dataset is an empty one."""
+        """The texts of all rows as they are; a missing value of a dataset is empty."""
         if self.name == "builtin":
             yield from builtin_sentences()
         elif self.name.startswith(DATASET):
@@ -86,11 +86,10 @@ class Corpus:
 
 
 def open_corpus(name: str) -> Corpus:
-    """A corpus by name: `builtin`, a text file's path, a folder's, or `dataset:NAME#COLUMN`.
+    """A corpus by name: `builtin`, a text file's path, a folder's, `dataset:...` or `pairs:...`.
 
-    `pairs:FILE` is one of text pairs. A file has one sentence a line, in gzip or not; of a folder,
-    the files that end in .txt or .gz are read, sorted by name. A relative path may also be one in
-    the folder MTDLAB_DATA. Raises MtdlabError where nothing can be read or there is no sentence.
+    Of a folder, the files that end in .txt or .gz are read, sorted by name. A relative path may
+    also be one in MTDLAB_DATA. Raises MtdlabError where nothing can be read or no sentence is.
     """
     return replace(check_corpus(name), fingerprint=_fingerprint(name))
 
@@ -105,11 +104,7 @@ def check_corpus(name: str) -> Corpus:
 
 
 def _fingerprint(name: str) -> str:
-    """The digest of a file's bytes, for pairs with the columns' names, and of a folder's files.
-
-    That of a dataset is of its values, not the library's own fingerprint: any change of them
-    counts.
-    """
+    """The digest of the values of a dataset, else of files, for pairs with the columns' names."""
     if name == "builtin":
         return fingerprint_of("\n".join(builtin_sentences()))
     digest = hashlib.sha256()
@@ -120,8 +115,8 @@ def _fingerprint(name: str) -> str:
         path, columns = parse_pairs(name)
         digest = _digest(path)
         digest.update(repr(columns).encode())
-    elif find_data("corpus", name).is_file():
-        digest = _digest(find_data("corpus", name))
+    elif (path := find_data("corpus", name)).is_file():
+        digest = _digest(path)
     else:
         for path in _files(name):
             digest.update(_digest(path).digest())

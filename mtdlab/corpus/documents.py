@@ -24,7 +24,7 @@ LINES = 1024
 class DocumentCorpus(Corpus):
     """`source`, consecutive lines joined with spaces to documents of at most `max_length` tokens.
 
-    Special tokens count. A line that no longer fits begins the next document; a line that is longer
+    Special tokens count. A line that no longer fits begins the next document; one that is longer
     than a document is one by itself, which tokenisation truncates.
     """
 

@@ -43,11 +43,7 @@ class LanguageModel:
 
     @classmethod
     def load(cls, name: str, device: Device, augmentation: str) -> Self:
-        """A model from a folder or by its Hugging Face name.
-
-        Raises MtdlabError where it cannot be had, needs code of its own, or lacks the weights of
-        its kind, which would be drawn at random.
-        """
+        """A model from a folder or by its Hugging Face name, by the rules of `load_weights`."""
         what = f"{augmentation} model {name}"
         tokenizer = load_tokenizer(name, what)
         model, _ = load_weights(cls.kind, what, name)
@@ -181,13 +177,12 @@ class Synonyms(LanguageModel):
 
     def _propose(self, encoded: BatchEncoding, chosen: list[list[Word]]) -> Iterator[list[str]]:
         """The most probable whole words for every chosen one, in order, the best first."""
-        device = self.device.device
         rows = [row for row, words in enumerate(chosen) for _ in words]
         tokens = [word.token for words in chosen for word in words]
         encoded["input_ids"][rows, tokens] = int(self.tokenizer.mask_token_id)
         with torch.inference_mode(), self.device.autocast():
-            logits = self.model(**encoded.to(device)).logits[rows, tokens].float()
-            logits = logits.masked_fill(~self._allowed.to(device), -torch.inf)
+            logits = self.model(**encoded.to(self.device.device)).logits[rows, tokens].float()
+            logits = logits.masked_fill(~self._allowed.to(logits.device), -torch.inf)
         best = logits.topk(CANDIDATES).indices.tolist()
         convert = self.tokenizer.convert_ids_to_tokens
         yield from ([token.lstrip("".join(STARTS)) for token in convert(ids)] for ids in best)

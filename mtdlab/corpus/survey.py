@@ -96,8 +96,7 @@ def survey(
     """Read a corpus once and count its sentences, of pairs the texts of both sides.
 
     Takes 8 bytes of memory a sentence, for the duplicates. `evaluated` has the sentences of each
-    evaluation set, by its name, for `overlaps`. Raises MtdlabError where corpus or encoder are
-    missing.
+    evaluation set by name. Raises MtdlabError where corpus or encoder are missing.
     """
     sets = evaluated or {}
     wanted = {normalise(text) for texts in sets.values() for text in texts}

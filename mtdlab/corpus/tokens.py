@@ -108,14 +108,11 @@ class TokenStore:
         return self.ids.nbytes > MAPPED and isinstance(self.ids, np.memmap)
 
     def _rows(self, rows: NDArray[np.int64]) -> NDArray[np.integer]:
-        """Ids (N, L) of some sentences.
-
-        Those of a large file are read one by one: a mapping would take a large part of the file
-        into the memory of the process with each batch, since Linux maps the surroundings of a page
-        too, up to 2 MB, and it takes 2 to 5 times as long.
-        """
+        """Ids (N, L) of some sentences."""
         if not self._is_large:
             return self.ids[rows]
+        # a mapping would take much of a large file into memory with each batch, since Linux maps
+        # up to 2 MB around a page, and would take 2 to 5 times as long
         width = self.ids.itemsize * self.ids.shape[1]
         places = (self.ids.offset + width * rows).tolist()  # type: ignore[attr-defined]
         read = b"".join([os.pread(self._descriptor, width, place) for place in places])
@@ -191,10 +188,7 @@ def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def _id_type(tokenizer: PreTrainedTokenizerBase) -> type[np.integer]:
-    """Two bytes where the vocabulary allows it, as nearly all do.
-
-    They take half the disk, and half of what trials that share them keep in memory.
-    """
+    """Two bytes where the vocabulary allows it, as nearly all do: half the disk and memory."""
     return np.uint16 if len(tokenizer) <= 1 << 16 else np.int32
 
 

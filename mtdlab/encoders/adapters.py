@@ -79,10 +79,7 @@ def frozen_memo(module: nn.Module) -> dict[int, Any]:
 
 
 def copy_to_train(model: "PreTrainedModel") -> "PreTrainedModel":
-    """A copy of a loaded model whose weights a run may change; the frozen ones are shared.
-
-    Adapters are drawn anew from torch's global generator, which the run has seeded.
-    """
+    """A copy of a loaded model with adapters drawn anew by torch; frozen weights are shared."""
     copied = copy.deepcopy(model, frozen_memo(model))
     if has_adapters(copied):
         for layer in _adapted_layers(copied).values():

@@ -5,6 +5,8 @@ of a small encoder. NumPy's SFC64 generates four 16-bit numbers at a time.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -20,12 +22,13 @@ class Dropout(nn.Module):
 
     Each element uses 16 bits, which would round the rate to a multiple of 1/65,536. Therefore the
     threshold of a mask is drawn from the two adjacent integers, so that the rate is exact in
-    expectation. On GPUs torch's dropout is used. The generator's state is part of the state dict.
+    expectation. On GPUs, and everywhere if it is `replayed`, torch's dropout is used: losses that
+    encode a batch twice repeat its draws. The generator's state is part of the state dict.
     """
 
-    def __init__(self, rate: float, seed: int) -> None:
+    def __init__(self, rate: float, seed: int, *, replayed: bool = False) -> None:
         super().__init__()
-        self.rate = rate
+        self.rate, self.replayed = rate, replayed
         self._bits = np.random.SFC64(seed)
         self._whole, self._part = divmod(rate * LEVELS, 1)
 
@@ -33,13 +36,13 @@ class Dropout(nn.Module):
         """`values` after dropout, of any shape."""
         if not self.rate:
             return values
-        if values.device.type != "cpu":
+        if self.replayed or values.device.type != "cpu":
             return torch_dropout(values, self.rate)
         return values * self._mask(values)
 
     def add(self, values: Tensor, residual: Tensor) -> Tensor:
         """The sum residual + dropout(values), of equal shapes."""
-        if not self.rate or values.device.type != "cpu":
+        if not self.rate or self.replayed or values.device.type != "cpu":
             return residual + self.forward(values)
         return torch.addcmul(residual, values, self._mask(values))
 
@@ -61,9 +64,21 @@ class Dropout(nn.Module):
         return torch.from_numpy(words.view(np.int64).copy())
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the generator's state."""
         words = state.numpy().view(np.uint64)
         self._bits.state = {**self._bits.state, "state": {"state": words}}
 
 
 NO_DROPOUT = Dropout(0.0, 0)
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module, *, wanted: bool = True) -> Iterator[None]:
+    """Evaluation mode (no dropout) if `wanted`; then the mode of each submodule is restored."""
+    training = [part for part in module.modules() if part.training and wanted]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

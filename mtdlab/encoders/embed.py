@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mtdlab.device import Device
+from mtdlab.encoders.dropout import evaluation_mode
 from mtdlab.encoders.fast import first_tokens_of_ids, is_fast
 from mtdlab.encoders.pooling import encode
 from mtdlab.encoders.tokenising import token_ids
@@ -34,10 +35,7 @@ def nothing(*_progress: object) -> None:
 
 @dataclass(frozen=True)
 class Embedder:
-    """An encoder, and how and where its sentence vectors are read.
-
-    `head` is applied to the vectors (N, D) of sentences, or of their segments; None: none.
-    """
+    """An encoder, and how and where vectors (N, D) are read; `head` is applied to each of them."""
 
     model: PreTrainedModel
     representation: Representation
@@ -81,15 +79,13 @@ class Sentences(Distinct):
         `advance` is called after each batch with the number of sentences done, and of all.
         """
         model, device = embedder.model, embedder.device
-        training = model.training
-        model.eval()
         # glibc now keeps up to twice as much, else page faults take a quarter of an evaluation
         torch.empty(_KEPT, dtype=torch.uint8)
         lengths = [len(tokens) for tokens in self.tokens]
         order = np.argsort(lengths, kind="stable")
         vectors = np.empty((len(order), int(model.config.hidden_size)), dtype=np.float32)
         done = 0
-        with torch.no_grad(), device.autocast():
+        with torch.no_grad(), device.autocast(), evaluation_mode(model):
             for rows in batches(order, lengths):
                 tokens = [torch.tensor(self.tokens[row]) for row in rows]
                 ids = pad_sequence(tokens, batch_first=True, padding_value=self.padding)
@@ -98,7 +94,6 @@ class Sentences(Distinct):
                 vectors[rows] = encoded.float().cpu().numpy()
                 done += len(rows)
                 advance(done, len(order))
-        model.train(training)
         return vectors
 
 

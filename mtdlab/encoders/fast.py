@@ -34,10 +34,9 @@ class Packing:
 
     Attributes:
         rows: (P,) index of each packed row in the flattened batch (N L), real tokens first.
-        places: (N, L) index of the packed row of every token; for padding that is not packed, that
-            of the sentence's [CLS].
+        places: (N, L) packed row of every token; of padding that is not packed, that of its [CLS].
         positions: (P,) position of each packed row in its sentence.
-        first: (N,) index of the packed row of each sentence's first token.
+        first: (N,) packed row of each sentence's first token.
         bias: (N H, 1, L) 0 at real tokens and -inf at padding, added to attention scores.
     """
 

@@ -7,7 +7,7 @@ are imported where they are used.
 import importlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from logging import ERROR, getLogger
@@ -36,10 +36,8 @@ def encoder_path(name: str) -> str:
     if name == "builtin":
         return str(files("mtdlab.builtin") / "encoder")
     if name in PACKAGED:
-        try:
+        with suppress(ModuleNotFoundError):
             return str(importlib.import_module(PACKAGED[name]).get_model_path())
-        except ModuleNotFoundError:
-            return name
     return name
 
 

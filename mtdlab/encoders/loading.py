@@ -62,10 +62,9 @@ _MOST_SAID = 300
 
 
 def refuse_own_code(what: str, name: str) -> None:
-    """Raise MtdlabError for a model or tokenizer of a class that is only in its own folder.
+    """Raise MtdlabError for a model or tokenizer of a class that transformers does not have.
 
-    A folder whose `auto_map` names code beside a class that transformers has too is loaded as that
-    class. `what` names the model in the message.
+    Of one that it has too, code that `auto_map` names is ignored.
     """
     for file, field_of_class, is_known in (
         ("config.json", "model_type", CONFIG_MAPPING.__contains__),
@@ -95,10 +94,8 @@ class Encoder:
     """A pre-trained model and its tokenizer.
 
     Attributes:
-        model: without its pooler, which is not used for sentence vectors and therefore neither
-            computed nor trained.
-        pooler: the model's pooler, which is saved again because AutoModel expects one; None if the
-            architecture or the loaded weights have none.
+        pooler: the model's, removed from it because sentence vectors do not need it, and saved
+            again because AutoModel expects one; None if architecture or loaded weights have none.
         causal: whether a token sees only those before it.
         dropout_fields: those of its configuration that hold the dropout rate; None if they were
             left as they are, for evaluation.
@@ -122,10 +119,9 @@ class Encoder:
 def load_encoder(name: str, dropout: float | None, declared: str = "") -> Encoder:
     """Load `builtin`, a folder or a Hugging Face name.
 
-    `dropout` is the rate of every dropout of the encoder, None: left as it is, for evaluation;
-    `declared` is the setting `dropout_fields`, for a family that is not known. Raises MtdlabError
-    with a way to get it, if the encoder cannot be found or loaded, and with what to declare, if its
-    family is not known.
+    `dropout` is the rate of every dropout, None: left as it is, for evaluation; `declared` is the
+    setting `dropout_fields`. Raises MtdlabError with a way to get an encoder that cannot be found
+    or loaded, or with what to declare for a family that is not known.
     """
     tokenizer, path = load_tokenizer(name), encoder_path(name)
     how: dict[str, Any] = {"local_files_only": is_local(name), **NEVER}
@@ -149,12 +145,9 @@ def load_weights(
     """Load a model whose weights are all those of its files, except for a pooler.
 
     `kind` is the class of transformers, such as AutoModel, `what` names the model in messages, and
-    `fields` replace those of its configuration. Returns the model, and the names of the weights of
-    its pooler that were drawn at random, since its files lack them or have others.
-
-    Raises MtdlabError if it cannot be found or loaded, or its files hold adapters, lack a weight of
-    the model, or hold one of another shape, or one that belongs neither to it nor to a known task
-    head.
+    `fields` replace those of its configuration. Returns the model, and the names of its pooler's
+    weights that were drawn at random. Raises MtdlabError if it cannot be found or loaded, or its
+    files hold adapters, lack a weight, or hold one of another shape, or of no known part.
     """
     if find_file(name, ADAPTERS) is not None:
         raise MtdlabError(
@@ -211,11 +204,8 @@ def _first_part(weight: str, model: PreTrainedModel) -> str:
 
 
 def _is_unused(weight: str, model: PreTrainedModel) -> bool:
-    """Whether a weight that a model does not have is one of a pooler or a task head.
-
-    A name of a head may be that of a part of another family, such as `decoder`.
-    """
     part = _first_part(weight, model)
+    # the name of a head may be that of a part of another family, such as `decoder`
     parts = {name for name, _ in model.base_model.named_children()}
     return part == POOLER or (part in HEADS and part not in parts)
 
@@ -231,9 +221,8 @@ def _take_pooler(model: PreTrainedModel, missing: Set[str]) -> nn.Module | None:
 def load_tokenizer(name: str, what: str = "") -> PreTrainedTokenizerBase:
     """The tokenizer of an encoder, by the encoder's name; it pads on the right, as training does.
 
-    A decoder's tokenizer without a padding token pads with its end token. Raises MtdlabError, with
-    a way to get it, if it cannot be found or loaded, if it or the encoder needs code of its own, or
-    if it has neither of these tokens. `what` names a model that is no encoder in messages.
+    One without a padding token pads with its end token. Raises MtdlabError if it cannot be found or
+    loaded, needs code of its own, or has neither token. `what` names the model in messages.
     """
     what = what or f"encoder {name}"
     refuse_own_code(what, name)

@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Segments:
-    """Consecutive segments of the sentences of a batch.
+    """Consecutive segments of the sentences of a batch: word embeddings (S, L', D), mask (S, L').
 
-    Attributes:
-        words: (S, L', D) word embeddings, L' tokens at most.
-        mask: (S, L').
-        sentence: (S,) the sentence that each segment belongs to, in ascending order.
-        lengths: (S,) tokens of the sentence in each segment, without those of a prompt.
+    `sentence` (S,) is the sentence of each segment, in ascending order, `lengths` (S,) are tokens
+    of the sentence in each, without those of a prompt.
     """
 
     words: Tensor
@@ -93,18 +90,12 @@ def encode(
     change: OnEmbeddings | None = None,
     head: nn.Module | None = None,
 ) -> Tensor:
-    """Sentence vectors (N, D) of word embeddings (N, L, D).
+    """Sentence vectors (N, D) of word embeddings (N, L, D) under a mask (N, L), real tokens first.
 
-    Args:
-        attention_mask: (N, L), 1 for real tokens, which come first.
-        dropout: used by the fast forward pass; other encoders use their dropout modules, which are
-            active in training mode.
-        change: applied to the embedding block's output, (N, L, D), after its LayerNorm; of
-            segments, to that of all segments, (S, L', D).
-        head: applied to the vectors, of segments to each of theirs.
-
-    Raises:
-        MtdlabError: for a change of an encoder without an embedding block.
+    The fast forward pass uses `dropout`, other encoders their own modules, active in training mode.
+    `change` is applied to the embedding block's output (N, L, D), or (S, L', D) of segments, and
+    `head` to the vectors, of segments to each of theirs. Raises MtdlabError for a change of an
+    encoder without an embedding block.
     """
     vectors, segments = encode_segments(
         model, inputs_embeds, attention_mask, representation, dropout, change

@@ -87,9 +87,8 @@ def load_encoder(
     Args:
         name: the folder of a model saved by mtdlab, `builtin`, another folder or a Hugging Face
             name.
-        pooling: in place of that of a model saved by mtdlab, with its prompt and segments; of
-            another encoder in place of the one in its `1_Pooling/config.json`, or without that file
-            of [CLS], and of a decoder the last token.
+        pooling: in place of that of a model saved by mtdlab, with its prompt and segments, or of
+            `1_Pooling/config.json`; without that file [CLS], of a decoder the last token.
         device: `auto`, `cpu`, `cuda` or `cuda:1`.
         precision: `float32`, `bfloat16`, or `auto`, bfloat16 on hardware with instructions for it;
             None: that in which a model saved by mtdlab was trained and scored, else float32.

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from mtdlab.encoders.adapters import has_adapters
+from mtdlab.encoders.dropout import evaluation_mode
 from mtdlab.encoders.fast import is_fast
 from mtdlab.errors import MtdlabError
 from mtdlab.settings import Representation
@@ -47,8 +48,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers: int = 0) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    `has_width`: whether it has a `hidden_size`, the dimension of sentence vectors. `layers`: their
-    number, by whichever name its family has for it.
+    `has_width`: whether it has a `hidden_size`, by whichever name its family has for it.
     """
     if layers > MOST_LAYERS:
         raise MtdlabError(
@@ -67,8 +67,7 @@ def dropout_fields(name: str, config: Mapping[str, Any], declared: str) -> tuple
     """The fields of an encoder's configuration that are dropout rates; none without dropout.
 
     `declared` is the setting `dropout_fields`: names separated by commas, `none`, or empty. Raises
-    MtdlabError with what to declare, for a family that is not known, and for a declaration that
-    does not fit the configuration.
+    MtdlabError, with what to declare, where it is missing or does not fit the configuration.
     """
     kind = str(config.get("model_type"))
     known = FAMILIES.get(kind)
@@ -121,10 +120,9 @@ def read_causality(
         )
     if is_fast(model):
         return False
-    training = model.training
-    model.eval()
     try:
-        return _is_causal(name, model)
+        with evaluation_mode(model):
+            return _is_causal(name, model)
     except MtdlabError:
         raise
     except Exception as error:
@@ -133,8 +131,6 @@ def read_causality(
         raise MtdlabError(
             f"encoder {name}: the family {kind} gives no token vectors of text ({reason})"
         ) from None
-    finally:
-        model.train(training)
 
 
 def _rates(model: nn.Module) -> Iterator[float]:

@@ -4,8 +4,7 @@ Letters: N batch, L tokens, D dimension.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout, evaluation_mode
 from mtdlab.encoders.fast import OnEmbeddings
 from mtdlab.encoders.pooling import encode
 from mtdlab.errors import MtdlabError
@@ -45,9 +44,7 @@ class View:
         augmentation: the augmentations that change each sentence; "none": the original text.
         prompt: the text around each sentence, see `mtdlab.settings.representation`.
         positive: the second text of each pair of a corpus of pairs instead of the first.
-        document: consecutive sentences joined to at most `max_length` tokens instead of single
-            ones, see `mtdlab.corpus.documents`. Either all views of a method are documents, or
-            none.
+        document: whether sentences are joined, see `mtdlab.corpus.documents`: in all views or none.
     """
 
     augmentation: str = "none"
@@ -74,16 +71,12 @@ class Step:
 class Steps(Protocol):
     """The steps of a run that are left, for a method that brings a trainer.
 
-    For each step it calls `begin`, changes the weights by `optimizer`, and calls `end`.
+    For each step it calls `begin`, changes the weights by `optimizer`, which then has the rates of
+    the step, and calls `end`.
     """
 
-    @property
-    def settings(self) -> TrainerSettings:
-        """The settings of the run."""
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """The optimizer of the run, which has the rates of a step once that has begun."""
+    settings: TrainerSettings
+    optimizer: torch.optim.Optimizer
 
     @property
     def left(self) -> int:
@@ -93,10 +86,7 @@ class Steps(Protocol):
         """Begin a step; returns the views of its batch."""
 
     def end(self, result: Step) -> None:
-        """End a step: record its loss, evaluate and save where that is due.
-
-        Any exception ends the run here, and has to be let through.
-        """
+        """Record, evaluate and save what is due; an exception ends the run: let it through."""
 
 
 class Method(nn.Module, ABC, Generic[S]):
@@ -140,9 +130,8 @@ class Method(nn.Module, ABC, Generic[S]):
     def views(cls, settings: TrainerSettings) -> tuple[View, ...]:
         """The views of a batch, in the order in which `forward` receives them.
 
-        By default the online branch reads the augmented text and the target branch the original
-        text; one view without an augmentation that changes the text. Of a corpus of pairs the
-        online branch reads the anchors and the target branch the positives.
+        By default the augmented text, for the online branch, and the original one, for the target
+        branch; of pairs the anchor and the positive; one view where both are equal.
         """
         text = View(prompt=settings.prompt)
         online = replace(text, augmentation=text_level(settings.augmentation))
@@ -153,8 +142,7 @@ class Method(nn.Module, ABC, Generic[S]):
     def views_differ(cls, settings: TrainerSettings) -> bool:
         """Whether a sentence's views differ without dropout, which some encoders lack.
 
-        By default by augmentations and by the texts of `views`; a method that changes tokens or
-        embeddings itself overrides it.
+        A method that changes tokens or embeddings itself overrides it.
         """
         names = {augmentation.name for augmentation in parse_augmentation(settings.augmentation)}
         return len(set(cls.views(settings))) > 1 or not names.isdisjoint(EMBEDDING_LEVEL)
@@ -191,12 +179,11 @@ class Method(nn.Module, ABC, Generic[S]):
 
     @torch.no_grad()
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Unit vectors (N, D) of sentences by the branch that encodes keys, its heads included.
+        """Unit vectors (N, D) of original sentences (N, L) by the branch of keys, heads included.
 
-        The sentences are original ones, (N, L): `probe_every` measures the change of keys. The call
-        must not affect the run: no dropout, no augmentation, no random draws, no gradient, and the
-        mode of every module restored. By default they are the encoder's vectors; a method with a
-        queue overrides it.
+        `probe_every` measures their change. The call must not affect the run: no dropout,
+        augmentation, random draws or gradient, and the mode of every module restored. By default
+        they are the encoder's vectors; a method with a queue overrides it.
         """
         with evaluation_mode(self.encoder):
             vectors = self.vectors(self.encoder, self.encoder.get_input_embeddings()(ids), mask)
@@ -242,16 +229,3 @@ class Method(nn.Module, ABC, Generic[S]):
     def trained(self) -> list[nn.Parameter]:
         """The parameters that the optimizer changes."""
         return [parameter for parameter in self.parameters() if parameter.requires_grad]
-
-
-@contextmanager
-def evaluation_mode(module: nn.Module, *, wanted: bool = True) -> Iterator[None]:
-    """Evaluation mode (no dropout) if `wanted`; then the mode of each submodule is restored."""
-    training = [part for part in module.modules() if part.training and wanted]
-    for part in training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True

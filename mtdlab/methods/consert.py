@@ -23,7 +23,6 @@ from torch.nn.functional import cross_entropy
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens, Transformer
-from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import unit
 from mtdlab.methods.perturbations import CHANGES, EmbeddingNoise, RandomDraws
 from mtdlab.methods.presets import PRESETS
@@ -128,7 +127,6 @@ class ConSERT(Method[ConSERTSettings]):
     Settings = ConSERTSettings
 
     def __init__(self, encoder: Transformer, settings: ConSERTSettings, device: Device) -> None:
-        """Nothing is initialised at random: there is no head."""
         super().__init__(encoder, settings, device)
         self.trained_encoder = encoder
         self.dropout = Dropout(settings.dropout, settings.seed)
@@ -152,7 +150,7 @@ class ConSERT(Method[ConSERTSettings]):
     def encode(self, views: Sequence[Tokens]) -> tuple[Tensor, Tensor]:
         """Sentence vectors (N, D) of the first view and the last, each with its perturbation."""
         encoder, vectors = self.trained_encoder, []
-        table = word_table(encoder)
+        table = encoder.get_input_embeddings()
         noisy = [(self.noise(table(ids), mask), mask) for ids, mask in (views[0], views[-1])]
         with self.device.autocast():
             for view, (words, mask) in enumerate(noisy):

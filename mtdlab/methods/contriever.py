@@ -24,9 +24,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
-from mtdlab.methods.heads import word_table
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout, evaluation_mode
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.history import Decay, HistorySettings
 from mtdlab.methods.losses import at_least_float32, unit
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
@@ -114,7 +113,6 @@ class Contriever(Method[ContrieverSettings]):
     Settings = ContrieverSettings
 
     def __init__(self, encoder: Transformer, settings: ContrieverSettings, device: Device) -> None:
-        """The momentum encoder starts as a copy of `encoder`."""
         super().__init__(encoder, settings, device)
         self.online = encoder
         self.target = make_target(encoder)
@@ -139,10 +137,7 @@ class Contriever(Method[ContrieverSettings]):
         return True
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of one crop of the first view by the encoder and one of the last as its key.
-
-        The momentum encoder is updated before it encodes the keys.
-        """
+        """InfoNCE of crops of the first view and of the last, by the average as updated here."""
         queries = self._vectors(self.online, self.dropout, *self.crops(*views[0]))
         ema_update(*self._averaged, self.settings.ema_decay)
         drops = self.settings.target_dropout
@@ -180,7 +175,7 @@ class Contriever(Method[ContrieverSettings]):
         noisy: bool = True,
     ) -> Tensor:
         """Vectors (N, D) in float32 or wider, of unit length with `normalise`."""
-        words = word_table(encoder)(ids)
+        words = encoder.get_input_embeddings()(ids)
         words = self.noise(words, mask) if noisy else words
         vectors = at_least_float32(self.vectors(encoder, words, mask, dropout))
         return unit(vectors) if self.settings.normalise else vectors

@@ -80,7 +80,6 @@ class ESimCSE(TwoPass[ESimCSESettings]):
     Settings = ESimCSESettings
 
     def __init__(self, encoder: Transformer, settings: ESimCSESettings, device: Device) -> None:
-        """The momentum encoder starts as a copy of `encoder`, or from random weights."""
         super().__init__(encoder, settings, device)
         self.target = make_target(self.branch, shared=self.branch.pooler)
         queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size))

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout, evaluation_mode
 from mtdlab.encoders.pooling import Segments, encode_segments
-from mtdlab.methods.base import Transformer, evaluation_mode
+from mtdlab.methods.base import Transformer
 from mtdlab.methods.losses import unit
 from mtdlab.settings import Representation
 
@@ -39,10 +39,9 @@ def projection(
 def predictor(
     dimension: int, hidden: int, layers: int, dropout: float, eps: float = NORM_EPS
 ) -> nn.Sequential:
-    """Linear, LayerNorm, dropout for every layer but the last, then Linear and tanh.
+    """`projection` of all layers but one to the dimension `hidden`, then Linear and tanh.
 
-    `dimension` is that of the projection's vectors, the keys and the output, `hidden` that of the
-    hidden layers. With no layers it is the identity, and the two branches are symmetric.
+    `dimension` is that of inputs and outputs. With no layers it is the identity.
     """
     if layers == 0:
         return nn.Sequential()
@@ -77,16 +76,14 @@ class SegmentMean(nn.Module):
     """The mean of segment vectors, weighted by length: a module, so that hooks receive both."""
 
     def forward(self, vectors: Tensor, segments: Segments) -> Tensor:
-        """Vectors (N, D) of the sentences from those (S, D) of their segments."""
         return segments.mean(vectors)
 
 
 class Branch(nn.Module):
     """A branch: encoder, pooler (Linear with an optional activation), projection head.
 
-    The pooler is newly initialised (`copy_pooler` takes the encoder's own); it is not used for
-    sentence embeddings. Of a sentence in segments, each segment passes the heads, and `mean`
-    averages the results.
+    The pooler is newly initialised and not used for sentence embeddings. Of a sentence in segments,
+    each segment passes the heads, and `mean` averages the results.
     """
 
     def __init__(
@@ -110,10 +107,7 @@ class Branch(nn.Module):
         self.mean = SegmentMean()
 
     def forward(self, word_embeddings: Tensor, attention_mask: Tensor, dropout: Dropout) -> Tensor:
-        """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L).
-
-        Both branches share the random stream `dropout`; their masks differ.
-        """
+        """Projected vectors (N, P) of word embeddings (N, L, D) under a mask (N, L)."""
         vectors, segments = encode_segments(
             self.encoder, word_embeddings, attention_mask, self.representation, dropout
         )
@@ -124,20 +118,11 @@ class Branch(nn.Module):
     def keys(self, ids: Tensor, mask: Tensor, device: Device) -> Tensor:
         """Unit vectors (N, P) of token ids (N, L), without dropout and gradient."""
         with evaluation_mode(self), device.autocast():
-            keys = self(word_table(self.encoder)(ids), mask, NO_DROPOUT)
+            keys = self(self.encoder.get_input_embeddings()(ids), mask, NO_DROPOUT)
         return unit(keys)
 
 
-def word_table(encoder: Transformer) -> nn.Module:
-    """The table of word embeddings."""
-    table: nn.Module = encoder.get_input_embeddings()
-    return table
-
-
 def embedding_block(encoder: Transformer) -> nn.Module:
-    """The part of the encoder before its first layer, which MoCoSE's branches share.
-
-    As in its published code; the average then leaves out the largest table of parameters.
-    """
+    """The part before the first layer, which MoCoSE's branches share as in its published code."""
     block = getattr(encoder, "embeddings", None)
-    return block if isinstance(block, nn.Module) else word_table(encoder)
+    return block if isinstance(block, nn.Module) else encoder.get_input_embeddings()

@@ -82,9 +82,8 @@ class HiCLSettings(MoCoSESettings, ESimCSESettings, SNCSESettings):
         if method is None:
             return {}
         kind = method.Settings
-        defaults = {
-            name: field.default for name, field in kind.model_fields.items() if name not in _OWN
-        }
+        fields = kind.model_fields
+        defaults = {name: fields[name].default for name in fields.keys() - _OWN}
         return {**defaults, **kind.fill(values)}
 
     def check(self) -> None:
@@ -144,7 +143,6 @@ class HiCL(Method[HiCLSettings]):
     Settings = HiCLSettings
 
     def __init__(self, encoder: Transformer, settings: HiCLSettings, device: Device) -> None:
-        """Only the backbone makes random draws."""
         super().__init__(encoder, settings, device)
         self.backbone = BACKBONES[settings.backbone](encoder, settings.inner, device)
 
@@ -197,13 +195,7 @@ class HiCL(Method[HiCLSettings]):
 
 @dataclass(frozen=True)
 class Pass:
-    """A forward pass of a branch.
-
-    Attributes:
-        segments: (S, D) vectors of the segments.
-        sentence: (S,) the sentence that each belongs to, in ascending order.
-        sentences: (N, D) vectors of the sentences, the means of their segments.
-    """
+    """Vectors (S, D) of segments, the sentence (S,) of each, and their means (N, D) by sentence."""
 
     segments: Tensor
     sentence: Tensor

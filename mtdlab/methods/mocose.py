@@ -12,20 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from mtdlab.device import Device
-from mtdlab.encoders.dropout import NO_DROPOUT, Dropout
-from mtdlab.methods.base import Method, Step, Tokens, Transformer, View, evaluation_mode
+from mtdlab.encoders.dropout import NO_DROPOUT, Dropout, evaluation_mode
+from mtdlab.methods.base import Method, Step, Tokens, Transformer, View
 from mtdlab.methods.heads import (
     Branch,
     copy_pooler,
     embedding_block,
     initialise_heads,
     predictor,
-    word_table,
 )
 from mtdlab.methods.losses import info_nce, unit
-from mtdlab.methods.mocose_settings import MoCoSESettings, ema_decay_at, parse_slices
+from mtdlab.methods.mocose_settings import MoCoSESettings, parse_slices
 from mtdlab.methods.momentum import averaged_pairs, draw_weights, ema_update, make_target
-from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm, with_gradient
+from mtdlab.methods.perturbations import EmbeddingNoise, Fgsm
 from mtdlab.methods.queue import KeyQueue, PublishedQueue, centroids
 
 
@@ -98,20 +97,13 @@ class MoCoSE(Method[MoCoSESettings]):
         return tuple(replace(view, augmentation=change) for view, change in swapped)
 
     def use_pooler(self, pooler: nn.Module | None) -> None:
-        """Start from the encoder's pre-trained pooler with `head_initialisation: bert`.
-
-        An encoder without a pooler (DistilBERT, ELECTRA), or whose weights lack it, starts from a
-        random pooler as the other heads do.
-        """
+        """Start both branches from the encoder's pooler, if there is one, for heads of `bert`."""
         if self.settings.head_initialisation == "bert":
             for branch in (self.online, self.target):
                 copy_pooler(pooler, branch.pooler)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:
-        """InfoNCE of the online branch's queries and the target branch's keys.
-
-        The online branch reads the first view, the target the last.
-        """
+        """InfoNCE of the online branch's queries, of the first view, and keys of the last view."""
         settings = self.settings
         if settings.ema_order == "before-target":
             ema_update(*self._averaged, self.decay(step))
@@ -140,7 +132,8 @@ class MoCoSE(Method[MoCoSESettings]):
 
     def decay(self, step: int) -> float:
         """The EMA decay of a step; 1 with a frozen target."""
-        return 1.0 if self.is_frozen else ema_decay_at(step, self.settings)
+        settings = self.settings
+        return 1.0 if self.is_frozen else float(settings.schedule.at(step, settings.steps))
 
     def keys(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Unit vectors (N, P) by the target branch."""
@@ -148,7 +141,6 @@ class MoCoSE(Method[MoCoSESettings]):
 
     @classmethod
     def describe(cls, settings: Any) -> str:
-        """The sentence on the negatives, which of a frozen target have no distance."""
         if settings.mtd is not None:
             return super().describe(settings)
         return (
@@ -157,14 +149,11 @@ class MoCoSE(Method[MoCoSESettings]):
         )
 
     def parts(self) -> dict[str, nn.Module]:
-        heads = {
-            "pooler": self.online.pooler,
-            "projection": self.online.projection,
-            "predictor": self.predictor,
-        }
+        online = self.online
+        heads = {"pooler": online.pooler, "projection": online.projection}
         return {
-            "encoder": self.online.encoder,
-            "heads": nn.ModuleDict(heads),
+            "encoder": online.encoder,
+            "heads": nn.ModuleDict({**heads, "predictor": self.predictor}),
             "dropout": self.dropout,
             "target": self.target,
             "queue": self.queue,
@@ -174,18 +163,18 @@ class MoCoSE(Method[MoCoSESettings]):
         """Word embeddings (N, L, D) of token ids (N, L) of each view: those of the keys last.
 
         With a single view both branches share one tensor, unless FGSM needs the gradient of the
-        queries alone and others pass gradients too, or the target is frozen and has a table of its
-        own. Then the positives of the online branch, if there are any, come before the keys.
+        queries alone and others pass gradients too. A frozen target has a table of its own; the
+        positives of the online branch, if there are any, then come before the keys.
         """
         settings = self.settings
         others = not settings.detach_keys or settings.positive_branch == "online"
         if len(ids) == 1 and (self.is_frozen or (settings.fgsm_epsilon and others)):
             ids = [*ids, *ids]
-        table = word_table(self.online.encoder)
+        table = self.online.encoder.get_input_embeddings()
         if not self.is_frozen:
             return [table(one) for one in ids]
         online = ids if settings.positive_branch == "online" else ids[:1]
-        return [*map(table, online), word_table(self.target.encoder)(ids[-1])]
+        return [*map(table, online), self.target.encoder.get_input_embeddings()(ids[-1])]
 
     def encode(
         self, words: Sequence[Tensor], masks: Sequence[Tensor]
@@ -226,7 +215,7 @@ class MoCoSE(Method[MoCoSESettings]):
 
     def gradient(self, words: Sequence[Tensor], masks: Sequence[Tensor]) -> Tensor:
         """∇_x L (N, L, D) with respect to the online branch's word embeddings, by an extra pass."""
-        first = with_gradient(words[0])
+        first = words[0].requires_grad_()
         queries, positives, _ = self.encode(words, masks)
         (gradient,) = torch.autograd.grad(self.loss(queries, positives), first)
         return gradient

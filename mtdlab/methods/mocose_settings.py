@@ -6,7 +6,6 @@ This module imports no torch, see `mtdlab.methods.registry.SETTINGS`.
 """
 
 import itertools
-import math
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
@@ -156,10 +155,8 @@ class MoCoSESettings(HistorySettings, HeadSettings):
                 raise ValueError(
                     f"queue_slice {first}-{last} lies outside queue_size {self.queue_size}"
                 )
-        if (
-            slices
-            and self.initial_queue_size + (self.steps - 1) * self.batch_size < self.queue_size
-        ):
+        most = self.initial_queue_size + (self.steps - 1) * self.batch_size
+        if slices and most < self.queue_size:
             raise ValueError(
                 f"queue_slice {self.queue_slice} is used once the queue is full, but {self.steps} "
                 f"steps of batch_size {self.batch_size} do not fill queue_size {self.queue_size}"
@@ -179,28 +176,16 @@ class MoCoSESettings(HistorySettings, HeadSettings):
 
     @property
     def mtd(self) -> float | None:  # type: ignore[override]  # a frozen target has no age
-        """Maximum traceable distance in steps (equation 4); None with a frozen target.
+        """Maximum traceable distance in steps (equation 4), with a schedule by `EmaDecay.trace`.
 
-        With a schedule of the decay, the mean over the run's steps. A schedule that ends at 1 has
-        no finite mean: then it is the MTD of its start, as the paper labels such runs.
+        None with a frozen target.
         """
         if self.target == "frozen":
             return None
+        return self.schedule.trace(self.steps) + self.queue_size / self.batch_size
+
+    @property
+    def schedule(self) -> EmaDecay:
+        """The EMA decay of each step; with `before-target` one step ahead, as published."""
         shift = int(self.ema_order == "before-target")
-        decay = EmaDecay(self.ema_decay, self.ema_decay_end, self.ema_schedule_steps, shift)
-        return decay.trace(self.steps) + self.queue_size / self.batch_size
-
-
-def ema_decay_at(step: int, settings: MoCoSESettings) -> float:
-    """η of a step (0 the first): constant, or a cosine from start to end over T steps.
-
-    η(t) = end − (end − start)(1 + cos(π t / T)) / 2 (MoCoSE, section 3), T the run's steps or
-    `ema_schedule_steps`; beyond T the cosine returns towards the start. t is the step, or the step
-    plus 1 with `ema_order: before-target`, as in the published program.
-    """
-    start, end = settings.ema_decay, settings.ema_decay_end
-    if end is None:
-        return start
-    t = step + (settings.ema_order == "before-target")
-    period = settings.ema_schedule_steps or settings.steps
-    return end - (end - start) * (1 + math.cos(math.pi * t / period)) / 2
+        return EmaDecay(self.ema_decay, self.ema_decay_end, self.ema_schedule_steps, shift)

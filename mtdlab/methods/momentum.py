@@ -13,10 +13,9 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def make_target(online: Module, shared: nn.Module | None = None) -> Module:
-    """A copy of `online` without gradients, except that `shared`, a part of it, is not copied.
+    """A copy of `online` without gradients, but for the part `shared`, which is not copied.
 
-    Neither are parameters that are frozen beside adapters (LoRA), so that the average is over the
-    adapters.
+    Neither are parameters that are frozen beside adapters: the average is over the adapters.
     """
     memo = frozen_memo(online) | ({id(shared): shared} if shared else {})
     target = copy.deepcopy(online, memo)
@@ -29,10 +28,7 @@ def make_target(online: Module, shared: nn.Module | None = None) -> Module:
 
 @torch.no_grad()
 def draw_weights(target: Transformer) -> None:
-    """Give a target's encoder random weights, as before pre-training, except those it shares.
-
-    Draws from torch's global generator, by the rule of the encoder's family.
-    """
+    """Draw a target's weights, but for shared ones, by its family's rule and torch's generator."""
     fresh = type(target)(target.config).state_dict()
     for name, parameter in target.named_parameters():
         # what is shared with the online branch is trained
@@ -43,12 +39,12 @@ def draw_weights(target: Transformer) -> None:
 def averaged_pairs(target: nn.Module, online: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
     """The parameters of target and online branch in pairs, without those that both share."""
     sources = dict(online.named_parameters())
-    pairs = [
-        (parameter.detach(), sources[name].detach())
+    own = {
+        name: parameter.detach()
         for name, parameter in target.named_parameters()
         if parameter is not sources[name]
-    ]
-    return [averaged for averaged, _ in pairs], [source for _, source in pairs]
+    }
+    return list(own.values()), [sources[name].detach() for name in own]
 
 
 def ema_update(target: list[Tensor], online: list[Tensor], decay: float) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mtdlab.encoders.pooling import position_embeddings
 from mtdlab.methods.base import Tokens, Transformer
 from mtdlab.settings import TrainerSettings
-from mtdlab.settings.augmentation import SHUFFLE, Augmentation, parse_augmentation
+from mtdlab.settings.augmentation import SHUFFLE, parse_augmentation
 
 
 class RandomDraws(nn.Module):
@@ -56,10 +56,7 @@ class Fgsm(nn.Module):
         self._retained: Tensor | None = None
 
     def forward(self, words: Tensor) -> Tensor:
-        """Perturbed word embeddings (N, L, D); unchanged without a gradient.
-
-        Batches differ in length L, so only the tokens that both batches have are perturbed.
-        """
+        """Word embeddings (N, L, D), perturbed at the tokens that both batches have; L differs."""
         if self.gradient is None or self.epsilon == 0:
             return words
         step = torch.sign(self.gradient) * self.epsilon
@@ -67,13 +64,13 @@ class Fgsm(nn.Module):
         return torch.cat([words[:, :length] + step[:, :length], words[:, length:]], dim=1)
 
     def retain(self, words: Tensor) -> None:
-        """Retain the gradient of these word embeddings (N, L, D) in the next backward pass."""
+        """Retain the next gradient of word embeddings (N, L, D), also of a frozen table."""
         if self.epsilon:
-            with_gradient(words).retain_grad()
+            words.requires_grad_().retain_grad()
             self._retained = words
 
     def keep_gradient(self) -> None:
-        """Use the retained gradient in the next step; it is called after the backward pass."""
+        """Use the retained gradient in the next step; called after the backward pass."""
         if self._retained is not None:
             self.gradient, self._retained = self._retained.grad, None
 
@@ -83,11 +80,6 @@ class Fgsm(nn.Module):
 
     def set_extra_state(self, state: Tensor) -> None:
         self.gradient = state.clone() if state.numel() else None
-
-
-def with_gradient(words: Tensor) -> Tensor:
-    """Word embeddings (N, L, D) that have a gradient also where their table is frozen."""
-    return words if words.requires_grad else words.requires_grad_()
 
 
 class EmbeddingNoise(RandomDraws):
@@ -101,7 +93,7 @@ class EmbeddingNoise(RandomDraws):
     ) -> None:
         super().__init__(settings.seed + OFFSET, device)
         parsed = parse_augmentation(settings.augmentation)
-        self._wanted = [augmentation for augmentation in parsed if augmentation.name in CHANGES]
+        self._wanted = [(one.name, one.share or 0.0) for one in parsed if one.name in CHANGES]
         self._published = settings.augmentation_draw == "published-code"
         self._most = settings.max_length
         # no submodule: the encoder's state is not part of this one's
@@ -109,26 +101,23 @@ class EmbeddingNoise(RandomDraws):
 
     def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """Augmented word embeddings (N, L, D) of one view, under a mask (N, L)."""
-        for augmentation in self._wanted:
+        for name, share in self._wanted:
             if self._published:
-                words = self._augment_as_published(augmentation, words)
+                words = self._augment_as_published(name, share, words)
             else:
-                words = CHANGES[augmentation.name](
-                    words, mask, self._generator, augmentation.share or 0.0
-                )
+                words = CHANGES[name](words, mask, self._generator, share)
         return words
 
-    def _augment_as_published(self, augmentation: Augmentation, words: Tensor) -> Tensor:
+    def _augment_as_published(self, name: str, share: float, words: Tensor) -> Tensor:
         """Augment as MoCoSE's program, which pads to `max_length` positions and changes all."""
         count, length, dimension = words.shape
-        share = augmentation.share or 0.0
-        if augmentation.name == SHUFFLE:
+        if name == SHUFFLE:
             table = position_embeddings(*self._encoder)
             places = min(max(self._most, length), len(table))
             draws = torch.rand(places, generator=self._generator, device=words.device)
             # the encoder adds the embeddings of the first L positions itself
             return words + table[draws.argsort()[:length]] - table[:length]
-        if augmentation.name == "token-cutoff":
+        if name == "token-cutoff":
             cut = self._choose(count, max(self._most, length), share)[:, :length]
             return words * ~cut.unsqueeze(-1)
         return words * ~self._choose(count, dimension, share).unsqueeze(1)

@@ -28,7 +28,8 @@ class KeyQueue(nn.Module):
         super().__init__()
         self.size = size
         self.register_buffer("bank", torch.zeros(size, dimension))
-        self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
+        positions = [at for first, last in slices for at in range(first, last)]
+        self.register_buffer("positions", torch.tensor(positions), persistent=False)
         # integers, not tensors: reading them at every step would synchronise with the GPU
         self._cursor = self._count = 0
         self.enqueue(normalize(torch.randn(initial, dimension), dim=1))
@@ -70,60 +71,44 @@ class KeyQueue(nn.Module):
         self._cursor, self._count = (int(value) for value in state)
 
 
-class PublishedQueue(nn.Module):
+class PublishedQueue(KeyQueue):
     """The queue as filled by the program published with MoCoSE.
 
     It starts with K random rows (none if `initial`, K_s, is 0) and a counter at K_s. The newest
     counter + K_s rows are used while these are fewer than K, else all rows. Each step inserts N
     keys at the front and increases the counter by N; only when the counter exceeds K are the rows
     cut to K. Hence twice as many random rows are used as K_s states, and up to 2K − K_s rows are
-    used before the first cut.
+    used before the first cut. Slices apply from the first step that would use K rows on.
     """
 
-    positions: Tensor
+    _counter = 0
 
     def __init__(self, size: int, dimension: int, *, initial: int = 0, slices: Slices = ()) -> None:
-        """The arguments are those of KeyQueue.
-
-        Slices apply from the first step that would use K rows on.
-        """
-        super().__init__()
-        self.size, self.initial = size, initial
-        self.register_buffer("positions", torch.tensor(_positions(slices)), persistent=False)
-        random_rows = size if initial else 0
-        self.rows = KeyQueue(random_rows + size - initial, dimension, initial=random_rows)
-        self._counter = initial
+        drawn = size if initial else 0
+        super().__init__(drawn + size - initial, dimension, initial=drawn, slices=slices)
+        self.limit, self.initial, self._counter = size, initial, initial
 
     @property
     def fill(self) -> int:
         """The number of rows used, V; above K for some steps."""
-        if not self._reaches_size:
+        if self._counter + self.initial < self.limit:
             return self._counter + self.initial
-        return self.rows.fill if self._counter <= self.size else self.size
-
-    @property
-    def _reaches_size(self) -> bool:
-        return self._counter + self.initial >= self.size
+        return self._count if self._counter <= self.limit else self.limit
 
     def enqueue(self, keys: Tensor) -> None:
-        """Insert keys (N, D) at position 0, the first the newest."""
-        self.rows.enqueue(keys)
+        super().enqueue(keys)
         self._counter += len(keys)
 
     def negatives(self) -> Tensor:
         """The keys that enter the loss, (V, D), newest first."""
-        ordered = self.rows.ordered()[: self.fill]
-        return ordered[self.positions] if len(self.positions) and self._reaches_size else ordered
+        used = self.ordered()[: self.fill]
+        return used[self.positions] if len(self.positions) and len(used) >= self.limit else used
 
     def get_extra_state(self) -> Tensor:
-        return torch.tensor([self._counter])
+        return torch.tensor([self._cursor, self._count, self._counter])
 
     def set_extra_state(self, state: Tensor) -> None:
-        self._counter = int(state)
-
-
-def _positions(slices: Slices) -> list[int]:
-    return [at for first, last in slices for at in range(first, last)]
+        self._cursor, self._count, self._counter = (int(value) for value in state)
 
 
 ROUNDS = 10

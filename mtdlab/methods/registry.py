@@ -4,9 +4,9 @@ A package registers its methods under the entry-point group `mtdlab.methods`; a 
 by `--import my_method.py` or in MTDLAB_IMPORT, see `mtdlab.methods.user_modules`.
 """
 
-import importlib
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.errors import MtdlabError, nearest
@@ -47,7 +47,7 @@ def method_names() -> list[str]:
 def find_method(name: str) -> "type[Method[Any]]":
     """A method by its name. Raises MtdlabError if it is unknown or cannot be imported."""
     if name in BUILTIN:
-        method: type[Method[Any]] = _attribute(BUILTIN[name])
+        method: type[Method[Any]] = resolve_name(BUILTIN[name])
         return method
     if name in _imported:
         return _imported[name]
@@ -64,11 +64,6 @@ def find_method(name: str) -> "type[Method[Any]]":
         f"method {name!r} is not known; {nearest(name, method_names())} "
         "(import the file of a custom method with --import)"
     )
-
-
-def _attribute(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 def _check_method(name: str, loaded: Any) -> "type[Method[Any]]":
@@ -96,7 +91,7 @@ def register(method: "type[Method[Any]]") -> None:
 def settings_class(name: str) -> type[TrainerSettings]:
     """A method's settings class. Raises MtdlabError for an unknown method."""
     if name in SETTINGS:
-        settings: type[TrainerSettings] = _attribute(SETTINGS[name])
+        settings: type[TrainerSettings] = resolve_name(SETTINGS[name])
         return settings
     return find_method(name).Settings
 

@@ -18,13 +18,11 @@ import torch
 import yaml
 from pydantic import BeforeValidator, WithJsonSchema
 from torch import Tensor, nn
-from torch.nn.functional import dropout as torch_dropout
 
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.errors import MtdlabError, one_line
 from mtdlab.methods.base import Method, Step, Steps, Tokens, Transformer
-from mtdlab.methods.heads import word_table
 from mtdlab.methods.losses import at_least_float32
 from mtdlab.settings import TrainerSettings, setting
 from mtdlab.settings.augmentation import EMBEDDING_LEVEL, parse_augmentation
@@ -103,18 +101,6 @@ class SentenceTransformersSettings(TrainerSettings):
             )
 
 
-class ReplayedDropout(Dropout):
-    """Dropout from torch's generator: losses that encode a batch twice repeat its draws."""
-
-    def forward(self, values: Tensor) -> Tensor:
-        """`values` after dropout, of any shape."""
-        return torch_dropout(values, self.rate)
-
-    def add(self, values: Tensor, residual: Tensor) -> Tensor:
-        """The sum residual + dropout(values), of equal shapes."""
-        return residual + self.forward(values)
-
-
 class SentenceTransformers(Method[SentenceTransformersSettings]):
     """A loss of sentence-transformers on two views, minimised by their trainer."""
 
@@ -132,10 +118,9 @@ class SentenceTransformers(Method[SentenceTransformersSettings]):
     def __init__(
         self, encoder: Transformer, settings: SentenceTransformersSettings, device: Device
     ) -> None:
-        """Raises MtdlabError for a loss that cannot be made, or without the library."""
         super().__init__(encoder, settings, device)
         self.transformer = encoder
-        self.dropout = ReplayedDropout(settings.dropout, settings.seed)
+        self.dropout = Dropout(settings.dropout, settings.seed, replayed=True)
         theirs = _library()
         model = theirs.make_model(encoder, self._encode, settings.max_length, device.device)
         loss = theirs.make_loss(model, settings.loss, settings.arguments, settings.temperature)
@@ -171,15 +156,13 @@ class SentenceTransformers(Method[SentenceTransformersSettings]):
         return Step(_library().loss_of(self._theirs[1], views))
 
     def take_steps(self, steps: Steps) -> None:
-        """Let their trainer take the steps."""
         _library().take_steps(*self._theirs, steps)
 
     def parts(self) -> dict[str, nn.Module]:
         return {"encoder": self.transformer}
 
     def _encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Sentence vectors (N, D) of token ids (N, L), in float32, with dropout."""
-        words = word_table(self.transformer)(ids)
+        words = self.transformer.get_input_embeddings()(ids)
         return at_least_float32(self.vectors(self.transformer, words, mask, self.dropout))
 
 

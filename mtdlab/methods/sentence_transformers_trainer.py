@@ -216,11 +216,7 @@ class _EndStep(TrainerCallback):
 
 
 def take_steps(model: SentenceTransformer, loss: nn.Module, steps: Steps) -> None:
-    """Take the steps of a run that are left.
-
-    The optimizer is the run's, with the rates that the run sets for each step. A resumed run is one
-    of fewer steps to their trainer: the run knows its place.
-    """
+    """Take the steps of a run that are left, with its optimizer, whose rates it sets each step."""
     settings, device = steps.settings, model.device
     gpus = [device] if device.type == "cuda" else []
     with quiet(), TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mtdlab.device import Device
 from mtdlab.encoders.dropout import Dropout
 from mtdlab.methods.base import Method, Step, Tokens, Transformer
-from mtdlab.methods.heads import Branch, copy_pooler, initialise_heads, word_table
+from mtdlab.methods.heads import Branch, copy_pooler, initialise_heads
 from mtdlab.methods.history import HeadSettings
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.perturbations import EmbeddingNoise
@@ -46,7 +46,6 @@ class TwoPass(Method[S]):
     loss: Callable[..., Tensor]
 
     def __init__(self, encoder: Transformer, settings: S, device: Device) -> None:
-        """The head is initialised from torch's global generator."""
         super().__init__(encoder, settings, device)
         self.branch = Branch(
             encoder,
@@ -64,7 +63,6 @@ class TwoPass(Method[S]):
             copy_pooler(pooler, self.branch.pooler)
 
     def selection_head(self) -> nn.Module | None:
-        """The head with `select_with_head`, else None."""
         head = nn.Sequential(self.branch.pooler, self.branch.activation)
         return head if self.settings.select_with_head else None
 
@@ -74,17 +72,13 @@ class TwoPass(Method[S]):
 
     def encode(self, views: Sequence[Tokens]) -> list[Tensor]:
         """Head vectors (N, D) of the views in `order`, each with a new dropout mask."""
-        table = word_table(self.branch.encoder)
-        words = [table(ids) for ids, _ in views]
-        masks = [mask for _, mask in views]
-        noisy = [self.noise(words[at], masks[at]) for at in self.order]
+        table = self.branch.encoder.get_input_embeddings()
+        words = [(table(ids), mask) for ids, mask in views]
+        noisy = [(self.noise(*words[at]), words[at][1]) for at in self.order]
         # one context: each weight is cast once, and its gradients are summed before they are cast
         # back
         with self.device.autocast():
-            return [
-                self.branch(embeddings, masks[at], self.dropout)
-                for embeddings, at in zip(noisy, self.order, strict=True)
-            ]
+            return [self.branch(embeddings, mask, self.dropout) for embeddings, mask in noisy]
 
     def parts(self) -> dict[str, nn.Module]:
         return {

@@ -92,10 +92,7 @@ class SNCSE(TwoPass[SNCSESettings]):
 
     @classmethod
     def views(cls, settings: Any) -> tuple[View, ...]:
-        """The sentence in the first prompt, in the second, and its negation in the second.
-
-        Augmentations that change the text apply to the first.
-        """
+        """The sentence, augmented, in the first prompt; it and its negation in the second."""
         online, second = super().views(settings)[0], settings.second_prompt
         return (online, View(prompt=second), View(NEGATIONS[settings.contracted_not], second))
 

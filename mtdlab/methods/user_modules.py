@@ -29,10 +29,9 @@ def list_modules(given: Iterable[str] = ()) -> tuple[str, ...]:
 def import_modules(
     names: Iterable[str], folders: Iterable[Path] = (Path(),)
 ) -> tuple[UserModule, ...]:
-    """Import modules and register their methods: every subclass of Method that they define.
+    """Import modules, by `locate`, and register every subclass of Method that they define.
 
-    Names are of files in one of the folders (with or without .py), or of importable modules. Raises
-    MtdlabError if one does not exist, fails to import, or defines no method.
+    Raises MtdlabError if one does not exist, fails to import, or defines no method.
     """
     places = tuple(folders)
     return tuple(_import_once(locate(name, places, f"--import {name}")) for name in names)

@@ -68,13 +68,11 @@ class XBM(TwoPass[XBMSettings]):
     Settings = XBMSettings
 
     def __init__(self, encoder: Transformer, settings: XBMSettings, device: Device) -> None:
-        """The queue is empty at first."""
         super().__init__(encoder, settings, device)
         queue = KeyQueue(settings.queue_size, int(encoder.config.hidden_size))
         self.queue = queue.to(device.device)
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of the first pass and the second, whose vectors (N, D) are to be kept."""
         first, second = self.encode(views)
         loss = info_nce(first, second, self.queue.negatives(), self.settings.temperature)
         return Step(loss, unit(second.detach()), {"queue_fill": self.queue.fill})

@@ -32,6 +32,7 @@ class BatchOrder:
                 "method that joins them, or pairs); reduce batch_size"
             )
         self._stores, self._size, self._count = tuple(stores), size, count
+        self._per_epoch = count // size
         self._random = np.random.PCG64(seed)
         self._start_epoch()
 
@@ -67,10 +68,6 @@ class BatchOrder:
         self._random.state = restored
         self._start_epoch()
         self._position = position
-
-    @property
-    def _per_epoch(self) -> int:
-        return self._count // self._size
 
     def _start_epoch(self) -> None:
         self._at_start: Any = self._random.state

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from mtdlab.files import new_folder
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 """The number of checkpoints that are kept: if the newest is damaged, the one before is read."""
 TENSORS, VALUES, MANIFEST = "tensors.safetensors", "values.json", "manifest.json"
@@ -52,9 +52,9 @@ class Found:
 def save_checkpoint(folder: Path, step: int, state: Mapping[str, Any], facts: Facts) -> Path:
     """Save a state after `step` steps, then remove all but the two newest checkpoints.
 
-    Earlier checkpoints stay until this one is complete. A state is nested mappings, lists, tensors,
-    numbers and texts; tensors that share memory are written once. Raises OSError where the disk
-    fails, TypeError for a value of another type. Returns the checkpoint's folder.
+    A state is nested mappings, lists, tensors, numbers and texts; tensors that share memory are
+    written once. Raises OSError where the disk fails, TypeError for a value of another type.
+    Returns the checkpoint's folder.
     """
     tensors: Named = {}
     values, target = _pack(state, "", tensors), folder / checkpoint_name(step)

@@ -131,11 +131,10 @@ def save_model(
     outcome: Outcome,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write a run's best checkpoint to `folder`, replacing an earlier one (atomic).
+    """Write a run's best checkpoint to `folder`, once it is loaded and scored there (atomic).
 
-    The saved model is loaded and scored before it replaces an earlier one. Raises TrialError if
-    this score differs, MtdlabError if the folder contains anything but a saved model, OSError if
-    writing fails. `facts` are the run's provenance: study, trial, corpus, versions.
+    Raises TrialError if this score differs, MtdlabError if the folder contains anything but a saved
+    model, OSError if writing fails. `facts` are the run's: study, trial, corpus, versions.
     """
     folder = folder.absolute()
     check_model_folder(folder)

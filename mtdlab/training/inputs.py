@@ -164,10 +164,8 @@ def check_inputs(
 ) -> dict[str, str]:
     """Check that texts, encoder and device exist; fill the token cache that workers share.
 
-    `augmentations`, whose models are applied to the corpus here, the smallest `batch_size`, and
-    `trials` are those of all runs, by default of the settings. `scores` of a user's function have
-    to be there; it is tried on the untrained encoder.
-
+    `augmentations`, the smallest `batch_size`, and `trials` are those of all runs, by default of
+    the settings. `scores` have to be among those of a user's function on the untrained encoder.
     Returns SHA-256 digests of the corpus, the encoder, and the dev and test pairs, by setting.
     Raises MtdlabError if an input is missing or cannot be used.
     """

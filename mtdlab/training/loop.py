@@ -6,9 +6,11 @@ MoCoSE, algorithm 1. The views, loss and updates of a method are in its file in 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mtdlab.analysis.data.tasks import LAST
 from mtdlab.device import choose_device
@@ -23,9 +25,9 @@ from mtdlab.settings import TrainerSettings
 from mtdlab.settings.tasks import needed, score_of_selection
 from mtdlab.training.inputs import EncoderScores, RunInputs
 from mtdlab.training.optimizer import clip_gradients, set_rates
-from mtdlab.training.probe import Probe
+from mtdlab.training.probe import Column, Probe
 from mtdlab.training.selection import selection_of
-from mtdlab.training.state import Column, RunState, State
+from mtdlab.training.state import RunState, State
 
 
 @dataclass(frozen=True)
@@ -92,16 +94,11 @@ def train(
     on_step: OnStep | None = None,
     state: RunState | None = None,
 ) -> Outcome:
-    """Train one encoder and score its best checkpoint by `select_on`, or its last.
+    """Train one encoder, or continue from `state`, and score its best checkpoint by `select_on`.
 
-    Args:
-        on_step: called after every step as on_step(steps_done, evaluation), evaluation None unless
-            one followed the step. An exception that it raises ends the run; `state` can be resumed.
-        state: to resume from; by default a new run.
-
-    Raises:
-        TrialError: if training fails.
-        MtdlabError: from `start`.
+    `on_step(steps_done, evaluation)` is called after every step, with None where no evaluation
+    followed it. An exception that it raises ends the run; `state` can be resumed. Raises TrialError
+    if training fails, and MtdlabError from `start`.
     """
     device = choose_device(settings)
     from_here = device.reset_peak_memory()
@@ -140,17 +137,13 @@ class RunSteps:
         on_step: OnStep | None = None,
     ) -> None:
         self.settings, self.state, self._on_step = settings, state, on_step
+        self.optimizer: torch.optim.Optimizer = state.optimizer
         # with the seconds of an earlier call
         self.began = time.perf_counter() - state.seconds
         method = state.method
         self.embedder = Embedder(method.encoder, settings.representation, method.device)
         self._selecting = replace(self.embedder, head=method.selection_head())
         self._chosen_on = selection_of(settings, inputs)
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """The optimizer, whose rates `begin` sets."""
-        return self.state.optimizer
 
     @property
     def left(self) -> int:
@@ -160,14 +153,11 @@ class RunSteps:
     def begin(self) -> list[Tokens]:
         """The views of the next step's batch, once what precedes the step is done."""
         state, step = self.state, self.state.step
-        if state.probe is not None and state.probe.due(step):
+        if state.probe is not None:
             state.probe.record(step, state.method)
-        set_rates(state.optimizer, step, self.settings)
-        device = state.method.device.device
-        return [
-            (ids.to(device, non_blocking=True), mask.to(device, non_blocking=True))
-            for ids, mask in next(state.batches)
-        ]
+        set_rates(self.optimizer, step, self.settings)
+        move = partial(Tensor.to, device=state.method.device.device, non_blocking=True)
+        return [(move(ids), move(mask)) for ids, mask in next(state.batches)]
 
     def end(self, result: Step) -> None:
         """Record a step that was taken, and evaluate where that is due. Raises TrialError."""

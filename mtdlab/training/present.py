@@ -31,13 +31,9 @@ def check_input(setting: str, name: str) -> None:
 
 def check_present(trials: Iterable[TrainerSettings]) -> None:
     """Raise MtdlabError with every input of these settings that is not there or cannot be read."""
-    named = {
-        (setting, str(getattr(settings, setting))): None
-        for settings in trials
-        for setting in INPUTS
-    }
+    named = [(setting, str(getattr(each, setting))) for each in trials for setting in INPUTS]
     problems = []
-    for setting, name in named:
+    for setting, name in dict.fromkeys(named):
         try:
             check_input(setting, name)
         except MtdlabError as error:

@@ -23,10 +23,7 @@ Column = NDArray[np.float32]
 
 
 def probed_rows(count: int) -> NDArray[np.int64]:
-    """M evenly spaced rows of a corpus of `count` sentences, the first and last included: (M,).
-
-    They do not depend on the seed, so that all trials of a study probe the same sentences.
-    """
+    """M evenly spaced rows (M,) of `count` sentences, first and last included, with every seed."""
     return np.linspace(0, count - 1, min(SENTENCES, count)).round().astype(np.int64)
 
 
@@ -38,7 +35,6 @@ class Probe:
     """
 
     def __init__(self, tokens: TokenStore, every: int, device: torch.device) -> None:
-        """Probe every `every` steps, with sentences of `tokens`."""
         ids, mask = tokens.batch(probed_rows(len(tokens)))
         self._sentences: Tokens = ids.to(device), mask.to(device)
         self._every = every
@@ -46,21 +42,17 @@ class Probe:
         self._steps: list[int] = []
         self._rows: list[Tensor] = []
 
-    def due(self, step: int) -> bool:
-        """Whether to probe before this step (0 is the first)."""
-        return step % self._every == 0
-
     def record(self, step: int, method: Method[Any]) -> None:
-        """Encode the sentences and compare their keys with those of earlier probes."""
+        """Compare the keys with earlier ones before a step (0 is the first), if that is due."""
+        if step % self._every:
+            return
         keys = method.keys(*self._sentences)
-        missing = torch.full((), torch.nan, dtype=torch.float64, device=keys.device)
-        compared = [
-            (keys * self._keys[-lag]).sum(dtype=torch.float64) / len(keys)
-            if lag <= len(self._keys)
-            else missing
-            for lag in LAGS
-        ]
-        self._rows.append(torch.stack([mean_cosine_of_others(keys), *compared]))
+        row = keys.new_full((1 + len(LAGS),), torch.nan, dtype=torch.float64)
+        row[0] = mean_cosine_of_others(keys)
+        for place, lag in enumerate(LAGS, 1):
+            if lag <= len(self._keys):
+                row[place] = (keys * self._keys[-lag]).sum(dtype=torch.float64) / len(keys)
+        self._rows.append(row)
         self._steps.append(step)
         self._keys.append(keys)
 
@@ -69,8 +61,7 @@ class Probe:
 
         step: number of steps done before the probe.
         cosine_different: mean cosine of different sentences' keys.
-        cosine/LAG: mean cosine of a sentence's key now and LAG steps ago; NaN where there was no
-            probe LAG steps ago. A lag without a value is left out.
+        cosine/LAG: mean cosine of a sentence's key now and LAG steps ago; NaN where there was none.
         """
         table = self._table().float().cpu().numpy()
         columns = {"step": np.array(self._steps, dtype=np.float32), "cosine_different": table[:, 0]}

@@ -22,9 +22,9 @@ from mtdlab.training.inputs import RunInputs
 
 
 def averaged_sets(evaluation: str) -> tuple[str, ...]:
-    """The STS sets of `sts_average` in the folder that `evaluation` names, in SentEval's layout.
+    """The STS sets in the folder of `evaluation`, where it has SentEval's layout.
 
-    Empty for pairs in another layout. Raises MtdlabError for a folder that is not there.
+    Raises MtdlabError for a folder that is not there.
     """
     folder = evaluation_folder(evaluation)
     return tuple(name for name in STS if (path := task_folder(name, folder)) and path.is_dir())
@@ -52,8 +52,7 @@ def warn_of_missing_sets(evaluation: str) -> str:
 class StsAverage(StsTask):
     """The pairs of several STS sets, each sentence encoded once; the score is their mean.
 
-    Alignment, uniformity and mean cosine are those of the test pairs of `evaluation`. Without any
-    STS set the score is that of these pairs too.
+    All else, and the score without any such set, is that of the test pairs of `evaluation`.
     """
 
     def __init__(self, evaluation: str, encoder: Encoder, test: StsTask, prompt: str = "") -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mtdlab.encoders.adapters import load_own_state, own_state
@@ -20,9 +19,8 @@ from mtdlab.evaluation.sts import Evaluation
 from mtdlab.methods.base import Method
 from mtdlab.training.batches import BatchOrder
 from mtdlab.training.optimizer import make_optimizer
-from mtdlab.training.probe import Probe
+from mtdlab.training.probe import Column, Probe
 
-Column = NDArray[np.float32]
 State = dict[str, Tensor]
 
 EVALUATED = ("score", "alignment", "uniformity", "mean_cosine")
@@ -131,12 +129,11 @@ class RunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state. The resumed run is bit-identical on the same kind of processor.
+        """Restore a run of the same settings and texts, bit for bit on the same kind of processor.
 
-        The state must come from a run with the same settings and texts. Raises RuntimeError for
-        tensors of other shapes.
+        Raises RuntimeError for tensors of other shapes.
         """
-        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        self.step, self.seconds = state["step"], state["seconds"]
         load_own_state(self.method, state["method"])
         for part in ("optimizer", "batches", "curve", "best"):
             getattr(self, part).load_state_dict(state[part])

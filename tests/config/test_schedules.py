@@ -4,11 +4,16 @@ import math
 
 import pytest
 
-from mtdlab.config import make_settings
-from mtdlab.methods.mocose_settings import ema_decay_at
+from mtdlab.config import TrainerSettings, make_settings
+from mtdlab.methods.mocose_settings import MoCoSESettings
 from mtdlab.training.optimizer import learning_rate_at
 
 SETTINGS = make_settings(ema_decay=0.75, ema_decay_end=0.95, learning_rate=4e-5, steps=100)
+
+
+def ema_decay_at(step: int, settings: TrainerSettings) -> float:
+    assert isinstance(settings, MoCoSESettings)
+    return float(settings.schedule.at(step, settings.steps))
 
 
 @pytest.mark.parametrize(

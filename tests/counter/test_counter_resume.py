@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor
 
 from mtdlab.config import TrainerSettings
-from mtdlab.methods import mocose
+from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.queue import KeyQueue
 from mtdlab.training.state import RunState
 from tests.training.test_resume import QUEUES, SCHEDULE, assert_resumes
@@ -19,7 +19,7 @@ DIFFERS = r"resumed at step 7, the curve '\w+' differs"
 
 def forget_step(patch: pytest.MonkeyPatch) -> None:
     """The schedule of the EMA's decay begins anew."""
-    begun, load, decay_at = 0, RunState.load_state_dict, mocose.ema_decay_at
+    begun, load, decay_at = 0, RunState.load_state_dict, MoCoSE.decay
 
     def forget(state: RunState, saved: Mapping[str, Any]) -> None:
         nonlocal begun
@@ -27,7 +27,7 @@ def forget_step(patch: pytest.MonkeyPatch) -> None:
         begun = state.step
 
     patch.setattr(RunState, "load_state_dict", forget)
-    patch.setattr(mocose, "ema_decay_at", lambda step, known: decay_at(step - begun, known))
+    patch.setattr(MoCoSE, "decay", lambda method, step: decay_at(method, step - begun))
 
 
 def forget_fill(patch: pytest.MonkeyPatch) -> None:

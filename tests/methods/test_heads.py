@@ -10,7 +10,7 @@ from torch import nn
 from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
 from mtdlab.encoders.loading import load_encoder
-from mtdlab.methods.heads import embedding_block, predictor, projection, word_table
+from mtdlab.methods.heads import embedding_block, predictor, projection
 from mtdlab.settings import Pooling
 from tests.branches import branch_of
 
@@ -70,10 +70,11 @@ def test_a_branch_is_encoder_pooler_and_projection(tiny_encoder: Path, pooling: 
     if pooling != "cls":
         sentence = torch.stack([hidden[0].mean(dim=0), hidden[1, :3].mean(dim=0)])
     expected = sentence @ branch.pooler.weight.T + branch.pooler.bias
-    assert torch.allclose(branch(word_table(model)(ids), mask, NO_DROPOUT), expected, atol=1e-6)
+    assert torch.allclose(
+        branch(model.get_input_embeddings()(ids), mask, NO_DROPOUT), expected, atol=1e-6
+    )
 
 
 def test_the_part_before_the_first_layer_is_shared(tiny_encoder: Path) -> None:
     model = load_encoder(str(tiny_encoder), 0.1).model
     assert embedding_block(model) is model.embeddings
-    assert word_table(model) is model.embeddings.word_embeddings

@@ -7,7 +7,7 @@ from transformers import BertConfig, BertModel
 
 from mtdlab.config import make_settings
 from mtdlab.encoders.dropout import NO_DROPOUT
-from mtdlab.methods.heads import Branch, embedding_block, word_table
+from mtdlab.methods.heads import Branch, embedding_block
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
 from tests.branches import branch_of
 
@@ -53,7 +53,7 @@ def test_a_decay_outside_0_to_1_is_refused(decay: float, count: int) -> None:
 
 def test_both_branches_share_the_embedding_block(online: Branch, target: Branch) -> None:
     assert target.encoder.embeddings is online.encoder.embeddings
-    assert word_table(target.encoder) is word_table(online.encoder)
+    assert target.encoder.get_input_embeddings() is online.encoder.get_input_embeddings()
     shared = {id(parameter) for parameter in embedding_block(online.encoder).parameters()}
     assert all(
         (id(mine) in shared) == name.startswith("encoder.embeddings.")
@@ -67,7 +67,7 @@ def test_the_shared_part_is_not_averaged(online: Branch, target: Branch) -> None
     own = [name for name in everything if not name.startswith("encoder.embeddings.")]
     assert len(mine) == len(theirs) == len(own)
     assert 0 < len(own) < len(everything)
-    table = word_table(online.encoder).get_parameter("weight")
+    table = online.encoder.get_input_embeddings().get_parameter("weight")
     before = table.detach().clone()
     ema_update(mine, [torch.full_like(one, 5.0) for one in theirs], 0.5)
     assert torch.equal(table, before)

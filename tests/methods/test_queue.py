@@ -130,7 +130,7 @@ def test_the_published_queue_is_its_rule_on_a_list(
     """The rule as in the docstring, with a save and a load in the middle."""
     size, initial, batch = sizes
     queue = PublishedQueue(size, 2, initial=initial, slices=slices)
-    rows = queue.rows.ordered()[:, 0].tolist()
+    rows = queue.ordered()[:, 0].tolist()
     assert len(rows) == (size if initial else 0)
     counter = initial
     for turn in range(10):

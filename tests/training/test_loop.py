@@ -17,7 +17,7 @@ from mtdlab.device import Device
 from mtdlab.encoders.embed import Embedder
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.evaluation.sts import Evaluation
-from mtdlab.methods.heads import embedding_block, predictor, word_table
+from mtdlab.methods.heads import embedding_block, predictor
 from mtdlab.methods.losses import info_nce
 from mtdlab.methods.mocose import MoCoSE
 from mtdlab.methods.momentum import averaged_pairs, ema_update, make_target
@@ -65,7 +65,7 @@ def test_steps_are_those_of_a_slow_transcription(settings_of: Settings, in_batch
     target = make_target(online, embedding_block(online.encoder))
     head = predictor(16, 16, settings.prediction_layers, 0.0)
     queue = list(KeyQueue(20, 16, initial=5).ordered())
-    table = word_table(online.encoder)
+    table = online.encoder.get_input_embeddings()
     parameters = [*online.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.01)
     batches = inputs.batches(8, settings.seed)
