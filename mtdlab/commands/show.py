@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
     from mtdlab.store import FinishedTrial, SavedModel, StudyOverview
     from mtdlab.store.recorded import RecordedTrial
-    from mtdlab.sweep.run import SweepResult
 
 
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
@@ -174,7 +173,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     ]
 
 
-def describe_best(study: "StudyOverview | SweepResult") -> str:
+def describe_best(study: "StudyOverview") -> str:
     """The best trial with its MTD and its scores; empty without one."""
     from mtdlab.analysis.data.runs import format_mtd
 
@@ -186,7 +185,7 @@ def describe_best(study: "StudyOverview | SweepResult") -> str:
     return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def find_model(study: "StudyOverview | SweepResult", folder: Path) -> str | None:
+def find_model(study: "StudyOverview", folder: Path) -> str | None:
     """The folder of the best trial's model, here or shared; None where it is in neither."""
     saved = _saved_model(study)
     if study.best is not None and kept_trial(folder) == study.best.number:
@@ -194,21 +193,21 @@ def find_model(study: "StudyOverview | SweepResult", folder: Path) -> str | None
     return saved.path if saved is not None and saved.is_shared else None
 
 
-def describe_model(study: "StudyOverview | SweepResult", folder: Path) -> str:
+def describe_model(study: "StudyOverview", folder: Path) -> str:
     """Where the best trial's model is, or on which other machine; empty where that is not known."""
     saved = _saved_model(study)
     absent = "" if saved is None else f"not in {folder} on this machine: {saved}"
     return find_model(study, folder) or absent
 
 
-def _saved_model(study: "StudyOverview | SweepResult") -> "SavedModel | None":
+def _saved_model(study: "StudyOverview") -> "SavedModel | None":
     """The record of the best trial's model; None where another one was saved last, or none."""
     best, saved = study.best, study.model
     return saved if best is not None and saved is not None and saved.trial == best.number else None
 
 
 def list_next(
-    study: "StudyOverview | SweepResult", resume: Invocation, name: str, url: str, *, is_over: bool
+    study: "StudyOverview", resume: Invocation, name: str, url: str, *, is_over: bool
 ) -> list[str]:
     """The commands to go on with: resume a study; else run failed trials again, read its page."""
     if not is_over:

@@ -36,7 +36,7 @@ def print_result(
         from mtdlab.analysis.report.summary import find_baseline
         from mtdlab.store.frames import load_frames
 
-        frames = load_frames(result.study, result.storage, curves=False)
+        frames = load_frames(result.name, result.storage, curves=False)
         beside = find_baseline(StudyContext(frames))
     if as_json:
         own = {} if beside is None else {"baseline": baseline_fields(beside)}
@@ -58,12 +58,12 @@ def summary_fields(result: SweepResult, models: Path, invocation: Invocation) ->
         invocation: the command of the sweep, which `next` repeats where trials are left.
     """
     fields = {
-        "study": result.study,
+        "study": result.name,
         "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
         "best": best_fields(result.best),
-        "model": find_model(result, models / result.study),
+        "model": find_model(result, models / result.name),
         "planned": result.planned,
         "ran": result.ran,
         "seconds": round(result.seconds, 1),
@@ -89,14 +89,14 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
     others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
     whole = "complete, " if done == result.planned else ""
     lines = [
-        f"study {result.study} in {mask(result.storage)}: {whole}{done} of {result.planned} "
+        f"study {result.name} in {mask(result.storage)}: {whole}{done} of {result.planned} "
         + (f"trials done ({', '.join(others)})" if others else "trials done")
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
     if best := result.best:
         lines.append(f"best trial by {result.select_by}: {describe_best(result)}")
         if result.keeps_models:
-            folder = models / result.study
+            folder = models / result.name
             absent = (
                 f"not in {folder} on this machine: another machine ran trial {best.number}, or it "
                 "could not be saved"
@@ -112,4 +112,4 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
 
 def _next(result: SweepResult, invocation: Invocation) -> list[str]:
     is_over = result.exit_code <= 128
-    return list_next(result, invocation, result.study, result.storage, is_over=is_over)
+    return list_next(result, invocation, result.name, result.storage, is_over=is_over)
