@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mtdlab.analysis.notebook import Study
     from mtdlab.store import FinishedTrial, StudyOverview
     from mtdlab.store.recorded import RecordedTrial
-    from mtdlab.sweep.run import SweepResult
 
 
 def studies(storage: opt.Storage = None, as_json: opt.AsJson = False) -> None:
@@ -173,7 +172,7 @@ def _describe_study(frames: "Study", study: "StudyOverview", model: Path) -> lis
     ]
 
 
-def describe_best(study: "StudyOverview | SweepResult") -> str:
+def describe_best(study: "StudyOverview") -> str:
     """The best trial with its MTD and its scores; empty without one."""
     from mtdlab.analysis.data.runs import format_mtd
 
@@ -185,7 +184,7 @@ def describe_best(study: "StudyOverview | SweepResult") -> str:
     return f"{best.number}{mtd}, {in_scores(known)}"
 
 
-def find_model(study: "StudyOverview | SweepResult", folder: Path) -> tuple[str | None, str]:
+def find_model(study: "StudyOverview", folder: Path) -> tuple[str | None, str]:
     """The folder of the best trial's model, here or shared, and that, or where else it is, as text.
 
     None where it is in neither; the text is empty where it is not known to be anywhere.
@@ -202,7 +201,7 @@ def find_model(study: "StudyOverview | SweepResult", folder: Path) -> tuple[str 
 
 
 def list_next(
-    study: "StudyOverview | SweepResult", resume: Invocation, name: str, url: str, *, is_over: bool
+    study: "StudyOverview", resume: Invocation, name: str, url: str, *, is_over: bool
 ) -> list[str]:
     """The commands to go on with: resume a study; else run failed trials again, read its page."""
     if not is_over:

@@ -30,7 +30,7 @@ def print_result(
         from mtdlab.analysis.report.summary import find_baseline
         from mtdlab.store.frames import load_frames
 
-        frames = load_frames(result.study, result.storage, curves=False)
+        frames = load_frames(result.name, result.storage, curves=False)
         beside = find_baseline(StudyContext(frames))
     if as_json:
         own = {} if beside is None else {"baseline": baseline_fields(beside)}
@@ -47,12 +47,12 @@ def print_result(
 def summary_fields(result: SweepResult, models: Path, invocation: Invocation) -> dict[str, Any]:
     """The end of a sweep as fields; where trials are left, `next` repeats the invocation."""
     fields = {
-        "study": result.study,
+        "study": result.name,
         "storage": mask(result.storage),
         "metric": result.metric,
         "select_by": result.select_by,
         "best": best_fields(result.best),
-        "model": find_model(result, models / result.study)[0],
+        "model": find_model(result, models / result.name)[0],
         "planned": result.planned,
         "ran": result.ran,
         "seconds": round(result.seconds, 1),
@@ -78,14 +78,14 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
     others = [f"{n} {state.lower()}" for state, n in result.counts.items() if state != "COMPLETE"]
     whole = "complete, " if done == result.planned else ""
     lines = [
-        f"study {result.study} in {mask(result.storage)}: {whole}{done} of {result.planned} "
+        f"study {result.name} in {mask(result.storage)}: {whole}{done} of {result.planned} "
         + (f"trials done ({', '.join(others)})" if others else "trials done")
         + f"; {result.ran} run now in {format_seconds(result.seconds)}"
     ]
     if result.best:
         lines.append(f"best trial by {result.select_by}: {describe_best(result)}")
         if result.keeps_models:
-            folder = models / result.study
+            folder = models / result.name
             absent = f"not in {folder}: another machine has it, or it could not be saved"
             lines.append(f"model: {find_model(result, folder)[1] or absent}")
     failed = result.failures
@@ -98,4 +98,4 @@ def summary_lines(result: SweepResult, models: Path, invocation: Invocation) -> 
 
 def _next(result: SweepResult, invocation: Invocation) -> list[str]:
     is_over = result.exit_code <= 128
-    return list_next(result, invocation, result.study, result.storage, is_over=is_over)
+    return list_next(result, invocation, result.name, result.storage, is_over=is_over)

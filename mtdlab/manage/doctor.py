@@ -88,10 +88,7 @@ def describe_machine(models: Path, database: Path | None) -> dict[str, Any]:
 
 
 def model_is_that_of_the_best_trial(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
-    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed.
-
-    Where all machines share models, another one may have shared it.
-    """
+    """`models/STUDY` is the model of the best trial, unless saving it was noted to have failed."""
     name, folder = "the saved model is that of the best trial", models / record.study.name
     if (best := record.best) is None:
         if folder.exists():
@@ -129,15 +126,13 @@ def checkpoints_belong_to_unfinished_trials(
 
 
 def nothing_temporary_is_left(record: ExaminedStudy, models: Path) -> Iterator[Problem]:
-    """Without a running trial there are no temporary folders of models, checkpoints or claims."""
+    """Without a running trial there are no temporary folders of models and checkpoints."""
     if any(living_state(row) == "RUNNING" for row in record.trials):
         return
     name, checkpoints = record.study.name, models / CHECKPOINTS / record.study.name
-    found = [*temporary_folders(models, name), *models.glob(f".{name}.claim")]
+    found = [*temporary_folders(models, name), *checkpoints.glob("*/.step-*")]
     for trial in checkpoints.glob("*"):
         found += [*temporary_folders(trial, RESULT), *temporary_folders(trial, STAGED)]
-    for pattern in ("*/.step-*", "**/*.claim"):
-        found += checkpoints.glob(pattern)
     for path in sorted(found):
         text = f"{path} was left by a process that was killed"
         yield Problem("no temporary folder is left", text, f"rm -r {path}")

@@ -3,7 +3,6 @@
 import platform
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
@@ -15,6 +14,7 @@ from mtdlab.store.exchange import delete_records, read_records, rename_records, 
 from mtdlab.store.names import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import open_store
+from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
 from mtdlab.trial.model_folders import CHECKPOINTS
 
@@ -105,14 +105,14 @@ def import_study(file: Path, url: str, name: str | None = None) -> str:
     study, and if the database has a study of that name; StorageError if the database fails.
     """
     records = _read_exported(file)
-    study = records.study["name"]
-    target = name or study
+    [study] = records[StudyRow]
+    target = name or study["name"]
     _check_name(target)
     with adding(url) as session:
         if conflict := conflict_in(session, target, url):
             raise MtdlabError(f"{conflict}; import it under another name with --name")
-    resumed = adapt(records.study["invocation"], "" if target == study else target, url)
-    write_records(url, replace(records, study=records.study | {"invocation": resumed}), target)
+    resumed = adapt(study["invocation"], "" if target == study["name"] else target, url)
+    write_records(url, {**records, StudyRow: [study | {"invocation": resumed}]}, target)
     return target
 
 

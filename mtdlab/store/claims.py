@@ -89,7 +89,10 @@ class Result:
 
 
 class Claims:
-    """This class changes the trials of one study. Every method may raise StorageError."""
+    """This class changes the trials of one study. Every method may raise StorageError.
+
+    Where a claim's owner no longer owns its trial, nothing is changed, and False or None returned.
+    """
 
     def __init__(self, url: str, study_id: int, database: Database | None = None) -> None:
         """Open the database of `url`, unless it is open already: `database`."""
@@ -142,7 +145,6 @@ class Claims:
         """Record a trial's settings, and its parameters for all seeds of its configuration.
 
         `settings` are without the seed; None where sampled parameters break a rule of the method.
-        Returns False if the claim's owner no longer owns the trial.
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
@@ -161,24 +163,21 @@ class Claims:
         write_trials(session, session.get_one(StudyRow, self.study_id), [row])
 
     def heartbeat(self, claim: Claim, step: int, phase: str = "") -> bool:
-        """Record a heartbeat at `step`; without a phase the recorded one stays.
-
-        Returns False if the claim's owner no longer owns the trial.
-        """
+        """Record a heartbeat at `step`; without a phase the recorded one stays."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
                 row.heartbeat, row.step, row.phase = Now(), step, phase or row.phase
             return row is not None
 
     def report(self, claim: Claim, step: int, score: float, attributes: Mapping[str, Any]) -> None:
-        """Record a score for the pruner, with Optuna's attributes, if the owner owns the trial."""
+        """Record a score for the pruner, with Optuna's attributes."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
                 row.reports = {**(row.reports or {}), str(step): score}
                 row.attributes = dict(attributes)
 
     def release(self, claim: Claim) -> bool:
-        """Let a trial wait again; return False if the claim's owner does not own it."""
+        """Let a trial wait again."""
         with self._owned_row(claim) as (_, row):
             if row is not None:
                 _release(row)
@@ -200,8 +199,7 @@ class Claims:
         """Count the death of the process of a trial, and return the trial's state then.
 
         It waits, or has failed if this was the third one (`MOST_DEATHS`) since its last checkpoint.
-        Returns None if the claim's owner does not own the trial. `how` the process ended is for
-        example "signal 9: Killed".
+        `how` the process ended is for example "signal 9: Killed".
         """
         with self._owned_row(claim) as (session, row):
             if row is None:
@@ -231,11 +229,8 @@ class Claims:
             else:
                 self.release(claim)
 
-    def record_worker_death(self, process: int, how: str) -> bool:
-        """Count the death of a worker, a process of this machine, against the trial that it had.
-
-        Returns whether it had one.
-        """
+    def record_worker_death(self, process: int | None, how: str) -> bool:
+        """Count the death of a worker of this machine against its trial; return if it had one."""
         for claim in map(Claim.of, self.owned()):
             if claim.owner.get("pid") == process and is_dead(claim.owner, 0.0):
                 return self.record_death(claim, how) is not None
@@ -248,10 +243,7 @@ class Claims:
                 row.deaths = 0
 
     def finish(self, claim: Claim, result: Result) -> bool:
-        """Record a trial's result; return False if the claim's owner no longer owns the trial.
-
-        A result with a number that `import-study` refuses is recorded as a failure that names it.
-        """
+        """Record a trial's result; one with a number that `import-study` refuses is a failure."""
         if problem := next(_problems(result), ""):
             ran_with, note = result.environment, result.note
             result = Result("FAIL", problem, environment=ran_with, reason_code="error", note=note)

@@ -60,7 +60,10 @@ _UNEXPECTED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErr
 
 
 class Database:
-    """An open database is its URL and the engine of its transactions."""
+    """An open database is its URL and the engine of its transactions.
+
+    Its blocks raise StorageError for an error of the database.
+    """
 
     def __init__(self, url: str, engine: Engine) -> None:
         self.url, self.engine = url, engine
@@ -69,8 +72,7 @@ class Database:
     def reading(self) -> Iterator[Session]:
         """Give a block a session that reads.
 
-        Raises StorageError for an error of the database, and for an error of the block where a
-        record has another shape than mtdlab's.
+        Raises StorageError also for an error of the block where a record has another shape.
         """
         with _translate_errors(self.url), Session(self.engine) as session:
             try:
@@ -82,19 +84,13 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """Give a block a session that is one transaction, rolled back where the block raises.
-
-        Raises StorageError for an error of the database.
-        """
+        """Give a block a session that is one transaction, rolled back where the block raises."""
         with _translate_errors(self.url), Session(self.engine) as session, session.begin():
             yield session
 
     @contextmanager
     def adding(self) -> Iterator[Session]:
-        """Give a block a session as `writing` does, to one block at a time.
-
-        It is for transactions that read which rows exist before they add others.
-        """
+        """Give one block at a time a session as `writing` does, to read rows, then add some."""
         with self.writing() as session:
             lock_writers(session)
             yield session
@@ -183,10 +179,7 @@ def _open_existing(url: str) -> Engine | None:
 
 
 def lock_writers(session: Session) -> None:
-    """Let one transaction at a time create tables or add rows, from here to its end.
-
-    SQLite has one writing transaction at a time anyway.
-    """
+    """Let one transaction at a time, as on SQLite, create tables or add rows, until it ends."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(text(f"SELECT pg_advisory_xact_lock({CREATION_LOCK})"))
 
@@ -387,10 +380,7 @@ def _driver_hint(error: Exception) -> str:
 
 @contextmanager
 def inspecting(url: str) -> Iterator[Connection | None]:
-    """Give a block a connection that cannot write, to a database of any tables.
-
-    It is None for a missing file. Raises StorageError.
-    """
+    """Give a block a connection that cannot write, to any database; None for a missing file."""
     if (engine := _open_existing(url)) is None:
         yield None
         return
@@ -399,10 +389,7 @@ def inspecting(url: str) -> Iterator[Connection | None]:
 
 
 def refuse_damaged(url: str) -> None:
-    """Raise StorageError for a database in which tables or pages are damaged; write nothing.
-
-    A SQLite file is read as a whole (`PRAGMA quick_check`). A missing file is not damaged.
-    """
+    """Raise StorageError where tables or pages are damaged; a missing file is not damaged."""
     with inspecting(url) as connection:
         if connection is not None and (problem := _problem(connection)):
             raise _damaged(url, f"is damaged: {problem}")

@@ -33,17 +33,18 @@ def write_records(url: str, records: Records, name: str) -> None:
     with adding(url) as session:
         if conflict := conflict_in(session, name, url):
             raise MtdlabError(f"{conflict}; choose another name")
-        study = StudyRow(**records.study | {"id": None, "name": name, "artifacts": None})
+        study = StudyRow(**records[StudyRow][0] | {"id": None, "name": name, "artifacts": None})
         session.add(study)
         session.flush()
-        trials = {record["id"]: TrialRow(**_moved(record, study.id)) for record in records.trials}
+        trials = {row["id"]: TrialRow(**_moved(row, study.id)) for row in records[TrialRow]}
         session.add_all(trials.values())
         session.flush()
-        for kind, rows in ((ScoreRow, records.scores), (ArrayRow, records.arrays)):
-            session.add_all(kind(**row | {"trial_id": trials[row["trial_id"]].id}) for row in rows)
-        session.add_all(ItemsRow(**row | {"study_id": study.id}) for row in records.items)
-        session.add_all(LookRow(**row | {"study_id": study.id}) for row in records.looks)
-        session.add_all(PlanRow(**row | {"study": name}) for row in records.plans)
+        for kind in (ScoreRow, ArrayRow):
+            for row in records[kind]:
+                session.add(kind(**row | {"trial_id": trials[row["trial_id"]].id}))
+        session.add_all(ItemsRow(**row | {"study_id": study.id}) for row in records[ItemsRow])
+        session.add_all(LookRow(**row | {"study_id": study.id}) for row in records[LookRow])
+        session.add_all(PlanRow(**row | {"study": name}) for row in records[PlanRow])
         session.flush()
         repair_copy(session, study)
 

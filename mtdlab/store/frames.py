@@ -113,14 +113,6 @@ class RecordedTrials:
         frame = pd.DataFrame.from_records(records)
         return frame.fillna("").astype({name: "str" for name in frame if name != "number"})
 
-    def different_environments(self) -> tuple[Environment, ...]:
-        """The environments of the trials, each once."""
-        different: list[Environment] = []
-        for environment in filter(None, self.environments):
-            if environment not in different:
-                different.append(environment)
-        return tuple(different)
-
 
 def _own_columns(row: Any) -> dict[str, Any]:
     return {name: getattr(row, name) for name in _OWN} | {"state": living_state(row)}
@@ -151,7 +143,7 @@ def load_frames(
         looks, plans = session.scalars(of_looks).all(), session.scalars(of_plans).all()
         # the analysis trusts them
         for each in (*looks, *plans):
-            check_row(each.__tablename__, as_record(each))
+            check_row(type(each), as_record(each))
         searched = (TrialRow.study_id == row.id) & (TrialRow.role == SEARCH)
         begun = searched & TrialRow.began.is_not(None)
         recorded, baseline = RecordedTrials(session, begun), _baseline(session, row.id)
@@ -179,7 +171,10 @@ def load_frames(
             sampler=row.identity["sampler"],
             study_file=row.file_text,
             invocation=row.invocation,
-            environments=recorded.different_environments(),
+            # by their text, since mappings have no hash
+            environments=tuple(
+                {repr(each): each for each in recorded.environments if each}.values()
+            ),
             environment=recorded.environment(),
             settings=settings,
             methods={name: method["title"] for name, method in row.methods.items()},

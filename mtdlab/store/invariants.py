@@ -33,7 +33,6 @@ class ExaminedStudy:
         ranking: the score that ranks each trial, by row.
         optuna: state and value of its trials there, by number; None where it is not there.
         foreign: whether another program's study has its name there.
-        model: where the model of the best trial was last saved, None where it is not recorded.
     """
 
     study: StudyRow
@@ -91,14 +90,12 @@ Found = Iterator[tuple[str, str]]
 """What was found against an invariant, and how to repair it."""
 
 
-def study_has_a_name(record: ExaminedStudy) -> Found:
-    """A study's name is one that study files allow."""
+def _study_has_a_name(record: ExaminedStudy) -> Found:
     if not NAME.holds(name := record.study.name):
         yield f"{name:.60} is no name of a study, and has no folder", RESTORE
 
 
-def each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
-    """Planned trials are unique pairs of a configuration and a seed."""
+def _each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
     pairs = Counter((row.configuration, row.seed) for row in record.trials)
     if record.study.identity.get("sampler") == "grid":
         pairs += Counter(
@@ -111,8 +108,7 @@ def each_configuration_and_seed_once(record: ExaminedStudy) -> Found:
             yield f"{configuration} with seed {seed} is planned {count} times", RESTORE
 
 
-def running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
-    """A trial is RUNNING if and only if a process that lives owns it."""
+def _running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
     for row in record.trials:
         owner = row.owner or {}
         if row.state == "RUNNING" and not owner:
@@ -123,8 +119,7 @@ def running_trials_have_a_living_owner(record: ExaminedStudy) -> Found:
             yield f"{_name(row)} is {row.state} and has an owner", RERUN
 
 
-def states_are_known(record: ExaminedStudy) -> Found:
-    """A trial is WAITING, RUNNING or has ended; what has ended has begun."""
+def _states_are_known(record: ExaminedStudy) -> Found:
     for row in record.trials:
         if not STATE.holds(row.state):
             yield f"{_name(row)} is {row.state}", RESTORE
@@ -132,8 +127,7 @@ def states_are_known(record: ExaminedStudy) -> Found:
             yield f"{_name(row)} is {row.state} and never began", RESTORE
 
 
-def complete_trials_have_results(record: ExaminedStudy) -> Found:
-    """A complete trial has its score, the score that ranks it, and its training curve."""
+def _complete_trials_have_results(record: ExaminedStudy) -> Found:
     retry = "run its study again under another name"
     for row in record.trials:
         if row.state != "COMPLETE":
@@ -147,8 +141,7 @@ def complete_trials_have_results(record: ExaminedStudy) -> Found:
             yield f"{_name(row)} is complete without {', '.join(lacking)}", retry
 
 
-def optuna_agrees(record: ExaminedStudy) -> Found:
-    """Every trial of the search that has ended has a copy in Optuna's tables, with its value."""
+def _optuna_agrees(record: ExaminedStudy) -> Found:
     if record.foreign:
         found = "Optuna's tables have a study of this name that mtdlab did not write"
         delete = f"optuna delete-study --study-name {record.study.name}"
@@ -172,7 +165,7 @@ def optuna_agrees(record: ExaminedStudy) -> Found:
             yield f"{_name(row)} has the value {values}", OVERWRITE
 
 
-def optuna_has_no_other_trials(record: ExaminedStudy) -> Found:
+def _optuna_has_no_other_trials(record: ExaminedStudy) -> Found:
     """Trials in Optuna's tables that are not planned have failed: they were run again."""
     known = {row.number for row in record.trials if row.role == SEARCH}
     for number, (state, _) in (record.optuna or {}).items():
@@ -182,13 +175,13 @@ def optuna_has_no_other_trials(record: ExaminedStudy) -> Found:
 
 
 INVARIANTS: Mapping[str, Callable[[ExaminedStudy], Found]] = {
-    "a study has a name that study files allow": study_has_a_name,
-    "each configuration and seed is planned once": each_configuration_and_seed_once,
-    "every trial has a known state": states_are_known,
-    "every running trial has a living owner": running_trials_have_a_living_owner,
-    "every complete trial has its results": complete_trials_have_results,
-    "mtdlab's and Optuna's tables agree": optuna_agrees,
-    "Optuna has no trials of its own": optuna_has_no_other_trials,
+    "a study has a name that study files allow": _study_has_a_name,
+    "each configuration and seed is planned once": _each_configuration_and_seed_once,
+    "every trial has a known state": _states_are_known,
+    "every running trial has a living owner": _running_trials_have_a_living_owner,
+    "every complete trial has its results": _complete_trials_have_results,
+    "mtdlab's and Optuna's tables agree": _optuna_agrees,
+    "Optuna has no trials of its own": _optuna_has_no_other_trials,
 }
 
 
@@ -230,9 +223,8 @@ def _problems_of_file(session: Session) -> list[Problem]:
 
 
 def _name(row: TrialRow) -> str:
-    return f"configuration {row.configuration} seed {row.seed}" + (
-        "" if row.number is None else f" (trial {row.number})"
-    )
+    number = "" if row.number is None else f" (trial {row.number})"
+    return f"configuration {row.configuration} seed {row.seed}{number}"
 
 
 def _same(one: float | None, other: Any) -> bool:

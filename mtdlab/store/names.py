@@ -13,10 +13,7 @@ from mtdlab.store.urls import mask, storage_url
 
 
 def study_names(storage: str | None = None) -> list[str]:
-    """Read the names of the studies of a database, as `load_frames` takes it; they are sorted.
-
-    Raises StorageError where there is no such database.
-    """
+    """Read the sorted names of the studies of a database. Raises StorageError."""
     with reading(storage_url(storage)) as session:
         return list(session.scalars(select(StudyRow.name).order_by(StudyRow.name)))
 
@@ -43,10 +40,7 @@ def _find_names(session: Session) -> set[str]:
 
 
 def refuse_foreign(url: str, name: str) -> None:
-    """Raise StorageError where Optuna's tables have a study of this name that mtdlab did not write.
-
-    Nothing is written.
-    """
+    """Raise StorageError where Optuna's tables have a study of this name that is not mtdlab's."""
     with inspecting(url) as connection:
         is_foreign = connection is not None and has_foreign(connection, name)
     if is_foreign:

@@ -250,19 +250,15 @@ def _write_states(session: Session, study_id: int, rows: Sequence[TrialRow]) -> 
             "study_id": study_id,
             "number": row.number,
             "state": row.state,
-            "datetime_start": _time(row.began),
-            "datetime_complete": _time(row.ended),
+            # local, without its zone
+            "datetime_start": None if row.began is None else datetime.fromtimestamp(row.began),
+            "datetime_complete": None if row.ended is None else datetime.fromtimestamp(row.ended),
         }
         for row in rows
     ]
     written = insert(TRIALS).returning(TRIALS.c.number, TRIALS.c.trial_id)
     found = {row.number: row.trial_id for row in session.execute(written, values)}
     return {row.id: found[row.number] for row in rows}
-
-
-def _time(seconds: float | None) -> datetime | None:
-    """Return a time as Optuna writes it: local, without its zone."""
-    return None if seconds is None else datetime.fromtimestamp(seconds)
 
 
 def _values(

@@ -18,10 +18,6 @@ without a heartbeat: one of an earlier boot, of another user where /proc hides p
 container, or on another machine of that name."""
 HEARTBEAT_SECONDS = 2.0
 """Time between two heartbeats of a trial."""
-ENDED_STATES = ("Z", "X")
-"""States in /proc/PID/stat of a process that has ended: zombie and dead."""
-_ENDED = ""
-"""In place of the start time of a process that has ended."""
 
 
 def this_process() -> dict[str, Any]:
@@ -99,11 +95,7 @@ def _is_of_this_name(owner: Owner) -> bool:
 
 
 def _namespace() -> str:
-    """Return the namespaces that process ids and start times are of; empty without any.
-
-    Each container has its own process ids; start times count from the boot as the time namespace
-    has it.
-    """
+    """Return what process ids and start times are relative to, as those of a container."""
     found = []
     for kind in ("pid", "time"):
         with suppress(OSError):
@@ -120,8 +112,7 @@ def _boot() -> str:
 def _started(pid: int) -> str | None:
     """Return when a process began, in clock ticks since the boot; None if it cannot be read.
 
-    A zombie has ended and only waits for its parent to reap it, which in a container whose
-    process 1 does not reap never happens.
+    It is empty for a zombie or dead process: one that nobody reaps, as in a container, has ended.
     """
     try:
         # the name in parentheses may contain anything; state is the first field after it
@@ -129,4 +120,4 @@ def _started(pid: int) -> str | None:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return _ENDED if fields[0] in ENDED_STATES else fields[19]
+    return "" if fields[0] in ("Z", "X") else fields[19]

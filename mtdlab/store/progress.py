@@ -20,11 +20,8 @@ from mtdlab.store.urls import storage_url
 class Progress:
     """Progress is a study at one moment, as one of its sweeps sees it.
 
-    Attributes:
-        counts: the number of trials by state.
-        running: the trials that any process runs.
-        ended: what workers of the sweep have ended since the last reading, by number.
-        error: what has ended a worker of the sweep (`SweepRow.error`).
+    `counts` has the trials by state, `running` those of any process, `ended` those that workers of
+    the sweep have ended since the last reading. `error` is that of `SweepRow`.
     """
 
     counts: Mapping[str, int]
@@ -75,7 +72,6 @@ class StudyOverview:
     Attributes:
         counts: trials by state: COMPLETE, RUNNING, WAITING, FAIL, PRUNED; states without a trial
             are missing. A trial whose process has died waits.
-        begun: how many of them have begun.
         best: by the score that ranks the trials; None before a trial is complete.
         last: when the last trial began or ended, in local time; None before the first.
         model: where the best trial's model was last saved; None where it is not recorded.
@@ -103,16 +99,14 @@ class StudyOverview:
 
 
 def list_studies(storage: str | None = None) -> list[StudyOverview]:
-    """Read the studies of a database, as `load_frames` takes it, in the order of their names.
-
-    Raises StorageError where there is no such database.
-    """
+    """Read the studies of a database in the order of their names. Raises StorageError."""
     with reading(storage_url(storage)) as session:
         studies = session.scalars(select(StudyRow).order_by(StudyRow.name))
-        return [_overview(session, study) for study in studies]
+        return [overview_of(session, study) for study in studies]
 
 
-def _overview(session: Session, study: StudyRow) -> StudyOverview:
+def overview_of(session: Session, study: StudyRow) -> StudyOverview:
+    """Read a study in a line."""
     mine, last = TrialRow.study_id == study.id, func.coalesce(TrialRow.ended, TrialRow.began)
     times = select(func.count(TrialRow.began), func.max(last)).where(mine)
     begun, seconds = session.execute(times).one()

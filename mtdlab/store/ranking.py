@@ -13,10 +13,7 @@ from mtdlab.store.tables import FINISHED, ScoreRow, StudyRow, TrialRow
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """A finished trial has columns of `TrialRow`. Numbers that are not known are None.
-
-    `score` is the study's metric, `ranking` the score that ranks it.
-    """
+    """A finished trial has columns of `TrialRow`, and the score that ranks it, as far as known."""
 
     number: int
     seed: int
@@ -34,10 +31,7 @@ class FinishedTrial:
 
 
 def find_best(session: Session, study_id: int) -> FinishedTrial | None:
-    """Read the complete trial of a study's search with the highest ranking score.
-
-    Of equal ones it is the first; None without one.
-    """
+    """Read the first of the complete trials of a search with the highest ranking score."""
     ranking = find_ranking(session, study_id)
     complete = (TrialRow.study_id == study_id) & (TrialRow.state == "COMPLETE")
     ranked = select(TrialRow.id).where(complete, TrialRow.role == SEARCH, ranking.is_not(None))
@@ -68,10 +62,7 @@ def read_finished(
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A saved model is told by the number of its trial, the machine, and the folder there.
-
-    A folder that all machines share is a URL.
-    """
+    """A saved model is told by its trial's number, the machine, and the folder there or its URL."""
 
     trial: int
     host: str

@@ -14,10 +14,7 @@ from mtdlab.store.tables import Array, ArrayRow, LookRow, ScoreRow, StudyRow, Tr
 
 
 def read_states(url: str, study: str) -> dict[tuple[str, int], str]:
-    """Read the state of each planned trial by configuration and seed.
-
-    A study that is not there has none. Raises StorageError where there is no such database.
-    """
+    """Read the state of each trial by configuration and seed. Raises StorageError."""
     with reading(url) as session:
         columns = select(TrialRow.configuration, TrialRow.seed, TrialRow.state).join(StudyRow)
         rows = session.execute(columns.where(StudyRow.name == study))
@@ -39,26 +36,18 @@ def read_recorded(url: str, study: str) -> StudyRow:
 
 @dataclass(frozen=True)
 class RecordedTrial:
-    """A recorded trial is its row, each score (x 100) by name, and its loss (steps,), if any."""
+    """A recorded trial is its row, and what it recorded; nothing before it began or ended.
+
+    `parameters` are the searched settings, `settings` all but the seed. Scores are x 100, the loss
+    has a value for each step.
+    """
 
     row: TrialRow
+    parameters: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    environment: Environment
     scores: Mapping[str, float]
     loss: Array | None
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Return the values of the searched settings."""
-        return self.row.parameters or {}
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Return all settings but the seed; none before it began."""
-        return self.row.settings or {}
-
-    @property
-    def environment(self) -> Environment:
-        """Return what it ran with; nothing before it ended."""
-        return self.row.environment or Environment()
 
 
 def read_trial(url: str, study: str, number: int) -> RecordedTrial:
@@ -73,7 +62,14 @@ def read_trial(url: str, study: str, number: int) -> RecordedTrial:
         rows = session.scalars(select(ScoreRow).where(ScoreRow.trial_id == row.id))
         scores = {score.task: score.score for score in rows if score.score is not None}
         loss = session.get(ArrayRow, (row.id, "curve/loss"))
-        return RecordedTrial(row, scores, None if loss is None else loss.values)
+        return RecordedTrial(
+            row,
+            row.parameters or {},
+            row.settings or {},
+            row.environment or Environment(),
+            scores,
+            None if loss is None else loss.values,
+        )
 
 
 def settings_of(trial: RecordedTrial, study: StudyRow) -> dict[str, Any]:

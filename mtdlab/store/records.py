@@ -6,12 +6,11 @@ written: a column by its rule in `tables`, rows by `RELATIONS`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from mtdlab.errors import NothingToReport, StorageError, nearest
@@ -35,33 +34,13 @@ from mtdlab.store.tables import (
 from mtdlab.store.urls import mask
 
 Row = dict[str, Any]
-KINDS: tuple[type[Base], ...] = (
-    StudyRow,
-    TrialRow,
-    ScoreRow,
-    ArrayRow,
-    ItemsRow,
-    LookRow,
-    PlanRow,
-)
-"""The tables of a study, in the order of `Records`."""
-COLUMNS: Mapping[str, Mapping[str, Rule]] = {
-    kind.__tablename__: {column.key: rule_of(column) for column in kind.__table__.columns}
-    for kind in KINDS
+Records = dict[type[Base], list[Row]]
+"""All rows of a study by table, as dictionaries by column; of `StudyRow` it is one."""
+RULES: Mapping[type[Base], Mapping[str, Rule]] = {
+    kind: {column.key: rule_of(column) for column in kind.__table__.columns}
+    for kind in (StudyRow, TrialRow, ScoreRow, ArrayRow, ItemsRow, LookRow, PlanRow)
 }
-
-
-@dataclass(frozen=True)
-class Records:
-    """Records are all rows of a study as dictionaries by column."""
-
-    study: Row
-    trials: list[Row]
-    scores: list[Row]
-    arrays: list[Row]
-    items: list[Row]
-    looks: list[Row]
-    plans: list[Row]
+"""The rule of each column, by table."""
 
 
 def find_study(session: Session, name: str, url: str) -> StudyRow:
@@ -75,41 +54,40 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
 
 def records_of(session: Session, name: str, url: str) -> Records:
     """Read the rows of a study. Raises NothingToReport if there is no such study."""
-    row = find_study(session, name, url)
-    mine = TrialRow.study_id == row.id
-    of_study = select(TrialRow.id).where(mine)
-    return Records(
-        as_record(row),
-        _records(session, TrialRow, mine),
-        _records(session, ScoreRow, ScoreRow.trial_id.in_(of_study)),
-        _records(session, ArrayRow, ArrayRow.trial_id.in_(of_study)),
-        _records(session, ItemsRow, ItemsRow.study_id == row.id),
-        _records(session, LookRow, LookRow.study_id == row.id),
-        _records(session, PlanRow, PlanRow.study == name),
-    )
-
-
-def _records(session: Session, kind: type[Base], condition: Any) -> list[Row]:
-    rows = select(kind).where(condition).order_by(*kind.__mapper__.primary_key)
-    return [as_record(row) for row in session.scalars(rows)]
+    study = find_study(session, name, url).id
+    of_study = select(TrialRow.id).where(TrialRow.study_id == study)
+    mine: dict[type[Base], ColumnElement[bool]] = {
+        StudyRow: StudyRow.id == study,
+        TrialRow: TrialRow.study_id == study,
+        ScoreRow: ScoreRow.trial_id.in_(of_study),
+        ArrayRow: ArrayRow.trial_id.in_(of_study),
+        ItemsRow: ItemsRow.study_id == study,
+        LookRow: LookRow.study_id == study,
+        PlanRow: PlanRow.study == name,
+    }
+    found = Records()
+    for kind, condition in mine.items():
+        rows = select(kind).where(condition).order_by(*kind.__mapper__.primary_key)
+        found[kind] = list(map(as_record, session.scalars(rows)))
+    return found
 
 
 def check_records(records: Records) -> None:
     """Raise StorageError, with table, column and value, for the first row that breaks a rule."""
-    for table, rows in zip(COLUMNS, vars(records).values(), strict=True):
-        for row in rows if isinstance(rows, list) else [rows]:
-            check_row(table, row)
+    for kind, rows in records.items():
+        for row in rows:
+            check_row(kind, row)
     for relation in RELATIONS:
         if problem := next(relation(records), None):
             raise StorageError(problem)
 
 
-def check_row(table: str, row: Row) -> None:
+def check_row(kind: type[Base], row: Row) -> None:
     """Raise StorageError for a row that breaks the rule of a column of its table."""
-    for column, rule in COLUMNS[table].items():
+    for column, rule in RULES[kind].items():
         if not rule.holds(row[column]):
-            value = _shortened(row[column])
-            raise StorageError(f"{table}.{column} is {value}; expected {rule.what}")
+            name, value = f"{kind.__tablename__}.{column}", _shortened(row[column])
+            raise StorageError(f"{name} is {value}; expected {rule.what}")
 
 
 def as_record(row: Base) -> Row:
@@ -130,10 +108,11 @@ def is_ended_unbegun(trial: Row) -> bool:
 
 
 def _trials_are_numbered(records: Records) -> Iterator[str]:
-    for row in records.trials:
+    [study], trials = records[StudyRow], records[TrialRow]
+    for row in trials:
         number, has_begun = row["number"], row["began"] is not None
         name = f"a trial of configuration {row['configuration']}"
-        if number is not None and number >= records.study["next_number"]:
+        if number is not None and number >= study["next_number"]:
             yield f"trial {number} has a number that is still to be given"
         if has_begun and number is None:
             yield f"{name} began without a number"
@@ -143,7 +122,7 @@ def _trials_are_numbered(records: Records) -> Iterator[str]:
             yield f"{name} is {row['state']} without a number"
         if is_ended_unbegun(row):
             yield f"{name} is {row['state']} and never began"
-    counts = Counter(row["number"] for row in records.trials if row["number"] is not None)
+    counts = Counter(row["number"] for row in trials if row["number"] is not None)
     if twice := [number for number, count in counts.items() if count > 1]:
         yield f"number {twice[0]} stands for several planned trials"
 
@@ -153,9 +132,10 @@ def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
     from optuna.distributions import json_to_distribution
     from optuna.trial import TrialState, create_trial
 
-    searched = (row for row in records.trials if row["role"] == SEARCH)
+    [study] = records[StudyRow]
+    searched = (row for row in records[TrialRow] if row["role"] == SEARCH)
     parameters = [row["parameters"] or {} for row in searched]
-    for name, text in records.study["distributions"].items():
+    for name, text in study["distributions"].items():
         distribution = json_to_distribution(text)
         for value in {given[name] for given in parameters if name in given}:
             kind = {name: distribution}
@@ -169,7 +149,7 @@ def _parameters_are_of_their_distributions(records: Records) -> Iterator[str]:
 def _settings_are_of_one_kind(records: Records) -> Iterator[str]:
     """The analysis compares the values of a setting with each other."""
     kinds: dict[str, type] = {}
-    for row in records.trials:
+    for row in records[TrialRow]:
         for name, value in (row["settings"] or {}).items():
             kind = float if NUMBER.holds(value) else type(value)
             if value is not None and kinds.setdefault(name, kind) != kind:
@@ -178,7 +158,7 @@ def _settings_are_of_one_kind(records: Records) -> Iterator[str]:
 
 def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
     groups: dict[tuple[int, str], dict[str, int]] = {}
-    for row in records.arrays:
+    for row in records[ArrayRow]:
         group = row["name"].partition("/")[0]
         if group != "items":
             groups.setdefault((row["trial_id"], group), {})[row["name"]] = len(row["values"])
@@ -195,9 +175,10 @@ def _arrays_have_equal_sizes(records: Records) -> Iterator[str]:
 
 
 def _looks_and_model_name_trials(records: Records) -> Iterator[str]:
-    numbers = {row["number"] for row in records.trials if row["role"] == SEARCH}
-    named = [number for look in records.looks for number in look["trials"]]
-    named += [records.study["model"]["trial"]] if records.study["model"] else []
+    [study] = records[StudyRow]
+    numbers = {row["number"] for row in records[TrialRow] if row["role"] == SEARCH}
+    named = [number for look in records[LookRow] for number in look["trials"]]
+    named += [study["model"]["trial"]] if study["model"] else []
     if unknown := [number for number in named if number not in numbers]:
         yield f"trial {unknown[0]} of a look, or of the model, is not in the study's search"
 
@@ -210,13 +191,13 @@ def items_problem(count: int, values: NDArray[Any]) -> str:
 
 
 def _items_are_those_of_the_study(records: Records) -> Iterator[str]:
-    items = {items_array(row["task"], row["digest"]): row for row in records.items}
+    items = {items_array(row["task"], row["digest"]): row for row in records[ItemsRow]}
     for name, row in items.items():
         if (row["gold"] is not None) != (row["kind"] == "spearman"):
             yield f"{name} has gold scores, or none, unlike its kind {row['kind']}"
         elif row["gold"] is not None and (problem := items_problem(row["count"], row["gold"])):
             yield f"the gold scores of {name}: {problem}"
-    for array in records.arrays:
+    for array in records[ArrayRow]:
         if (name := array["name"]).startswith(ITEMS):
             problem = "nothing is recorded of these items"
             if name in items:

@@ -14,7 +14,7 @@ RESTART_SECONDS = 60.0
 """Time to wait for a server that answered before, from its first connection that fails."""
 RETRY_SECONDS = 0.5
 MOST_ATTEMPTS = 5
-"""Calls of a function, each of which loses its connection, after which it fails."""
+"""Connections lost in succession after which a function, or a worker, fails."""
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from mtdlab.store.database import adding, open_to_write
 from mtdlab.store.names import refuse_foreign
 from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
-from mtdlab.store.progress import count_states
+from mtdlab.store.progress import StudyOverview, count_states, overview_of
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
 from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
 from mtdlab.store.urls import mask, without_password
@@ -45,11 +45,7 @@ class Store(Claims):
             return session.get(StudyRow, self.study_id)
 
     def write_study(self, row: StudyRow) -> None:
-        """Record a study, or the newer file of one that only gained trials.
-
-        What `row` leaves out stays as it is recorded. Its command is recorded without the passwords
-        of its storage URLs.
-        """
+        """Record a study, or its newer file; what `row` leaves out stays. Passwords are masked."""
         row.id, row.invocation = self.study_id, row.invocation.changed(without_password)
         with self.database.adding() as session:
             merged = session.merge(row)
@@ -106,6 +102,11 @@ class Store(Claims):
         """Count the trials in each state."""
         with self.database.reading() as session:
             return count_states(session, self.study_id)
+
+    def overview(self) -> StudyOverview:
+        """Read the study in a line."""
+        with self.database.reading() as session:
+            return overview_of(session, session.get_one(StudyRow, self.study_id))
 
     def best_trial(self) -> FinishedTrial | None:
         """Read the best trial of the search (`ranking.find_best`); None without one."""
@@ -178,7 +179,6 @@ class Store(Claims):
     def record_look(self, look: LookRow, added: "Mapping[int, PlannedTrial]") -> bool:
         """Record a look and add the trials `added`, by their positions in the order of the study.
 
-        They are those of the look and those of the baseline with their seeds.
         Returns False, without a change, if another sweep has recorded this look, a trial is not
         finished, or the completed trials are not those of the look: then the look has to be
         computed again.
@@ -209,10 +209,9 @@ class Store(Claims):
     def begin_sweep(self, owner: Owner, max_failed: int | None = None) -> int:
         """Record a sweep that `owner` begins, and remove those that have died; return its row.
 
-        Its workers claim no trial when `max_failed` of the study have failed.
-
-        Raises MtdlabError if the study was deleted since it was opened, and where the clock of the
-        database is so wrong that no import takes its times.
+        Its workers claim no trial when `max_failed` of the study have failed. Raises MtdlabError if
+        the study was deleted since it was opened, and where the clock of the database is so wrong
+        that no import takes its times.
         """
         with self.database.writing() as session:
             if session.get(StudyRow, self.study_id, with_for_update=True) is None:
@@ -312,10 +311,7 @@ def open_store(url: str, name: str) -> Store | None:
 
 
 def create_store(url: str, name: str, metric: str, identity: dict[str, Any]) -> tuple[Store, bool]:
-    """Open the store of a study, created where there is none of this name; return whether it was.
-
-    Raises StorageError.
-    """
+    """Open or create the store of a study; return whether it was created. Raises StorageError."""
     row = StudyRow(
         name=name, metric=metric, identity=identity, file_text="", invocation=NO_INVOCATION
     )

@@ -348,8 +348,7 @@ class TrialRow(Owned, Base):
 def living_state(row: Any) -> str:
     """Return the state of a trial; WAITING for a running one whose process has died.
 
-    Until the next sweep it is recorded as running. `row` is a `TrialRow`, or what was selected of
-    one: state, owner and silent.
+    `row` is a `TrialRow`, or what was selected of one: state, owner and silent.
     """
     dead = row.state == "RUNNING" and is_dead(row.owner or {}, row.silent)
     return "WAITING" if dead else str(row.state)
@@ -410,10 +409,7 @@ class ArrayRow(Base):
 
 
 class ItemsRow(Base):
-    """A row has the items that scores on a task are computed from, once for all trials.
-
-    A trial's values are its array `items/TASK/DIGEST`.
-    """
+    """A row has the items that scores on a task are computed from, once for all trials."""
 
     __tablename__ = "mtdlab_items"
 
@@ -434,10 +430,7 @@ def items_array(task: str, digest: str) -> str:
 
 
 class LookRow(Base):
-    """A row is a look at the verdict of a study that adds seeds until it is decided.
-
-    All of its trials are of the search.
-    """
+    """A row is a look at the verdict of a study that adds seeds until it is decided."""
 
     __tablename__ = "mtdlab_looks"
 
@@ -447,7 +440,7 @@ class LookRow(Base):
     seeds: Mapped[int]
     """The number of seeds of the leading levels."""
     trials: Mapped[list[int]] = _held_to(rules.listed(rules.WHOLE))
-    """Numbers of the completed trials that it was computed from, in their order."""
+    """Numbers of the completed trials of the search that it was computed from, in their order."""
     alpha: Mapped[float] = _held_to(rules.LEVEL)
     """The nominal significance level that the p value is compared with."""
     spent: Mapped[float] = _held_to(rules.FRACTION)

@@ -79,7 +79,6 @@ class Cluster(Engine):
     """The workers of a dask cluster, whose number may change while a sweep runs."""
 
     most = None
-    dying = "the workers of the dask cluster die"
     names_processes = False
 
     def __init__(self, scheduler: str) -> None:

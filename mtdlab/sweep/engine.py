@@ -34,12 +34,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Death:
-    """The end of a worker that its sweep did not ask for.
+    """The end of a worker that its sweep did not ask for: how, for example "signal 9: Killed".
 
-    Attributes:
-        how: for example "signal 9: Killed".
-        process: its id on this machine; None where it is not known.
-        code: its exit code, negative for a signal; None where it is not known.
+    Its process on this machine and its exit code, negative for a signal, are None where not known.
     """
 
     how: str
@@ -58,8 +55,6 @@ class Engine(ABC):
     most: int | None = 1
     notify: Callable[[str], None] = staticmethod(lambda _text: None)
 
-    dying = "the worker processes end while they start"
-    """The beginning of the error of a sweep whose workers die one after another."""
     names_processes = True
     """Whether it tells the process of each death, so that nobody else looks for its trial."""
 
@@ -166,8 +161,8 @@ class _Stop(StopRequest):
         return self._is_over() or self._sweep.requested()
 
 
-MOST_FAILED_SERVERS = 3
-"""A sweep ends after so many servers in succession that ended before they could fork."""
+MOST_FAILED_STARTS = 3
+"""A sweep ends after so many workers, or servers of them, in succession that end as they start."""
 
 
 class Processes(Engine):
@@ -198,7 +193,7 @@ class Processes(Engine):
             self._running[process] = owner_of(process)
 
     def _fork(self, call: Call) -> int:
-        for _ in range(MOST_FAILED_SERVERS):
+        for _ in range(MOST_FAILED_STARTS):
             with suppress(EOFError, OSError):
                 return self._servers[-1].fork(call)
             self._replace_server()

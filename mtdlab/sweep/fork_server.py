@@ -108,10 +108,7 @@ class ForkServer:
 
 
 def call_in_forks(server: ForkServer, call: Call, count: int) -> list[Any]:
-    """What a function returns in so many forks of a server at once.
-
-    Raises the error of one of them, and TrialError where one dies.
-    """
+    """What a function returns in so many forks. Raises its error, and TrialError if one dies."""
     forks, returned = dict[int, "Connection[Any, Any]"](), list[Any]()
     try:
         for _ in range(count):

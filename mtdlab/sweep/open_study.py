@@ -42,7 +42,7 @@ def has_trials_left(spec: StudySpec, url: str, *, retry_failed: bool = False) ->
     if is_open or not unfinished.isdisjoint(states.values()):
         return True
     # the baseline runs with all seeds that the search has
-    seeds = {seed for _, seed in states} if states else set()
+    seeds = {seed for _, seed in states}
     return any(
         trial.key not in states
         for trial in spec.planned_trials()

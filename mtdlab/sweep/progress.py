@@ -58,10 +58,7 @@ def line(
     head: str = "",
     tail: str = "",
 ) -> str:
-    """A finished trial in one line of at most `WIDTH` columns, with its ranking score.
-
-    `select_by` names that score; `head` and `tail` stand before and after the line.
-    """
+    """A finished trial in one line of at most `WIDTH` columns, with its score `select_by`."""
     # imports pandas, which --help does without
     from mtdlab.analysis.data.runs import format_mtd
 
@@ -127,7 +124,6 @@ class Tally:
     """Counts and times of the trials of a sweep.
 
     Attributes:
-        select_by: the name of the score that ranks them.
         best: the highest ranking score of the search so far; None before there is one.
         seconds: durations of the trials that finished during this sweep.
         running: seconds since its start, and the part that is done, of each running trial.

@@ -14,8 +14,7 @@ from typing import Any
 from mtdlab.analysis.data.defaults import MODELS_FOLDER
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.config import StudySpec
-from mtdlab.files import temporary_folders
-from mtdlab.store import FinishedTrial, SavedModel
+from mtdlab.store import FinishedTrial, StudyOverview
 from mtdlab.store.restarts import retry_lost
 from mtdlab.store.tables import LookRow
 from mtdlab.sweep.engine import Engine, Processes, ThisProcess, Work
@@ -32,36 +31,22 @@ from mtdlab.trial.study import Job, OpenStudy
 
 
 @dataclass(frozen=True)
-class SweepResult:
-    """The state of a study after a sweep: trials by state, and the exit code.
+class SweepResult(StudyOverview):
+    """The state of a study after a sweep, and the exit code.
 
     Attributes:
-        select_by: the score that ranks the trials.
-        best: the first by it, None before there is one.
         too_many_failed: whether they are `max_failed` or more, which ended the sweep.
-        model: where the best trial's model was last saved, None where it is not recorded.
-        keeps_models: whether one is saved: not by a program of the user.
+        keeps_models: whether a model is saved: not by a program of the user.
     """
 
-    study: str
     storage: str = field(repr=False)
-    metric: str
-    select_by: str
-    best: FinishedTrial | None
-    counts: dict[str, int]
     ran: int
     seconds: float
     exit_code: int
     look: LookRow | None = None
     failures: tuple[FinishedTrial, ...] = ()
     too_many_failed: bool = False
-    model: SavedModel | None = None
     keeps_models: bool = True
-
-    @property
-    def planned(self) -> int:
-        """The number of trials of the study."""
-        return sum(self.counts.values())
 
 
 @dataclass(frozen=True)
@@ -128,7 +113,6 @@ def sweep(
             store.retry_failed()
         if inputs:
             _warn(check_same_inputs(spec.name, store, inputs))
-        _remove_leftovers(job.model)
         stop = opened.enter_context(stop_on_signals())
         row = opened.enter_context(recorded_sweep(store, stop, execution.max_failed))
         study = OpenStudy(job, store)
@@ -144,10 +128,7 @@ def sweep(
 
 
 def _engine(spec: StudySpec, execution: Execution) -> Engine:
-    """What runs the workers; processes begin to import their modules while the inputs are checked.
-
-    A study with one trial runs in this process.
-    """
+    """What runs the workers; processes import their modules while the inputs are checked."""
     if execution.scheduler is not None:
         from mtdlab.sweep.cluster import Cluster
 
@@ -167,38 +148,22 @@ def _result(
     study: OpenStudy, supervisor: Supervisor, stop: StopRequest, started: float
 ) -> SweepResult:
     """The result of a sweep that has ended; `started`, by `time.perf_counter`."""
-    spec, store = study.spec, study.store
-    counts = store.counts()
-    code = 3 if counts.get("FAIL") else 0
+    store = study.store
+    overview, failures = store.overview(), tuple(store.failures())
+    code = 3 if failures else 0
     return SweepResult(
-        study=spec.name,
+        **vars(overview),
         storage=study.job.url,
-        metric=spec.metric,
-        select_by=study.row.select_by,
-        best=store.best_trial(),
-        counts=counts,
         ran=supervisor.ran,
         seconds=time.perf_counter() - started,
         exit_code=1 if supervisor.too_many_failed else stop.exit_code or code,
         look=store.last_look(),
-        failures=tuple(store.failures()) if counts.get("FAIL") else (),
+        failures=failures,
         too_many_failed=supervisor.too_many_failed,
-        model=store.saved_model(),
-        keeps_models=spec.keeps_models,
+        keeps_models=study.spec.keeps_models,
     )
 
 
 def _warn(text: str) -> None:
     if text:
         print_text(f"mtdlab: {text}", file=sys.stderr)
-
-
-def _remove_leftovers(model: Path) -> None:
-    """Remove the temporary folders of processes that were killed while they wrote a model."""
-    if any(temporary_folders(model.parent, model.name)):
-        # imported here, since it imports torch
-        from mtdlab.training.export import locked
-
-        # it removes them when it has the lock
-        with locked(model):
-            pass

@@ -6,6 +6,7 @@ and the start of workers. The workers run trials by themselves (`worker.work`).
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, TrialError
@@ -13,7 +14,7 @@ from mtdlab.store.owner import may_be_dead
 from mtdlab.store.progress import Progress, ProgressReader
 from mtdlab.store.restarts import retry_lost, without_waiting
 from mtdlab.store.tables import TrialRow
-from mtdlab.sweep.engine import Death, Engine, Work
+from mtdlab.sweep.engine import MOST_FAILED_STARTS, Death, Engine, Work
 from mtdlab.sweep.progress import Display, Tally, note_of
 from mtdlab.terminal import begin_phase
 from mtdlab.trial.signals import handled_signals
@@ -22,8 +23,6 @@ from mtdlab.trial.study import deleted
 POLL_SECONDS = 0.5
 END_SECONDS = 0.1
 """Between two readings while the workers end."""
-MOST_FAILED_STARTS = 3
-"""A sweep ends after so many workers in succession that died before they had a trial."""
 PLAIN_PHASES = ("", "loading", "running")
 """Phases before the first step that are no news."""
 
@@ -39,11 +38,7 @@ class Supervisor:
     def __init__(
         self, work: Work, engine: Engine, max_failed: int | None = None, *, wait: bool = False
     ) -> None:
-        """The sweep ends when `max_failed` trials of the study have failed; None: never by that.
-
-        With `wait` it stays until no other process runs a trial of the study, so that it runs the
-        trials of those that die.
-        """
+        """`max_failed` and `wait` are those of `Execution`."""
         self.ran, self.too_many_failed = 0, False
         self._work, self._engine, self._max_failed = work, engine, max_failed
         # a worker of a cluster may die with its machine
@@ -131,7 +126,10 @@ class Supervisor:
         None where it cannot be read and workers run, who meet the same error. Raises the error
         that one of them has recorded.
         """
-        deaths = [(death, self._bury(death)) for death in self._engine.deaths()]
+        deaths = []
+        for death in self._engine.deaths():
+            bury = partial(self._store.record_worker_death, death.process, death.how)
+            deaths.append((death, retry_lost(bury)))
         if (progress := self._read()) is None:
             return None
         if not progress.counts:
@@ -161,12 +159,6 @@ class Supervisor:
         retry_lost(self._store.counts)
         return retry_lost(self._reader.read)
 
-    def _bury(self, death: Death) -> bool:
-        """Release the trial of a worker that has died, or fail it; whether it had one."""
-        if (process := death.process) is None:
-            return False
-        return retry_lost(lambda: self._store.record_worker_death(process, death.how))
-
     def _judge(self, death: Death, *, had_trial: bool) -> None:
         """Show a death, and learn from it. Raises TrialError after too many of them."""
         if not had_trial:
@@ -181,7 +173,7 @@ class Supervisor:
             # it could not record its error, which this transaction meets too
             self._store.continue_sweep(self._work.sweep)
         if self._failed_starts == MOST_FAILED_STARTS:
-            raise TrialError(f"{self._engine.dying} ({death.how})")
+            raise TrialError(f"the workers end while they start ({death.how})")
 
     def _show_progress(self, progress: Progress) -> None:
         if self._display is None and progress.counts.get("WAITING"):

@@ -19,7 +19,6 @@ from mtdlab.trial.study import Job
 _SCHEME = re.compile(r"([A-Za-z][\w+.-]+):")
 _CREDENTIALS = re.compile(r"://[^@]*:[^@]*@|[?&][\w-]*(?:key|secret|token|pass|sig)\w*=", re.I)
 """Of a URL: scheme://user:PASSWORD@host, ?token=TOKEN. A secret of S3 may contain a slash."""
-_EXTRAS = {"s3": "; install it with pip install 'mtdlab[s3]'"}
 _LONGEST = 300
 
 
@@ -117,8 +116,8 @@ class Artifacts:
             files.invalidate_cache()
             yield files, str(root).rstrip("/")
         except Exception as error:
-            hint = _EXTRAS.get(self.url.partition(":")[0], "")
-            more = hint if isinstance(error, ImportError) else ""
+            lacks_s3 = self.url.startswith("s3:") and isinstance(error, ImportError)
+            more = "; install it with pip install 'mtdlab[s3]'" if lacks_s3 else ""
             raise ArtifactsError(
                 f"shared place {self.url} {problem} ({one_line(error)[:_LONGEST]}){more}"
             ) from error

@@ -60,10 +60,7 @@ def remove_checkpoints_of(folder: Path) -> None:
 def folders_of_ended(
     store: "Store", checkpoints: Path, shared: Set[str] = frozenset()
 ) -> "Iterator[tuple[Claim, Path]]":
-    """The trials that have ended and have a folder in that of the checkpoints, or in `shared`.
-
-    The latter are the names of folders that are elsewhere.
-    """
+    """The ended trials with a folder in that of the checkpoints, or a `shared` one elsewhere."""
     if shared or checkpoints.exists():
         for claim in store.ended():
             folder = checkpoints / f"{claim.configuration}-{claim.seed}"

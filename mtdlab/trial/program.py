@@ -47,10 +47,7 @@ class ProgramObjective(Objective):
     """Calls the program; what it writes to its folder is there again when it is called again."""
 
     def check(self, job: Job) -> dict[str, Any]:
-        """Check that checkpoints can be written; the program was checked when it was named.
-
-        Its file has a digest in the identity of the study; what it reads is not known.
-        """
+        """Check that checkpoints can be written; the digest of the program is in the identity."""
         check_writable(job.models)
         return {}
 

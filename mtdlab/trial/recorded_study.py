@@ -1,6 +1,5 @@
 """A study file and the record of its study: what differs, and the study as it was begun."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +49,7 @@ def refuse_other_settings(
     elif differences := list(_differences_from(recorded, spec, identity)):
         shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
         problem = f"study {spec.name} was begun with another file ({shown})\n"
-        problem += f"  to resume it: {_resumed(spec, differences, invocation)}"
+        problem += "  to resume it: put the former values back into the file, or give them by --set"
     if problem:
         another = as_another_study(spec, invocation)
         raise OtherFile(f"{problem}\n  to run this file as another study: {another}")
@@ -86,26 +85,6 @@ def describe_objectives(study: str, recorded: str, given: str) -> str:
     )
     what = f"name it with --objective {recorded}" if recorded else "leave --objective out"
     return f"study {study} was begun with {before}, not {now}; {what} to resume it"
-
-
-def _resumed(spec: StudySpec, differences: Sequence[Difference], invocation: Invocation) -> str:
-    """The command with the recorded values, where single settings of the trainer differ."""
-    given = {
-        name: _as_yaml(before)
-        for name, before, _ in differences
-        if name.startswith("trainer.") and name.count(".") == 1 and "method" not in spec.search
-    }
-    if len(given) < len(differences) or None in given.values():
-        return "put the former values back into the file"
-    values = [f"{name}={value}" for name, value in given.items()]
-    return str((invocation or ANY_SWEEP).adding("set", *values))
-
-
-def _as_yaml(value: object) -> str | None:
-    """A value as --set reads it; None where it might be read as another."""
-    if isinstance(value, str):
-        return value if re.fullmatch(r"[A-Za-z][\w./-]*", value) else None
-    return None if isinstance(value, dict | list) else json.dumps(value)
 
 
 def as_another_study(spec: StudySpec, invocation: Invocation) -> str:
@@ -144,10 +123,8 @@ def read_defined(
 def as_begun(spec: StudySpec, url: str) -> StudySpec:
     """The study with what its record decides: chosen nuisance values, and an encoder's pooling.
 
-    The pooling is that with which it was begun, where its file leaves that to the encoder.
-
-    What the encoder's files declare may have become known since: fetched, or read by a later
-    version. A study that is not recorded, or was begun with other encoders, stays as it is.
+    What the encoder's files declare of it may have become known since the study was begun. One
+    that is not recorded, or was begun with other encoders, stays as it is.
     """
     try:
         recorded = read_recorded(url, spec.name)

@@ -53,10 +53,7 @@ def _drawn(_setting: Setting, dimension: Dimension) -> BaseDistribution:
 
 
 def ask(study: optuna.Study, spec: StudySpec) -> dict[str, Any]:
-    """The parameters of the next trial of `study`, by its sampler.
-
-    The method is drawn first, then only what it has.
-    """
+    """The parameters of the next trial: its method, which is drawn first, and only what it has."""
     trial, wanted = study.ask(), distributions(spec)
     first = {name: _suggest(trial, name, wanted[name]) for name in wanted if name == "method"}
     names = spec.parameters_of(dict.fromkeys(wanted) | first)
@@ -150,10 +147,7 @@ class OptunaStudy:
         return ask(optuna.create_study(sampler=sampler), self._spec)
 
     def report(self, claim: Claim, step: int, score: float) -> bool:
-        """Record a score of a running trial for the pruner; whether it ends the trial.
-
-        May raise StorageError.
-        """
+        """Record a score for the pruner; whether it ends the trial. May raise StorageError."""
         self._follow()
         if (trial := self._unended.get(claim.number)) is None:
             return False  # another process has it, and has ended it

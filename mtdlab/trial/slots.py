@@ -16,18 +16,12 @@ _USED_GPU_MEMORY = 0.9
 
 
 def default_jobs(jobs_per_gpu: int = 1) -> int:
-    """One process per core, each with one thread; with GPUs, `jobs_per_gpu` on each.
-
-    The cores that this process may use: a batch system or a container may give it few.
-    """
+    """One process per core that this process may use; with GPUs, `jobs_per_gpu` on each."""
     return jobs_per_gpu * torch.cuda.device_count() or cpu_count()
 
 
 def gpu_share(needed: int) -> int:
-    """How many workers that need so many bytes of a GPU fit on the smallest one here.
-
-    0 for one that does not, without a GPU, and for workers that need none.
-    """
+    """How many workers of so many bytes each fit on the smallest GPU here; 0 also for no bytes."""
     gpus = range(torch.cuda.device_count())
     smallest = min((torch.cuda.get_device_properties(gpu).total_memory for gpu in gpus), default=0)
     if not needed or needed > smallest:

@@ -46,16 +46,13 @@ class Job:
 
 @dataclass
 class OpenStudy:
-    """A study that is open in this process. What Optuna and the record say is read at first use.
-
-    Attributes:
-        version: of the record that was compared with the study file, None before.
-    """
+    """A study that is open in this process. What Optuna and the record say is read at first use."""
 
     job: Job
     store: Store
     owner: Owner = field(default_factory=this_process)
     version: int | None = None
+    """That of the record which was compared with the study file."""
     _row: StudyRow | None = None
 
     @property
@@ -77,11 +74,7 @@ class OpenStudy:
 
     @property
     def row(self) -> StudyRow:
-        """The record, as it was when the last trial was claimed.
-
-        `precision` is what `precision: auto` means in this study, None where no trial uses it;
-        `select_by` the score that ranks the trials. Raises MtdlabError where it is gone.
-        """
+        """The record when the last trial was claimed. Raises MtdlabError where it is gone."""
         if (row := self._row or self.reread()) is None:
             raise deleted(self.spec)
         return row

@@ -29,10 +29,7 @@ def check_tracking(tracking: str) -> None:
 
 
 def track(study: str, number: int, settings: TrainerSettings, outcome: Outcome) -> str:
-    """Write a trial's event file: the curve, final scores and settings of its run.
-
-    Returns an error as a note. No error ends the sweep.
-    """
+    """Write a trial's event file: curve, final scores and settings. Returns an error as a note."""
     final = {f"final/{name}": score for name, score in outcome.after.finite().items()}
     try:
         # the package is an extra, and takes a second to import

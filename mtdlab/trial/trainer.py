@@ -63,10 +63,7 @@ class Trainer(Objective):
         return digests | {VERSIONS: machine(packages).all_versions}
 
     def prepare(self, study: OpenStudy) -> str:
-        """Record what `precision: auto` means, unless an earlier sweep has.
-
-        The sentence is there where `auto` would choose another one on this machine.
-        """
+        """Record what `precision: auto` means; a sentence where it has another meaning here."""
         spec = MethodSpec.of(study.spec)
         if "auto" not in spec.possible_values("precision"):
             return ""
@@ -145,10 +142,9 @@ def train_trial(monitor: TrialMonitor) -> tuple[Result, Trained | None]:
 
 
 def data_warnings(spec: MethodSpec) -> list[str]:
-    """A sentence for each STS set and each part of a task's files that evaluation folders lack.
+    """A sentence for each averaged STS set and each part of a task's files that folders lack.
 
-    The sets are those of `select_on: sts_average`. Raises MtdlabError for data that are missing or
-    damaged.
+    Raises MtdlabError for data that are missing or damaged.
     """
     averages, found = "sts_average" in spec.possible_values("select_on"), dict[str, None]()
     # once where methods differ alone

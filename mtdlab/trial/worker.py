@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mtdlab.errors import ConnectionLost, MtdlabError, StorageError, one_line
 from mtdlab.settings import RunSettings, first_error
 from mtdlab.store import Result
-from mtdlab.store.restarts import expect_server, retry_lost
+from mtdlab.store.restarts import MOST_ATTEMPTS, expect_server, retry_lost
 from mtdlab.store.store import open_store, record_error
 from mtdlab.terminal import following_phases, lent_streams
 from mtdlab.trial.heartbeat import ClaimLost, Heartbeat
@@ -26,16 +26,11 @@ from mtdlab.user_code import ended_forks
 _LOG = logging.getLogger(__name__)
 CLAIM_SECONDS = 0.5
 """Between two attempts to claim a trial, while none waits that can be claimed."""
-MOST_CONNECTIONS_LOST = 5
-"""Lost connections in succession after which a worker ends."""
 
 
 @lru_cache(maxsize=1)
 def open_in_process(job: Job) -> OpenStudy:
-    """A study, opened once per process: connections must not be shared between processes.
-
-    Raises MtdlabError if it is no longer in the database.
-    """
+    """A study, opened once per process: connections cannot be shared. MtdlabError if it is gone."""
     expect_server(job.url)
     if (store := open_store(job.url, job.spec.name)) is None:
         raise deleted(job.spec)
@@ -61,7 +56,7 @@ def work(job: Job, sweep: int, stop: StopRequest) -> bool:
             lost, has_claimed = 0, True
         except ConnectionLost as error:
             lost += 1
-            if lost == MOST_CONNECTIONS_LOST:
+            if lost == MOST_ATTEMPTS:
                 raise
             _LOG.warning("%s; the trial continues from its checkpoint", error)
     return has_claimed

@@ -77,7 +77,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_study_given_as_values_runs_and_resumes(recorded: Recorded) -> None:
-    assert (recorded.result.study, recorded.result.ran) == ("tiny", 4)
+    assert (recorded.result.name, recorded.result.ran) == ("tiny", 4)
     again = mtdlab.run_study(
         recorded.values, storage=str(recorded.storage), models=recorded.models, jobs=1
     )

@@ -276,11 +276,6 @@ def test_a_model_kept_elsewhere_is_no_problem(healthy: Path) -> None:
         (complete_none, "models/a is there, but no trial is complete", "move .*models/a away"),
         (leave_checkpoint, "0123456789abcdef-0 holds checkpoints of a trial that has", "rerun"),
         (leave_temporary, r"\.a\.building-x1y2 was left by a process", r"rm -r .*building-x1y2"),
-        (
-            lambda models: (models / ".a.claim").touch(),
-            r"\.a\.claim was left by a process",
-            r"rm -r .*\.a\.claim",
-        ),
     ],
 )
 def test_what_is_left_over_is_found(

@@ -21,7 +21,7 @@ from mtdlab.commands.study_exchange import export_study
 from mtdlab.config import read_study
 from mtdlab.evaluation.items import similarities
 from mtdlab.store import Result, Store
-from mtdlab.store.records import COLUMNS
+from mtdlab.store.records import RULES
 from mtdlab.store.tables import Base, Schema, SweepRow
 from mtdlab.sweep.run import Execution, sweep
 from mtdlab.trial import trainer
@@ -246,7 +246,7 @@ def test_every_column_has_its_shape() -> None:
     for without in (Schema, SweepRow):
         del own[without.__tablename__]
     found = {name: set(table.columns.keys()) for name, table in own.items()}
-    assert found == {name: set(columns) for name, columns in COLUMNS.items()}
+    assert found == {kind.__tablename__: set(columns) for kind, columns in RULES.items()}
 
 
 def test_an_export_that_was_not_changed_is_imported(
@@ -256,7 +256,7 @@ def test_an_export_that_was_not_changed_is_imported(
     words = ("import-study", str(folder / "export.db"), "--storage", str(tmp_path / "target.db"))
     assert call(monkeypatch, *words) == 0
     filled = {table for table, rows in contents(tmp_path / "target.db").items() if rows}
-    assert filled >= COLUMNS.keys()
+    assert filled >= {kind.__tablename__ for kind in RULES}
 
 
 @pytest.mark.slow

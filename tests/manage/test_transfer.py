@@ -37,7 +37,7 @@ from mtdlab.store.exchange import read_records
 from mtdlab.store.names import names_in, planned_names
 from mtdlab.store.owner import this_process
 from mtdlab.store.store import open_store, record_plan
-from mtdlab.store.tables import TrialRow
+from mtdlab.store.tables import ScoreRow, TrialRow
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.signals import StopRequest
@@ -188,9 +188,10 @@ def test_a_deleted_study_leaves_no_row_and_no_checkpoint(two: str, tmp_path: Pat
     assert [each.name for each in checkpoints.iterdir()] == ["drawn"]
     kept_records = read_records(two, "drawn")
     with Store(two, 0).database.engine.connect() as connection:
-        for table in ("trials", "scores", "arrays", "items", "plans"):
-            count = connection.exec_driver_sql(f"SELECT count(*) FROM mtdlab_{table}").scalar()
-            assert count == len(getattr(kept_records, table)), table
+        for table, rows in kept_records.items():
+            name = table.__tablename__
+            count = connection.exec_driver_sql(f"SELECT count(*) FROM {name}").scalar()
+            assert count == len(rows), name
     with pytest.raises(NothingToReport, match=r"no study grid"):
         delete_study("grid", two, tmp_path / "models")
 
@@ -227,7 +228,7 @@ def test_a_study_that_a_sweep_runs_is_neither_deleted_nor_renamed(two: str, tmp_
     claim = claim_trial(store)
     assert_kept(two, tmp_path)
     export_study("grid", two, tmp_path / "running.db")
-    trials = read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid").trials
+    trials = read_records(f"sqlite:///{tmp_path / 'running.db'}", "grid")[TrialRow]
     [trial] = [
         t for t in trials if (t["configuration"], t["seed"]) == (claim.configuration, claim.seed)
     ]
@@ -278,7 +279,7 @@ def test_an_export_reads_one_moment_and_locks_nobody(
 ) -> None:
     """A trial begins and ends after its row was read, before its scores are."""
     store = open_store(two, "grid")
-    read, ended = records._records, []
+    select, ended = records.select, []
 
     def end_a_trial() -> None:
         claim = claim_trial(store)
@@ -288,19 +289,18 @@ def test_an_export_reads_one_moment_and_locks_nobody(
         assert store.finish(claim, result)
         ended.append(claim)
 
-    def interrupted(session: Any, kind: Any, condition: Any) -> Any:
-        found = read(session, kind, condition)
-        if kind is TrialRow and not ended:
+    def interrupted(*columns: Any) -> Any:
+        if columns[0] is ScoreRow and not ended:
             # SQLite commits when it is read: the write itself does not wait
             thread = threading.Thread(target=end_a_trial)
             thread.start()
             thread.join(0.5)
             threads.append(thread)
-        return found
+        return select(*columns)
 
     threads: list[threading.Thread] = []
     before = load_study("grid", two)
-    monkeypatch.setattr(records, "_records", interrupted)
+    monkeypatch.setattr(records, "select", interrupted)
     export_study("grid", two, tmp_path / "out.db")
     [thread] = threads
     thread.join(30)

@@ -161,7 +161,7 @@ def test_a_connection_that_is_always_lost_ends_the_sweep_and_leaves_no_trial_run
 ) -> None:
     spec, begin = written(FOUR), Store.begin
     monkeypatch.setattr(restarts, "MOST_ATTEMPTS", 2)
-    monkeypatch.setattr(workers, "MOST_CONNECTIONS_LOST", 2)
+    monkeypatch.setattr(workers, "MOST_ATTEMPTS", 2)
     for method in ("claim", "begin", "finish"):
         with monkeypatch.context() as patch:
             patch.setattr(Store, method, lose(getattr(Store, method), 2))

@@ -16,6 +16,7 @@ from mtdlab.manage.reproduce import find_repeatable, run_again
 from mtdlab.store import list_studies
 from mtdlab.store.exchange import read_records
 from mtdlab.store.store import open_store
+from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import run
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import worker
@@ -94,7 +95,8 @@ def test_a_worker_without_it_runs_the_one_that_another_sweep_added(
     job = worker.Job(before, url, Path("models").absolute())
     with run.stop_on_signals() as stop:
         assert worker.work(job, 1, stop)
-    ended = [row["role"] for row in read_records(url, "a").trials if row["state"] == "COMPLETE"]
+    rows = read_records(url, "a")[TrialRow]
+    ended = [row["role"] for row in rows if row["state"] == "COMPLETE"]
     assert sorted(ended) == ["baseline"] * 2 + ["search"] * 4
 
 

@@ -32,7 +32,7 @@ def test_a_death_that_another_sweep_finds_is_counted(
         with store.database.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE mtdlab_trials SET heartbeat = heartbeat - 700")
         store.release_abandoned()
-        [row] = read_records(url, "a").trials
+        [row] = read_records(url, "a")[TrialRow]
         assert row["deaths"] == counted * times
     ended = ("FAIL", "interrupted") if counted else ("WAITING", "")
     assert (row["state"], row["reason_code"]) == ended

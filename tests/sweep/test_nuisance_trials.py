@@ -13,6 +13,7 @@ from mtdlab.manage.doctor import examine
 from mtdlab.manage.exchange import export_study, import_study
 from mtdlab.store import Store
 from mtdlab.store.exchange import read_records
+from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import run
 from mtdlab.trial import worker
 from tests.conftest import Written
@@ -70,7 +71,7 @@ def test_it_is_chosen_before_what_is_compared_begins(
     assert result.best is not None
     assert result.best.seed == 1
     check(url)
-    rows = read_records(url, "a").trials
+    rows = read_records(url, "a")[TrialRow]
     last = max(row["number"] for row in rows if "tuning" in row["role"])
     assert min(row["number"] for row in rows if "tuning" not in row["role"]) == last + 1
     assert examine(url, Path("models")).holds

@@ -93,7 +93,7 @@ def die_without_a_trial(engine: NoWorkers, *deaths: Death) -> Sequence[Callable[
 def test_workers_that_die_while_they_start_end_the_sweep(run: Callable[..., str]) -> None:
     engine = NoWorkers()
     engine.deeds += die_without_a_trial(engine, *[Death("signal 9: Killed", 1, -9)] * 3)
-    with pytest.raises(TrialError, match=r"processes end while they start \(signal 9: Killed\)"):
+    with pytest.raises(TrialError, match=r"workers end while they start \(signal 9: Killed\)"):
         run(engine=engine)
 
 

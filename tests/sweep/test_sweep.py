@@ -254,17 +254,6 @@ def test_what_a_killed_worker_left_is_repaired(written, sweep, url, killed_after
     assert [trial.state.name for trial in optuna_trials(url)] == ["COMPLETE"] * 4
 
 
-def test_a_killed_export_is_removed_and_the_earlier_model_put_back(sweep, tmp_path) -> None:
-    """A process that is killed between the two renames of a replacement leaves both folders."""
-    models = tmp_path / "models"
-    for name in (".small.building-a", ".small.building-b-old"):
-        (models / name / "mtdlab").mkdir(parents=True)
-        (models / name / "mtdlab" / "run.json").write_text(name)
-    assert sweep(ONE_SEED).exit_code == 0
-    assert (models / "small" / "mtdlab" / "run.json").read_text() == ".small.building-b-old"
-    assert sorted(path.name for path in models.iterdir()) == [".small.lock", "small"]
-
-
 def test_a_live_owners_trial_is_left_alone(written, sweep, url) -> None:
     store = open_study(written(ONE_SEED), url)
     assert store.claim(owners.this_process()) is not None
