@@ -331,13 +331,9 @@ def describe_splits(study: StudyFrames) -> str:
     used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
-    names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
-    on = " or ".join(names.get(value, value) for value in used if value != LAST)
-    ways = [f"selected on {on}" if on else "", "taken at the last step" if LAST in used else ""]
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were "
-        f"{' or '.join(filter(None, ways))}, and trials ranked by "
-        f"{study.select_by or study.metric}."
+        f"Reported: {study.metric}, on test data. Checkpoints were selected by "
+        f"{' or '.join(used)} (select_on), and trials ranked by {study.select_by or study.metric}."
     )
 
 

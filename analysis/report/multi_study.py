@@ -163,12 +163,12 @@ class Studies:
     Attributes:
         overview: `compute_overview` with the verdict of each study that asks for one on levels of
             MTD.
-        transfer: how the first study's answer agrees with the others', where this was requested.
+        agreements: how the first study's answer agrees with the others', where this was requested.
     """
 
     studies: Sequence[StudyFrames]
     overview: pd.DataFrame
-    transfer: agreement.Transfer | None
+    agreements: tuple[Agreement, ...] | None
 
     @property
     def names(self) -> list[str]:
@@ -314,7 +314,7 @@ TOPICS = (
     Topic[Studies](
         "transfer",
         "Does the first study predict the others?",
-        lambda context: agreement.build(context.transfer),
+        lambda context: agreement.build(context.studies, context.agreements),
         csv=[agreement.AGREEMENT, agreement.CANDIDATES],
     ),
     Topic[Studies]("spectra", "Spectra", _build_models, csv=["spectra", "effective_rank"]),
@@ -348,7 +348,7 @@ def write_multi_study(
         study.name: write_report(study, out / study.name, generated=generated, version=version)
         for study in studies
     }
-    compared = agreement.compute(studies) if transfer else None
+    agreements = agreement.compute(studies) if transfer else None
     verdicts = [
         answer.verdict
         if isinstance(answer := page.verdict, Verdict) and answer.levels_run > 1
@@ -364,7 +364,6 @@ def write_multi_study(
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    context = Studies(studies, overview, compared)
+    context = Studies(studies, overview, agreements)
     files = write_page(out / name, whole, TOPICS, context, note=note)
-    agreements = tuple(compared.agreements) if compared else ()
-    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)
+    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements or ())

@@ -70,12 +70,11 @@ def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
     ends, known = count_best_at_end(trials)
     of = count(known, "trial")
     if not known:
-        scored = curves[curves["score"].notna()]
+        scored = curves[curves["score"].notna()].groupby("number")
         if not len(scored):
             return "No trial was evaluated during training."
-        best = scored.loc[scored.groupby("number")["score"].idxmax()]
-        last = scored.groupby("number")["step"].max()
-        ends = int((best.set_index("number")["step"] == last).sum())
+        best = curves.loc[scored["score"].idxmax(), "step"].to_numpy()
+        ends = int((best == scored["step"].max().to_numpy()).sum())
         of = f"{count(len(best), 'trial')} drawn"
     return f"{ends:,} of {of} scored highest at their last evaluation."
 
