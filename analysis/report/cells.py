@@ -88,6 +88,7 @@ _DECIMALS: Mapping[str, int] = {
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
 _MOST_ROWS = 100
+_MOST_VALUES = 12
 _NUMBERS = "iuf"
 """The kinds of column that hold numbers."""
 
@@ -98,15 +99,18 @@ def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def format_values(name: str, values: Iterable[object]) -> list[str]:
-    """The values of a setting as text, numbers first and in rising order."""
+def list_values(name: str, values: Iterable[object]) -> str:
+    """The values of a setting as text, numbers first and in rising order; many as a range."""
 
     def order(value: object) -> tuple[float, str]:
         if isinstance(value, int | float | np.number) and math.isfinite(value):
             return (float(value), "")
         return (math.inf, str(value))
 
-    return [clean(format_value(name, value)) for value in sorted(values, key=order)]
+    texts = [clean(format_value(name, value)) for value in sorted(values, key=order)]
+    if len(texts) > _MOST_VALUES:
+        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts)
 
 
 def number(value: float, decimals: int | None = None) -> str:

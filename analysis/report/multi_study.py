@@ -175,15 +175,6 @@ class Studies:
         return [study.name for study in self.studies]
 
 
-def _note(studies: Sequence[StudyFrames]) -> str:
-    """The note of every figure on the choice of checkpoints, or empty."""
-    noted: dict[str, list[str]] = {}
-    for study in studies:
-        if selection := describe_selection(study.trials):
-            noted.setdefault(selection, []).append(study.name)
-    return "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
-
-
 def _build_studies(context: Studies) -> Contents:
     overview = context.overview
     done, planned = overview["completed"].astype("str"), overview["planned"].astype("str")
@@ -355,7 +346,9 @@ def write_multi_study(
         else "not applicable"
         for page in pages.values()
     ]
-    overview, note = compute_overview(studies).assign(verdict=verdicts), _note(studies)
+    overview = compute_overview(studies).assign(verdict=verdicts)
+    selected = {study.name: describe_selection(study.trials) for study in studies}
+    note = "; ".join(f"{study}: {selection}" for study, selection in selected.items() if selection)
     whole = BasePage(
         name=clean(name),
         generated=generated,

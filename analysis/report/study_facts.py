@@ -18,7 +18,7 @@ from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missin
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, count, format_values
+from mtdlab.analysis.report.cells import clean, count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.statistics.best_trial import find_scores
@@ -116,9 +116,6 @@ def describe_status(study: StudyFrames) -> Status:
     return Status(kind, text, tuple(failures), clean(retry, most=MOST_COMMAND))
 
 
-_MOST_VALUES = 12
-
-
 def list_varied(study: StudyFrames) -> Mapping[str, str]:
     """The varied settings with the values tried, many as a range; the seeds stand last.
 
@@ -191,10 +188,7 @@ def _label(study: StudyFrames, name: str) -> str:
 
 
 def _list_values(column: pd.Series, name: str) -> str:
-    texts = format_values(name, column[~is_missing(column)].unique())
-    if len(texts) > _MOST_VALUES:
-        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
-    return ", ".join(texts) or "none yet"
+    return list_values(name, column[~is_missing(column)].unique()) or "none yet"
 
 
 _MOST_LETTERS = 160

@@ -30,12 +30,10 @@ from mtdlab.analysis.report.cells import (
     count,
     describe_covered,
     describe_items,
-    format_values,
+    list_values,
     make_table,
 )
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
-
-_MOST_VALUES = 8
 
 
 def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
@@ -45,10 +43,7 @@ def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
 
 
 def _listed(name: str, values: Iterable[object]) -> str:
-    """A setting with its values as text, or with their number where they are many."""
-    texts = format_values(name, values)
-    many = len(texts) > _MOST_VALUES
-    return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
+    return f"{clean(name)} ({list_values(name, values)})"
 
 
 def _names_of(comparison: Comparison) -> list[str]:
@@ -311,21 +306,16 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
     experiment = comparison.experiment
     kind = experiment.figure
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
+    panels = [("this study: within seeds", _seeds(comparison))] if kind == "seeds" else []
     if kind in ("line", "rows"):
-        panels = [("this study", _curve(comparison, score))]
+        panels.append(("this study", _curve(comparison, score)))
         if len(comparison.table) > _MOST_ROWS:
             caption += f" Drawn: {_MOST_ROWS} of {len(comparison.table)} values."
     else:
-        panels = [("this study", _grid(comparison, comparison.table, "mean"))]
-    if kind == "seeds":
-        panels = [
-            ("this study: within seeds", _seeds(comparison)),
-            ("this study: means", panels[0][1]),
-        ]
+        panels.append(("this study: means", _grid(comparison, comparison.table, "mean")))
     if "method" not in comparison.differs:
         panels.append((SOURCE, _published(comparison)))
-        published = _source(experiment)
-        caption += f" Last: published, {published}, compare its shape, not its level."
+        caption += f" Last: published, {_source(experiment)}, compare its shape, not its level."
     else:
         caption += " There are no published values for this method."
     rows = max(min(len(comparison.table), _MOST_ROWS), len(experiment.published()))

@@ -39,15 +39,7 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class History:
-    """The measured history of a study's keys.
-
-    Attributes:
-        every: `compute_half_lives` of all runs that were probed, also those without an MTD.
-        runs: `compute_history_runs`.
-        retained: `compute_retained_curves`.
-        curve: `summarise_half_lives` by MTD.
-        correlations: `correlate_history`.
-    """
+    """The measured history of a study's keys; `every` has the runs without an MTD too."""
 
     every: pd.DataFrame
     runs: pd.DataFrame

@@ -101,24 +101,19 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
         f"{best[NAME]} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
         *_compare(ranked.iloc[1:], context.of_comparisons),
         f"Confidence intervals cover seeds{describe_covered(table)}.",
-        *_describe_presets(context),
+        _describe_presets(context),
     )
 
 
-def _describe_presets(context: StudyContext) -> Iterator[str]:
-    """A sentence on the preset of each method, or on the one that all have."""
+def _describe_presets(context: StudyContext) -> str:
+    """The preset of each method that ran with one."""
     runs = context.once(_runs)
     recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
-    presets = {
-        name: sorted(map(str, group["preset"].unique()))
+    texts = [
+        f"{context.name_method(name)} {' and '.join(sorted(map(str, group['preset'].unique())))}"
         for name, group in recorded.groupby("method")
-    }
-    different = {preset for used in presets.values() for preset in used}
-    if len(different) == 1 and presets.keys() >= set(context.methods["method"]):
-        yield f"Every method ran with its preset {clean(different.pop())}."
-    elif presets:
-        texts = (f"{context.name_method(name)} {' and '.join(presets[name])}" for name in presets)
-        yield f"Presets: {', '.join(map(clean, texts))}."
+    ]
+    return f"Presets: {', '.join(map(clean, texts))}." if texts else ""
 
 
 def _describe_rate(context: StudyContext) -> str:

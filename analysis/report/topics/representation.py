@@ -59,8 +59,8 @@ def _build_geometry(context: StudyContext) -> Contents | None:
             described,
             "Alignment and uniformity against maximum traceable distance",
             "A point per trial, a thin line per seed, the mean over seeds.",
-            ("alignment", "alignment (lower is better)", "alignment", "Alignment"),
-            ("uniformity", "uniformity (lower is better)", "uniformity", "Uniformity"),
+            ("alignment", "alignment (lower is better)", "alignment"),
+            ("uniformity", "uniformity (lower is better)", "uniformity"),
         )
     }
     if not few:
@@ -72,8 +72,8 @@ def _build_geometry(context: StudyContext) -> Contents | None:
             "How far each trial's (uniformity, alignment) lies from the ideal point: alignment 0, "
             "where paraphrases coincide, and uniformity −4, that of vectors spread evenly over "
             "a sphere of many dimensions. Lower is better.",
-            ("l1", "L1: sum of both differences", "L1 distance", "The L1 distance"),
-            ("l2", "L2: straight-line distance", "L2 distance", "The L2 distance"),
+            ("l1", "L1: sum of both differences", "L1 distance"),
+            ("l2", "L2: straight-line distance", "L2 distance"),
         )
     return Contents(
         csv={"trials_geometry": runs, "geometry": curves},
@@ -88,9 +88,9 @@ def _draw_curves(
     runs: pd.DataFrame,
     title: str,
     caption: str,
-    *panels: tuple[str, str, str, str],
+    *panels: tuple[str, str, str],
 ) -> Drawing:
-    """The curves of each panel: a measure, the panel's title, the axis label, the name in text."""
+    """The curves of each panel: a measure, the panel's title, the axis label."""
     curves = {
         measure: measured[measured["measure"] == measure].reset_index(drop=True)
         for measure, *_ in panels
@@ -105,12 +105,13 @@ def _draw_curves(
 
     return Drawing(
         title,
-        [(head, draw(measure, label)) for measure, head, label, _ in panels],
+        [(head, draw(measure, label)) for measure, head, label in panels],
         height=3.9,
         columns=2,
         caption=f"{caption} {BAND}",
         alt=" ".join(
-            describe_curve(curves[key], f"{name} is", decimals=3) for key, *_, name in panels
+            describe_curve(curves[measure], f"{label[:1].upper()}{label[1:]} is", decimals=3)
+            for measure, _, label in panels
         ),
     )
 

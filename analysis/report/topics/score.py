@@ -245,7 +245,7 @@ def _describe_seeds(context: StudyContext) -> str:
     return f"MTD {best} scores higher {' and '.join(parts)}." if parts else ""
 
 
-TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], keep_empty=True)
+TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"])
 
 
 def _build_correlation(context: StudyContext) -> Contents | None:

@@ -9,7 +9,6 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
-from mtdlab.analysis.data.tasks import LAST
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
 from mtdlab.analysis.report.context import list_selection
@@ -97,8 +96,10 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     if not program:
         panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}. Scores: {label}{_choice(context)}; a point of the loss is the mean over a "
-            f"part of the steps, at most {MOST_POINTS} per trial."
+            f"{lines}. Scores: {label}; checkpoints are chosen by "
+            f"{' or '.join(list_selection(context.trials)) or 'a rule not recorded'} (select_on). "
+            f"A point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
+            "trial."
         )
     return Drawing(
         "Training curves",
@@ -108,15 +109,6 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
         caption=caption,
         alt=alt,
     )
-
-
-def _choice(context: StudyContext) -> str:
-    """The words on what the scores during training choose."""
-    used = list_selection(context.trials)
-    if used == [LAST]:
-        return "; the checkpoint is that of the last step"
-    unless = ", unless it is that of the last step" if LAST in used else ""
-    return f", which choose the checkpoint{unless}"
 
 
 TOPIC = Topic("training", "Training curves", build, csv=["training_curves"], group="Training")

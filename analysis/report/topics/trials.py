@@ -6,28 +6,13 @@ from dataclasses import replace
 import pandas as pd
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.frames import TRIAL_COLUMNS, StudyFrames
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.report.cells import clean, count, make_table
 from mtdlab.analysis.report.page import trial_anchor
-from mtdlab.analysis.report.topics.base import Contents, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.best_trial import DEV, compute_choices, find_scores
 
-FIRST_COLUMNS = (
-    "number",
-    "state",
-    "seed",
-    "ema_decay",
-    "queue_size",
-    "batch_size",
-    "initial_queue_size",
-    "mtd",
-    "score",
-    "alignment",
-    "uniformity",
-    "reason",
-)
-"""First columns of the table of trials; then come those of every study, then other settings."""
 _MOST_ROWS = 1_000
 _MOST_REASONS = 20
 
@@ -42,9 +27,7 @@ def build(context: StudyContext) -> Contents:
     names = {DEV, study.select_by} - {"", study.metric}
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
     scores = {name: values for name, values in scores.items() if values.notna().any()}
-    trials = trials.assign(**scores).sort_values("number", ignore_index=True)
-    columns = [*FIRST_COLUMNS, *(name for name in TRIAL_COLUMNS if name in trials), *trials]
-    table = trials[list(dict.fromkeys(columns))]
+    table = trials.assign(**scores).sort_values("number", ignore_index=True)
     measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [
         name
@@ -62,27 +45,31 @@ def build(context: StudyContext) -> Contents:
         sortable=True,
         labels=context.labels,
     )
+    reasons, why = _count_reasons(table), "Why trials ended without a result."
+    if len(reasons) > _MOST_REASONS:
+        why += f" The {_MOST_REASONS} commonest of {len(reasons):,} reasons."
+    commonest = make_table(
+        reasons.head(_MOST_REASONS),
+        caption=why,
+        csv="failures",
+        labels={"number": "first trial"},
+    )
     anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
     return Contents(
-        csv={"trials": table},
+        csv={"trials": table, "failures": reasons},
         text=[] if len(table) else ["No trial has been started."],
-        tables=(_show_reasons(table), replace(shown, anchors=anchors)),
+        tables=(commonest, replace(shown, anchors=anchors)),
         folded=True,
     )
 
 
-def _show_reasons(trials: pd.DataFrame) -> Table:
-    """The table of why trials failed or were stopped, the commonest reason first."""
+def _count_reasons(trials: pd.DataFrame) -> pd.DataFrame:
+    """Why trials failed or were stopped, the commonest reason first, with the first such trial."""
     ended = trials[trials["state"].isin(["FAIL", "PRUNED"])]
     reasons = ended.assign(reason=ended["reason"].replace("", "not recorded"))
-    counts = reasons.groupby(["state", "reason"], as_index=False)["number"].agg(["size", "min"])
-    counts = counts.sort_values(["size", "min"], ascending=[False, True])
-    caption = "Why trials ended without a result."
-    if len(counts) > _MOST_REASONS:
-        caption += f" The {_MOST_REASONS} commonest of {len(counts):,} reasons."
-    shown = counts.head(_MOST_REASONS)[["size", "state", "reason", "min"]]
-    named = shown.rename(columns={"size": "n", "min": "first trial"})
-    return replace(make_table(named, caption=caption, csv="trials"), name="failures")
+    counts = reasons.groupby(["state", "reason"])["number"].agg(n="size", number="min")
+    counts = counts.sort_values(["n", "number"], ascending=[False, True])
+    return counts.reset_index()[["n", "state", "reason", "number"]]
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
@@ -95,7 +82,7 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     return pd.concat([best, trials[~done]]).head(_MOST_ROWS), caption
 
 
-TOPIC = Topic("trials", "All trials", build, csv=["trials"], keep_empty=True, group="Trials")
+TOPIC = Topic("trials", "All trials", build, csv=["trials", "failures"], group="Trials")
 
 
 def _build_best(context: StudyContext) -> Contents | None:
