@@ -136,12 +136,12 @@ def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]
 
     The caption states them. Trials are left out where each has a seed of its own.
     """
-    nouns = {name: noun for name, noun in _COUNTS.items() if name in frame}
-    if len(nouns) == len(_COUNTS) and frame["n"].equals(frame["seeds"]):
-        nouns, frame = {"seeds": nouns["seeds"]}, frame.drop(columns="n")
-    fixed = [name for name in nouns if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
-    stated = [count(int(frame[name].iloc[0]), nouns[name]) for name in fixed]
-    if stated:
+    if set(_COUNTS) <= set(frame) and frame["n"].equals(frame["seeds"]):
+        frame = frame.drop(columns="n")
+    counts = frame.columns.intersection([*_COUNTS])
+    fixed = [name for name in counts if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
+    if fixed:
+        stated = (count(int(frame[name].iloc[0]), _COUNTS[name]) for name in fixed)
         caption = f"{caption} Each row: {', '.join(stated)}."
     return frame.drop(columns=fixed), caption
 

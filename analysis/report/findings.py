@@ -249,9 +249,7 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
 
 
 def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
-    seeds = count(info.runs["seed"].nunique(), "seed")
-    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {seeds}."
-    certainty = history.describe_association(context, info) or trials
+    certainty = history.describe_association(context, info) or f"{count(len(info.runs), 'trial')}."
     return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 
 

@@ -114,10 +114,10 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 
 def _recommend(best: pd.Series) -> Recommendation:
     interval = describe_interval(Estimate(best["mean"], best["low"], best["high"]), LEVEL)
-    covered = f"{int(best['seeds'])} seeds, for these items"
     configuration = clean(str(best["setting"])) or "nothing varied"
     settings = {"study": _name(best["study"]), "configuration": configuration}
-    text = f"Mean {best['mean']:.2f} ({', '.join(filter(None, (interval, covered)))})."
+    covered = f"{interval and interval + ', '}{int(best['seeds'])} seeds, for these items"
+    text = f"Mean {best['mean']:.2f} ({covered})."
     return Recommendation("Highest mean", settings, text)
 
 
@@ -205,18 +205,11 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
     return f" The studies differ in more than this: {', '.join(texts)}." if texts else ""
 
 
-def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """The studies with several levels of MTD, or with runs without one; all if none has several."""
-    levels = curves.groupby("study")["mtd"].transform("nunique")
-    return curves[(levels > 1) | (curves["mtd"] == 0)] if (levels > 1).any() else curves
-
-
-def _draw_metric(context: Studies, every: pd.DataFrame) -> Drawing:
-    curves, metric = with_curves(every), every["metric"].iloc[0]
+def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
+    metric = curves["metric"].iloc[0]
     drawn, studies = set(curves["study"]), studies_by_method(context.studies)
     shown = [study for study in studies if study.name in drawn]
     untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
-    alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
     evaluations = {study.evaluation_name for study in shown}
     label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
@@ -233,7 +226,7 @@ def _draw_metric(context: Studies, every: pd.DataFrame) -> Drawing:
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval, for these "
             "items. A horizontal line is the mean of trials without an MTD."
-            f"{alone}{describe_differences(shown)}"
+            f"{describe_differences(shown)}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "

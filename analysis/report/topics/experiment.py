@@ -63,11 +63,8 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     """The paragraphs above an experiment's table; empty ones are left out."""
     experiment, table = comparison.experiment, comparison.table
     texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
-    width, known = experiment.encoder_width, table["published"].notna().any()
-    if width and known:
+    if width := experiment.encoder_width:
         texts.append(f"Published widths are taken as shares of the encoder's, there {width}.")
-    elif width:
-        texts.append(f"The paper's widths are of an encoder {width} wide: none is one of these.")
     if "fgsm_changed" in table:
         idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
         texts += (

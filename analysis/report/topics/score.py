@@ -221,28 +221,17 @@ def _paired(context: StudyContext) -> Draw:
     )
 
 
-def compare_seeds(context: StudyContext) -> dict[float, pd.Series]:
-    """The best level less the first and less the last, by seed, of each end by its MTD.
-
-    Empty where fewer than two levels or seeds are compared.
-    """
-    table, verdict = context.levels.table, context.verdict
-    best = verdict.peak_mtd
-    if len(table) < 2 or best not in table:
-        return {}
-    ends = sorted({verdict.first, verdict.last} & set(table) - {best})
-    return {end: (table[best] - table[end]).dropna() for end in ends}
-
-
 def _describe_seeds(context: StudyContext) -> str:
     """A sentence on in how many seeds the best level is above the ends of the range."""
-    parts = [
-        f"than MTD {format_mtd(end)} in {int((gains > 0).sum())} of {count(len(gains), 'seed')}"
-        for end, gains in compare_seeds(context).items()
-        if len(gains)
-    ]
-    best = format_mtd(context.verdict.peak_mtd)
-    return f"MTD {best} scores higher {' and '.join(parts)}." if parts else ""
+    table, verdict = context.levels.table, context.verdict
+    best, parts = verdict.peak_mtd, []
+    if best not in table:
+        return ""
+    for end in sorted({verdict.first, verdict.last} & set(table) - {best}):
+        if len(gains := (table[best] - table[end]).dropna()):
+            above = f"{int((gains > 0).sum())} of {count(len(gains), 'seed')}"
+            parts.append(f"than MTD {format_mtd(end)} in {above}")
+    return f"MTD {format_mtd(best)} scores higher {' and '.join(parts)}." if parts else ""
 
 
 TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"])

@@ -131,10 +131,7 @@ def _build_collapse(context: StudyContext) -> Contents | None:
     if not len(detected):
         return None
     curves = compute_collapse(context.study)
-    trials = count(int(detected["n"].sum()), "trial")
-    text = [f"No collapse was detected in {trials}: {'; '.join(_name_structure(detected))}."]
-    if detected[["collapsed", "failed", "pruned"]].to_numpy().any():
-        text = list(describe_detected(detected))
+    text = [*describe_detected(detected)]
     shown = detected.rename(columns={"first": "first step", "last": "last step"})
     if shown["prediction_layers"].nunique() == 1:
         shown = shown.drop(columns="prediction_layers")
@@ -162,18 +159,13 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
 
 def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
     """A sentence for each structure of `detect_collapse`."""
-    columns = ["n", "collapsed", "failed", "pruned", "first", "last"]
-    numbers = detected[columns].to_numpy(dtype=np.float64)
+    columns = ["n", "collapsed", "failed", "pruned"]
+    numbers = detected[columns].to_numpy(dtype=np.int64)
     for name, row in zip(_name_structure(detected), numbers, strict=True):
-        n, collapsed, failed, pruned, first, last = row
-        seen = f"collapse detected in {collapsed:.0f}" if collapsed else "no collapse detected"
-        text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'trial')}"
-        if np.isfinite(first):
-            text += f", the first at step {first:,.0f}"
-        if first < last:
-            text += f", the last at step {last:,.0f}"
+        n, collapsed, failed, pruned = map(int, row)
         others = ((failed, "failed"), (pruned, "pruned"))
-        ends = [f"{runs:.0f} {how}" for runs, how in others if runs]
+        ends = [f"{runs} {how}" for runs, how in others if runs]
+        text = f"{name}: collapse detected in {collapsed} of {count(n, 'trial')}"
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 

@@ -124,8 +124,7 @@ def _describe_run(study: StudyFrames, best: pd.Series) -> str:
     chosen = study.trials[study.trials["number"] == best["number"]]
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
     step, seconds = (
-        float(chosen[name].iloc[0]) if name in chosen else math.nan
-        for name in ("best_step", "wall_seconds")
+        float(chosen.iloc[0].get(name, math.nan)) for name in ("best_step", "wall_seconds")
     )
     if math.isfinite(step):
         parts.append(f"its checkpoint is that of step {step:g}")

@@ -475,7 +475,7 @@ def test_runs_that_a_collapse_ended_are_counted() -> None:
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
     assert list(describe_detected(watch)) == [
         "η 0: collapse detected in 1 of 1 trial; 1 pruned, not assessed.",
-        "η 0.85: no collapse detected in 2 trials.",
+        "η 0.85: collapse detected in 0 of 2 trials.",
     ]
 
 
