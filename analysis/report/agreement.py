@@ -21,7 +21,6 @@ from mtdlab.analysis.statistics.multi_study import (
 
 AGREEMENT, CANDIDATES = "transfer", "transfer_candidates"
 """Names of the tables: how studies agree, and which configurations are worth running."""
-_COLUMNS = 2
 _LABELS = {
     "tau_low": "tau, low",
     "tau_high": "tau, high",
@@ -161,8 +160,7 @@ def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement], alt: 
     return Drawing(
         "Deviation from each study's mean, by study",
         [(f"MTD in {unit}", _panel(studies, unit)) for unit in units],
-        height=4.0 * -(-len(units) // _COLUMNS),
-        columns=min(len(units), _COLUMNS),
+        height=4.0,
         caption=(
             "Score at each level less the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."

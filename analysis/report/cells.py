@@ -40,7 +40,6 @@ def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
 
 
 MISSING = "–"
-PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
 _LABELS: Mapping[str, str] = {
     "number": "trial",
     "mtd": "MTD",
@@ -53,7 +52,7 @@ _LABELS: Mapping[str, str] = {
     "paired_high_all": "deviation, 95 % high",
     "half_life": "half-life",
     "fgsm_changed": "entries changed, %",
-    "published": PUBLISHED,
+    "published": "published: BERT-base, Wikipedia, average of seven STS tests",
     "difference": "difference to the best",
     "difference_low": "difference, 95 % low",
     "difference_high": "difference, 95 % high",

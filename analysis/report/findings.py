@@ -249,7 +249,9 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
 
 
 def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
-    certainty = history.describe_association(context, info) or f"{count(len(info.runs), 'trial')}."
+    seeds = count(info.runs["seed"].nunique(), "seed")
+    trials = f"{count(len(info.runs), 'trial')}, {seeds}."
+    certainty = history.describe_association(context, info) or trials
     return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 
 

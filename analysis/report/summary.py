@@ -200,7 +200,7 @@ def draw_study(study: StudyFrames) -> "Figure":
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     with figures.figure_style(study.name):
-        return compose(replace(drawing, columns=1, width=LEAD_WIDTH))
+        return compose(replace(drawing, width=LEAD_WIDTH))
 
 
 def write_html(study: StudyFrames) -> str:

@@ -41,11 +41,11 @@ class Drawing:
     Attributes:
         panels: title of each panel and the function that draws it, row by row from the top left. It
             is called for each width and must draw the same.
-        height, width: those of the whole figure where the page is wide, in inches.
+        height, width: those of a row of panels where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
-        columns: how many columns of panels a wide page has; a narrow one has one.
-        rigid: whether a panel needs its height on a narrow page too, as one with rows of text does.
+        rigid: whether a panel needs its height on a narrow page too, and all of the width, as one
+            with rows of text does.
     """
 
     title: str
@@ -53,13 +53,16 @@ class Drawing:
     height: float
     caption: str
     alt: str
-    columns: int = 1
     rigid: bool = False
     width: float = _WIDE
 
     @property
+    def columns(self) -> int:
+        """How many columns of panels a wide page has; a narrow one has one."""
+        return 1 if self.rigid else min(len(self.panels), 2)
+
+    @property
     def rows(self) -> int:
-        """How many rows of panels a wide page has."""
         return -(-len(self.panels) // self.columns)
 
 
@@ -84,9 +87,9 @@ def compose(drawing: Drawing, note: str = "", *, narrow: bool = False) -> "Matpl
     panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
     width, height = drawing.width, drawing.height
     if narrow:
-        panel = height / rows if drawing.rigid else min(height / rows, _MOST_NARROW)
-        rows, columns, width, height = len(panels), 1, _NARROW, len(panels) * panel
-    figure, axes = figures.new_figure(rows, columns, width=width, height=height)
+        rows, columns, width = len(panels), 1, _NARROW
+        height = height if drawing.rigid else min(height, _MOST_NARROW)
+    figure, axes = figures.new_figure(rows, columns, width=width, height=rows * height)
     letters = int((72 * width / columns - _ASIDE) / _LETTER)
     for ax, (title, draw) in zip(axes, panels, strict=False):
         draw(ax)
@@ -147,7 +150,7 @@ class Topic(Generic[Context]):
 
 
 _LOWEST, _ROW = 3.9, 2.1
-"""Height of the main figure with one row of panels, and of each row where there are several."""
+"""Height of a row of the main figure where it is the only one, and where there are several."""
 
 
 def choose_main_figure(
@@ -162,7 +165,7 @@ def choose_main_figure(
         for key, drawing in contents.figures.items() if name in (None, topic.name) else ():
             if drawing is None:
                 continue
-            most = _LOWEST if drawing.rows == 1 else _ROW * drawing.rows
+            most = _LOWEST if drawing.rows == 1 else _ROW
             height = drawing.height if drawing.rigid else min(drawing.height, most)
             return key, replace(drawing, width=LEAD_WIDTH, height=height)
     return None

@@ -316,13 +316,11 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
     else:
         caption += " There are no published values for this method."
     rows = max(min(len(comparison.table), _MOST_ROWS), len(experiment.published()))
-    height, columns = (1.3 + 0.34 * rows, 1) if kind == "rows" else (3.4, 2)
     title = experiment.title.lower().replace("ema", "EMA").replace("fgsm", "FGSM")
     return Drawing(
         f"Score by {title}",
         panels,
-        height=height * -(-len(panels) // columns),
-        columns=min(columns, len(panels)),
+        height=1.3 + 0.34 * rows if kind == "rows" else 3.4,
         rigid=kind == "rows",
         caption=caption,
         alt=alt,

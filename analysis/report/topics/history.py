@@ -179,8 +179,7 @@ def _draw(context: StudyContext, info: History) -> Drawing | None:
                 lambda ax: figures.draw_score_by_half_life(runs, ax, name=score),
             ),
         ],
-        height=7.0,
-        columns=2,
+        height=3.5,
         caption=(
             "First: mean over the trials of a level of MTD; the dashed line is one half, and the "
             f"CSV has the intervals.{some} Second: a point per trial and the mean at each MTD. "

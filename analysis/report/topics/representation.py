@@ -107,7 +107,6 @@ def _draw_curves(
         title,
         [(head, draw(measure, label)) for measure, head, label in panels],
         height=3.9,
-        columns=2,
         caption=f"{caption} {BAND}",
         alt=" ".join(
             describe_curve(curves[measure], f"{label[:1].upper()}{label[1:]} is", decimals=3)
@@ -200,7 +199,6 @@ def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:
         "Singular values before and after training",
         panels,
         height=3.8,
-        columns=len(panels),
         caption=caption,
         alt=alt,
     )

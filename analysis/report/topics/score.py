@@ -77,8 +77,7 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     table = table.merge(less, on="paired_mtd", how="left")
     if (table["paired_mtd"] == table["mtd"]).all():
         table = table.drop(columns="paired_mtd")
-    first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
-    return table[[*first, *table.columns.drop(first)]]
+    return table
 
 
 def _show(context: StudyContext, table: pd.DataFrame) -> Table:
@@ -161,7 +160,6 @@ def draw(context: StudyContext) -> Drawing | None:
         _TITLE,
         panels,
         height=4.4 if marked else 3.9,
-        columns=len(panels),
         caption=" ".join(parts),
         alt=f"{describe_curve(curve, 'The mean score is')} {verdict.sentence}",
     )
@@ -243,12 +241,9 @@ def _build_correlation(context: StudyContext) -> Contents | None:
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
-    interval = (
-        f"with its {PERCENT} t interval for these items" if seeds > 1 else "without an interval"
-    )
     caption = (
-        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
-        f"{interval}."
+        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, with "
+        f"its {PERCENT} t interval for these items."
     )
     text = (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "

@@ -105,7 +105,6 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
         "Training curves",
         panels,
         height=3.9,
-        columns=len(panels),
         caption=caption,
         alt=alt,
     )
@@ -184,7 +183,6 @@ def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None
             ("mean cosine of random pairs", panel("mean_cosine", "mean cosine")),
         ],
         height=4.0,
-        columns=2,
         caption=(
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
             f"are of the pairs that choose the checkpoint. {BAND}"

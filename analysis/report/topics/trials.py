@@ -67,9 +67,10 @@ def _count_reasons(trials: pd.DataFrame) -> pd.DataFrame:
     """Why trials failed or were stopped, the commonest reason first, with the first such trial."""
     ended = trials[trials["state"].isin(["FAIL", "PRUNED"])]
     reasons = ended.assign(reason=ended["reason"].replace("", "not recorded"))
-    counts = reasons.groupby(["state", "reason"])["number"].agg(n="size", number="min")
-    counts = counts.sort_values(["n", "number"], ascending=[False, True])
-    return counts.reset_index()[["n", "state", "reason", "number"]]
+    counts = reasons.groupby(["state", "reason"], as_index=False)["number"].agg(["size", "min"])
+    named = counts.rename(columns={"size": "n", "min": "number"})
+    ranked = named.sort_values(["n", "number"], ascending=[False, True])
+    return ranked[["n", "state", "reason", "number"]]
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
