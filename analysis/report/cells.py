@@ -152,17 +152,17 @@ def make_table(
     csv: str = "",
     sortable: bool = False,
     labels: Mapping[str, str] | None = None,
-    many: str = "",
+    most: int = _MOST_ROWS,
 ) -> Table:
     """The frame as a table, a row per row.
 
     Args:
         labels: of the columns that are settings, or differ from the usual ones.
-        many: what the rows are; of over 100, some at even steps are shown, and the caption says so.
+        most: of more rows, some at even steps are shown, and the caption says so.
     """
-    if many and len(frame) > _MOST_ROWS:
-        step = -(-len(frame) // _MOST_ROWS)
-        caption += f" One in {step} of the {len(frame):,} {many}; the CSV has all."
+    if len(frame) > most:
+        step = -(-len(frame) // most)
+        caption += f" One in {step} of the {len(frame):,} rows; the CSV has all."
         frame = frame.iloc[::step]
     frame, caption = _state_counts(frame, caption)
     named = {**_LABELS, **(labels or {})}

@@ -189,6 +189,7 @@ def _build_studies(context: Studies) -> Contents:
             "and its verdict on MTD. A study's name links to its page."
         ),
         csv="studies",
+        most=len(shown),
     )
     links = tuple(f"../{quote(name)}/index.html" for name in context.names)
     empty = overview.loc[overview["n"].isna(), "study"]

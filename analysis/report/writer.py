@@ -131,6 +131,8 @@ def _inert(value: object) -> object:
 
 
 _CURVE = "score"
+_ALWAYS = ("trials", "mtd_curve")
+"""The tables that are written of any study, also without a row."""
 _FIGURE_FILE = re.compile(r'href="(figures/[\w-]+\.(?:png|svg))"')
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
@@ -206,7 +208,7 @@ def write_page(
         )
         for _, contents in built
         for name, frame in contents.csv.items()
-        if len(frame)
+        if len(frame) or name in _ALWAYS
     }
     texts = {
         f"tables/{table.csv}.{ending}": write(table).encode(errors="replace")

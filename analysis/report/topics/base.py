@@ -107,7 +107,7 @@ class Contents:
     """What a topic has to say, in the order in which its parts stand on the page.
 
     Attributes:
-        csv: name of the file -> the table written; one without rows is not.
+        csv: name of the file -> the table; without rows only that of trials or levels is written.
         text: its paragraphs; empty ones are left out.
         warnings: sentences on the limits of the conclusions.
         missing: a sentence that stands in place of the section, among what limits the conclusions,

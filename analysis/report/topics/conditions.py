@@ -98,7 +98,7 @@ def _show(table: pd.DataFrame, confidence: str) -> Table:
     names = distances | {"half_life": "half-life of a key there, steps"}
     known = shown.dropna(axis="columns", how="all").rename(columns=names)
     caption = "The best level of MTD in each condition, in steps."
-    return make_table(known, caption=caption, csv="robustness", many="conditions")
+    return make_table(known, caption=caption, csv="robustness")
 
 
 def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> Drawing:
@@ -196,7 +196,6 @@ def _build_batches(context: StudyContext) -> Contents | None:
                 caption=caption,
                 csv="mtd_by_batch",
                 labels=context.labels,
-                many="rows",
             )
         ],
     )

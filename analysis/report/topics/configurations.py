@@ -97,7 +97,6 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
         csv=csv,
         sortable=True,
         labels=context.labels,
-        many="rows",
     )
 
 

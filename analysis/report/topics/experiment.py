@@ -347,7 +347,7 @@ def _show(comparison: Comparison) -> Table:
         f"Mean score with its interval over seeds{describe_covered(comparison.table)}; {published}"
     )
     name, labels = experiment.name, comparison.labels
-    return make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
+    return make_table(shown, caption=caption, csv=name, labels=labels)
 
 
 def _show_tasks(comparison: Comparison, tasks: pd.DataFrame) -> Iterator[Table]:

@@ -132,7 +132,6 @@ def build(context: StudyContext) -> Contents | None:
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
         csv="half_life",
         labels=context.labels,
-        many="configurations",
     )
     names = {**context.labels, **_NAMES}
     named = info.correlations.replace({"first": names, "second": names})

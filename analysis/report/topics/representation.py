@@ -79,7 +79,7 @@ def _build_geometry(context: StudyContext) -> Contents | None:
         csv={"trials_geometry": runs, "geometry": curves},
         figures=drawings,
         text=_TEXT,
-        tables=[make_table(shown, caption=caption, csv="geometry", many="levels")],
+        tables=[make_table(shown, caption=caption, csv="geometry")],
     )
 
 
@@ -173,7 +173,7 @@ def _show_ranks(before: pd.Series, after: pd.DataFrame) -> Table:
         "Effective rank after training, with its interval: how many equally large singular values "
         "would spread as much as these do (the exponential of their entropy)."
     )
-    return make_table(shown, caption=caption, csv="effective_rank", many="levels")
+    return make_table(shown, caption=caption, csv="effective_rank")
 
 
 def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:

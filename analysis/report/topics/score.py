@@ -77,7 +77,8 @@ def tabulate(context: StudyContext) -> pd.DataFrame:
     table = table.merge(less, on="paired_mtd", how="left")
     if (table["paired_mtd"] == table["mtd"]).all():
         table = table.drop(columns="paired_mtd")
-    return table
+    first = ["mtd", "n", "mean", "low", "high", "seeds", "level"]
+    return table[[*first, *table.columns.drop(first)]]
 
 
 def _show(context: StudyContext, table: pd.DataFrame) -> Table:
@@ -101,7 +102,7 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
     caption = f"{caption}.{beyond}"
-    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels, many="levels")
+    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels)
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
@@ -309,7 +310,7 @@ def _build_tasks(context: StudyContext) -> Contents | None:
         f"tasks. {average} The CSV has trials, seeds and "
         "intervals over seeds, for these items."
     )
-    tables = [make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels")]
+    tables = [make_table(wide.reset_index(), caption=caption, csv="tasks")]
     return Contents(csv={"tasks": table}, tables=tables)
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
+from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count, make_table
 from mtdlab.analysis.report.page import trial_anchor
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
@@ -27,7 +28,9 @@ def build(context: StudyContext) -> Contents:
     names = {DEV, study.select_by} - {"", study.metric}
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
     scores = {name: values for name, values in scores.items() if values.notna().any()}
-    table = trials.assign(**scores).sort_values("number", ignore_index=True)
+    trials = trials.assign(**scores).sort_values("number", ignore_index=True)
+    first = ("number", "state", "seed", *PARTS, "initial_queue_size", "mtd", "score")
+    table = trials[list(dict.fromkeys((*first, *trials)))]
     measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
     known = [
         name
@@ -43,6 +46,7 @@ def build(context: StudyContext) -> Contents:
         caption=caption,
         csv="trials",
         sortable=True,
+        most=_MOST_ROWS,
         labels=context.labels,
     )
     reasons, why = _count_reasons(table), "Why trials ended without a result."
