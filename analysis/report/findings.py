@@ -190,9 +190,9 @@ def _contest(
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
-        why = "One seed: run at least 3."
-        if ranked["seeds"].max() > 1:
-            why = "It shares fewer than two seeds with each other one: nothing is paired by seed."
+        why = (
+            "It shares fewer than two seeds with each other one: nothing is paired. Run at least 3."
+        )
         return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean

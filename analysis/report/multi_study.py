@@ -128,8 +128,8 @@ def _status(studies: Sequence[StudyFrames]) -> Status:
     kind = str(kinds.index[0]) if len(kinds) == 1 else ""
     planned = sum(study.planned for study in studies)
     failed = sum(int((study.trials["state"] == "FAIL").sum()) for study in studies)
-    trials = f"{planned:,} trials, {f'{failed:,}' if failed else 'none'} failed"
-    return Status(kind, f"{len(studies)} studies: {text}; {trials}")
+    counted = f"{planned:,} trials, {failed:,} failed"
+    return Status(kind, f"{len(studies)} studies: {text}; {counted}")
 
 
 _METHODS = (

@@ -181,6 +181,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
         f"{format_mtd(each.verdict.peak_mtd)}."
         for each in sizes
     )
+    shown = curves.drop(columns="items")
     labels = describe_means(curves, context.traced, by=["batch_size", "mtd"])
     drawing = _draw_batches(curves.join(labels), paired, context.score_label, best)
     return Contents(
@@ -190,14 +191,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
             *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in sizes),
             _describe_shared_level(len(sizes)),
         ),
-        tables=[
-            make_table(
-                curves.drop(columns="items"),
-                caption=caption,
-                csv="mtd_by_batch",
-                labels=context.labels,
-            )
-        ],
+        tables=[make_table(shown, caption=caption, csv="mtd_by_batch", labels=context.labels)],
     )
 
 

@@ -64,7 +64,8 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     experiment, table = comparison.experiment, comparison.table
     texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
     if width := experiment.encoder_width:
-        texts.append(f"Published widths are taken as shares of the encoder's, there {width}.")
+        known = f"{int(table['published'].notna().sum())} of {count(len(table), 'value')}"
+        texts.append(f"{known} are published, as shares of the encoder's width, there {width}.")
     if "fgsm_changed" in table:
         idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
         texts += (
@@ -346,8 +347,7 @@ def _show(comparison: Comparison) -> Table:
     caption = (
         f"Mean score with its interval over seeds{describe_covered(comparison.table)}; {published}"
     )
-    name, labels = experiment.name, comparison.labels
-    return make_table(shown, caption=caption, csv=name, labels=labels)
+    return make_table(shown, caption=caption, csv=experiment.name, labels=comparison.labels)
 
 
 def _show_tasks(comparison: Comparison, tasks: pd.DataFrame) -> Iterator[Table]:

@@ -17,7 +17,6 @@ from mtdlab.analysis.report.topics.base import (
     Draw,
     Drawing,
     StudyContext,
-    Table,
     Topic,
 )
 from mtdlab.analysis.statistics.curves import (
@@ -157,23 +156,18 @@ def _build_spectra(context: StudyContext) -> Contents | None:
         text = f"Before training the effective rank is {before['mean'].mean():.1f}."
     if len(after):
         text += " " + describe_curve(after, "After training it is", decimals=1)
-    return Contents(
-        csv={"spectra": spectra.reset_index(), "effective_rank": ranks},
-        figures={"spectra": _draw_spectra(spectra, text)},
-        text=[text],
-        tables=[_show_ranks(before.set_index("mtd")["mean"], after)],
-    )
-
-
-def _show_ranks(before: pd.Series, after: pd.DataFrame) -> Table:
     shown = after.rename(columns={"mean": "after"})
-    if before.reindex(after["mtd"]).round(1).nunique() > 1:  # else the text has the one value
-        shown.insert(3, "before", after["mtd"].map(before))
+    shown.insert(3, "before", after["mtd"].map(before.set_index("mtd")["mean"]))
     caption = (
         "Effective rank after training, with its interval: how many equally large singular values "
         "would spread as much as these do (the exponential of their entropy)."
     )
-    return make_table(shown, caption=caption, csv="effective_rank")
+    return Contents(
+        csv={"spectra": spectra.reset_index(), "effective_rank": ranks},
+        figures={"spectra": _draw_spectra(spectra, text)},
+        text=[text],
+        tables=[make_table(shown, caption=caption, csv="effective_rank")],
+    )
 
 
 def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:

@@ -101,8 +101,7 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
-    caption = f"{caption}.{beyond}"
-    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels)
+    return make_table(shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels)
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:

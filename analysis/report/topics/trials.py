@@ -53,10 +53,7 @@ def build(context: StudyContext) -> Contents:
     if len(reasons) > _MOST_REASONS:
         why += f" The {_MOST_REASONS} commonest of {len(reasons):,} reasons."
     commonest = make_table(
-        reasons.head(_MOST_REASONS),
-        caption=why,
-        csv="failures",
-        labels={"number": "first trial"},
+        reasons.head(_MOST_REASONS), caption=why, csv="failures", labels={"number": "first trial"}
     )
     anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
     return Contents(
