@@ -123,7 +123,7 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
             (condition.name, _panel(condition, every["mtd"], limits, condition is compared[-1]))
             for condition in compared
         ],
-        height=2.5,
+        height=2.8,
         caption=(
             "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
             f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
