@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
@@ -14,7 +13,6 @@ from mtdlab.analysis.report.cells import PERCENT, clean, count, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing
 from mtdlab.analysis.statistics.multi_study import (
     HALF_LIVES,
-    UNITS,
     Agreement,
     compute_agreements,
     compute_candidates,
@@ -23,7 +21,6 @@ from mtdlab.analysis.statistics.multi_study import (
 
 AGREEMENT, CANDIDATES = "transfer", "transfer_candidates"
 """Names of the tables: how studies agree, and which configurations are worth running."""
-_COLUMNS = 2
 _LABELS = {
     "tau_low": "tau, low",
     "tau_high": "tau, high",
@@ -41,20 +38,6 @@ _CAPTION = (
     "level divided by the first's; its CI is that of the levels that may be the best. All CIs are "
     f"simultaneous {PERCENT} ones for both studies; half-lives count as known."
 )
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """How the first study's answer agrees with the others', and what is worth running.
-
-    Attributes:
-        studies: two or more; the first is the small one.
-        candidates: `compute_candidates` for each other study, after its name.
-    """
-
-    studies: Sequence[StudyFrames]
-    agreements: Sequence[Agreement]
-    candidates: pd.DataFrame
 
 
 def tabulate(agreements: Sequence[Agreement]) -> pd.DataFrame:
@@ -82,50 +65,47 @@ def _spread(name: str, estimate: Estimate) -> dict[str, float]:
     return {name: estimate.mean, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def compute(studies: Sequence[StudyFrames]) -> Transfer:
+def compute(studies: Sequence[StudyFrames]) -> tuple[Agreement, ...]:
+    """How the answer of the first study agrees with that of each other one."""
     first, *others = studies
-    agreements = [agreement for other in others for agreement in compute_agreements(first, other)]
-    candidates = pd.DataFrame()
-    # candidates are those of a first study that can be compared
-    if agreements:
-        by_study = {other.name: compute_candidates(first, other) for other in others}
-        candidates = pd.concat(by_study, names=["study", None]).reset_index("study")
-    return Transfer(studies, agreements, candidates.reset_index(drop=True))
+    return tuple(agreement for other in others for agreement in compute_agreements(first, other))
 
 
-def _describe_missing(info: Transfer) -> str:
-    """How to obtain half-lives, where they are missing; else empty."""
-    if any(agreement.unit == HALF_LIVES for agreement in info.agreements):
-        return ""
-    names = ", ".join(clean(study.name) for study in info.studies if study.probes.empty)
-    of = f" of {names}" if names else ""
-    return f"Half-lives of keys{of} were not measured; the setting probe_every measures them."
-
-
-def build(info: Transfer | None) -> Contents | None:
-    if info is None:
+def build(
+    studies: Sequence[StudyFrames], agreements: Sequence[Agreement] | None
+) -> Contents | None:
+    """The section; None where no agreements were requested."""
+    if agreements is None:
         return None
-    table = tabulate(info.agreements)
-    csv = {AGREEMENT: table, CANDIDATES: info.candidates}
-    if not info.agreements:
+    if not agreements:
         nothing = "There are no two studies with two levels of MTD and two seeds each."
-        return Contents(csv=csv, text=[nothing])
+        return Contents(csv={AGREEMENT: pd.DataFrame()}, text=[nothing])
+    first, *others = studies
+    by_study = {other.name: compute_candidates(first, other) for other in others}
+    candidates = pd.concat(by_study, names=["study", None]).reset_index("study")
+    table = tabulate(agreements)
     ends = [f"{name}_best_{end}" for name in ("first", "other") for end in ("low", "high")]
     shown = table.drop(columns=[*ends, "same_best"]).round(3).rename(columns=_LABELS)
     caption = (
-        f"Configurations worth running: those of {clean(info.studies[0].name)} at levels of MTD "
+        f"Configurations worth running: those of {clean(first.name)} at levels of MTD "
         f"that may be its best (simultaneous {PERCENT} confidence set), the highest mean first, "
         "and what the other study shows of that MTD in steps."
     )
-    candidates = info.candidates.rename(columns=_LABELS)
-    text = list(map(describe_agreement, info.agreements))
+    text = [*map(describe_agreement, agreements)]
+    drawing = _draw(studies, agreements, " ".join(text))
+    if all(agreement.unit != HALF_LIVES for agreement in agreements):
+        names = ", ".join(clean(study.name) for study in studies if study.probes.empty)
+        text.append(
+            f"Half-lives of keys{names and ' of '}{names} were not measured; the setting "
+            "probe_every measures them."
+        )
     return Contents(
-        csv=csv,
-        figures={"transfer": _draw(info, " ".join(text))},
-        text=(*text, _describe_missing(info)),
+        csv={AGREEMENT: table, CANDIDATES: candidates},
+        figures={"transfer": drawing},
+        text=text,
         tables=(
             make_table(shown, caption=_CAPTION, csv=AGREEMENT),
-            make_table(candidates, caption=caption, csv=CANDIDATES),
+            make_table(candidates.rename(columns=_LABELS), caption=caption, csv=CANDIDATES),
         ),
     )
 
@@ -175,15 +155,12 @@ def _number(place: float) -> str:
     return format_mtd(place) if place >= 10 else f"{place:.3g}"
 
 
-def _draw(info: Transfer, alt: str) -> Drawing:
-    units = [unit for unit in UNITS if unit in {agreement.unit for agreement in info.agreements}]
-    compared = {info.agreements[0].first, *(agreement.other for agreement in info.agreements)}
-    chosen = [study for study in info.studies if study.name in compared]
+def _draw(studies: Sequence[StudyFrames], agreements: Sequence[Agreement], alt: str) -> Drawing:
+    units = dict.fromkeys(agreement.unit for agreement in agreements)
     return Drawing(
         "Deviation from each study's mean, by study",
-        [(f"MTD in {unit}", _panel(chosen, unit)) for unit in units],
-        height=4.0 * -(-len(units) // _COLUMNS),
-        columns=min(len(units), _COLUMNS),
+        [(f"MTD in {unit}", _panel(studies, unit)) for unit in units],
+        height=4.0,
         caption=(
             "Score at each level less the mean over the study's levels, seeds as blocks; the band "
             f"is the {PERCENT} interval of a level."

@@ -40,7 +40,6 @@ def describe_curve(curve: pd.DataFrame, what: str, *, decimals: int = 2) -> str:
 
 
 MISSING = "–"
-PUBLISHED = "published: BERT-base, Wikipedia, average of seven STS tests"
 _LABELS: Mapping[str, str] = {
     "number": "trial",
     "mtd": "MTD",
@@ -53,7 +52,7 @@ _LABELS: Mapping[str, str] = {
     "paired_high_all": "deviation, 95 % high",
     "half_life": "half-life",
     "fgsm_changed": "entries changed, %",
-    "published": PUBLISHED,
+    "published": "published: BERT-base, Wikipedia, average of seven STS tests",
     "difference": "difference to the best",
     "difference_low": "difference, 95 % low",
     "difference_high": "difference, 95 % high",
@@ -88,6 +87,7 @@ _DECIMALS: Mapping[str, int] = {
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _MOST_CHARACTERS = 240
 _MOST_ROWS = 100
+_MOST_VALUES = 12
 _NUMBERS = "iuf"
 """The kinds of column that hold numbers."""
 
@@ -98,15 +98,18 @@ def clean(text: str, *, most: int = _MOST_CHARACTERS) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def format_values(name: str, values: Iterable[object]) -> list[str]:
-    """The values of a setting as text, numbers first and in rising order."""
+def list_values(name: str, values: Iterable[object]) -> str:
+    """The values of a setting as text, numbers first and in rising order; many as a range."""
 
     def order(value: object) -> tuple[float, str]:
         if isinstance(value, int | float | np.number) and math.isfinite(value):
             return (float(value), "")
         return (math.inf, str(value))
 
-    return [clean(format_value(name, value)) for value in sorted(values, key=order)]
+    texts = [clean(format_value(name, value)) for value in sorted(values, key=order)]
+    if len(texts) > _MOST_VALUES:
+        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
+    return ", ".join(texts)
 
 
 def number(value: float, decimals: int | None = None) -> str:
@@ -132,12 +135,12 @@ def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]
 
     The caption states them. Trials are left out where each has a seed of its own.
     """
-    nouns = {name: noun for name, noun in _COUNTS.items() if name in frame}
-    if len(nouns) == len(_COUNTS) and frame["n"].equals(frame["seeds"]):
-        nouns, frame = {"seeds": nouns["seeds"]}, frame.drop(columns="n")
-    fixed = [name for name in nouns if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
-    stated = [count(int(frame[name].iloc[0]), nouns[name]) for name in fixed]
-    if stated:
+    if set(_COUNTS) <= set(frame) and frame["n"].equals(frame["seeds"]):
+        frame = frame.drop(columns="n")
+    counts = frame.columns.intersection([*_COUNTS])
+    fixed = [name for name in counts if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
+    if fixed:
+        stated = (count(int(frame[name].iloc[0]), _COUNTS[name]) for name in fixed)
         caption = f"{caption} Each row: {', '.join(stated)}."
     return frame.drop(columns=fixed), caption
 
@@ -149,17 +152,17 @@ def make_table(
     csv: str = "",
     sortable: bool = False,
     labels: Mapping[str, str] | None = None,
-    many: str = "",
+    most: int = _MOST_ROWS,
 ) -> Table:
     """The frame as a table, a row per row.
 
     Args:
         labels: of the columns that are settings, or differ from the usual ones.
-        many: what the rows are; of over 100, some at even steps are shown, and the caption says so.
+        most: of more rows, some at even steps are shown, and the caption says so.
     """
-    if many and len(frame) > _MOST_ROWS:
-        step = -(-len(frame) // _MOST_ROWS)
-        caption += f" One in {step} of the {len(frame):,} {many}; the CSV has all."
+    if len(frame) > most:
+        step = -(-len(frame) // most)
+        caption += f" One in {step} of the {len(frame):,} rows; the CSV has all."
         frame = frame.iloc[::step]
     frame, caption = _state_counts(frame, caption)
     named = {**_LABELS, **(labels or {})}

@@ -47,26 +47,7 @@ Result = TypeVar("Result")
 class StudyContext:
     """A study with the results that more than one topic uses, at 95 % confidence but the verdict.
 
-    Attributes:
-        curve_trials: the trials whose runs make one curve over MTD: of one method alone where
-            several have an MTD.
-        traced: completed runs of these with an MTD.
-        untraced: all completed runs without one.
-        levels: `level_scores` of the curve's trials.
-        curve, cells: `summarise_scores` by MTD, `compute_cells`.
-        paired, smooth: `compute_paired_curve`, each level less the mean of all with seeds as
-            blocks, and `compute_smooth`.
-        verdict: the verdict on the shape of the score over MTD, at the error rate and the margin
-            that the study specifies.
-        sufficiency: of MTD; None where fewer than two levels of MTD have a score.
-        configurations, methods: `compute_configurations`, `compute_methods`; no rows of methods
-            where the runs are of one.
-        mixed_methods: whether these rows differ in more than the method and the MTD.
-        compares_methods: whether the study's answer is on its methods, not on its levels of MTD.
-        against_baseline: `compare_with_baseline`; None without a score of a baseline.
-        labels: of the columns that are settings.
-        width: dimension of the encoder; None if it is not known.
-        note: what every figure states about the choice of checkpoints, or empty.
+    The verdict is at the error rate and the margin that the study specifies.
     """
 
     study: StudyFrames
@@ -85,14 +66,17 @@ class StudyContext:
 
     @cached_property
     def curve_trials(self) -> pd.DataFrame:
+        """The trials whose runs make one curve: of one method where several have an MTD."""
         return select_curve_trials(self.trials, self.study.settings)
 
     @cached_property
     def traced(self) -> pd.DataFrame:
+        """The completed runs of the curve."""
         return traced_runs(self.curve_trials)
 
     @cached_property
     def untraced(self) -> pd.DataFrame:
+        """All completed runs without an MTD."""
         return untraced_runs(self.trials)
 
     @property
@@ -207,9 +191,8 @@ class StudyContext:
         if self.asks_for_best:
             return self.levels, self.study.alpha
         trials, alpha = judged_trials(self.study, self.curve_trials)
-        if len(trials) == len(self.curve_trials):
-            return self.levels, alpha
-        return self._tabulate(trials), alpha
+        is_all = trials is self.curve_trials
+        return self.levels if is_all else self._tabulate(trials), alpha
 
     def _tabulate(self, trials: pd.DataFrame) -> LevelScores:
         study = self.study
@@ -246,10 +229,12 @@ class StudyContext:
 
     @property
     def compares_methods(self) -> bool:
+        """Whether the study's answer is on its methods, not on its levels of MTD."""
         return len(self.methods) > 0
 
     @property
     def mixed_methods(self) -> bool:
+        """Whether the rows of methods differ in more than the method and the MTD."""
         return bool(set(self.methods) & set(self.study.compared) - {"method"})
 
     @cached_property
@@ -306,6 +291,7 @@ class StudyContext:
 
     @property
     def note(self) -> str:
+        """What every figure states about the choice of checkpoints, or empty."""
         return describe_selection(self.trials)
 
     def name_method(self, method: object) -> str:
@@ -332,13 +318,9 @@ def describe_splits(study: StudyFrames) -> str:
     used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
-    names = {"dev": "the dev pairs of the evaluation (sts_dev)", "test": "its TEST pairs"}
-    on = " or ".join(names.get(value, value) for value in used if value != LAST)
-    ways = [f"selected on {on}" if on else "", "taken at the last step" if LAST in used else ""]
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were "
-        f"{' or '.join(filter(None, ways))}, and trials ranked by "
-        f"{study.select_by or study.metric}."
+        f"Reported: {study.metric}, on test data. Checkpoints were selected by "
+        f"{' or '.join(used)} (select_on), and trials ranked by {study.select_by or study.metric}."
     )
 
 

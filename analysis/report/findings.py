@@ -190,9 +190,9 @@ def _contest(
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
-        why = "One seed: run at least 3."
-        if ranked["seeds"].max() > 1:
-            why = "It shares fewer than two seeds with each other one: nothing is paired by seed."
+        why = (
+            "It shares fewer than two seeds with each other one: nothing is paired. Run at least 3."
+        )
         return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
@@ -213,43 +213,32 @@ def _contest(
         f"{count(int(seeds), 'seed')}.",
         describe_over_looks(verdict.over_looks),
     ]
-    equal = int(others["may_be_best"].sum())
+    alike = [names[1 + place] for place in np.flatnonzero(others["may_be_best"])]
     kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
     if verdict.kind == "separated":
         kind, answer = "decided", f"{first} is best"
     elif verdict.kind == "equivalent":
-        alike = f"any two of them differ by less than {verdict.margin:g} points"
-        answer += f"{equal + 1} of {len(ranked)} may be the best, and {alike}"
+        answer += (
+            f"{len(alike) + 1} of {len(ranked)} may be the best, and any two of them differ by "
+            f"less than {verdict.margin:g} points"
+        )
         notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
-    elif not equal:
-        # other configurations of its method may be the best
-        answer += f"all other {topic} are significantly worse"
     else:
-        rest = f"{equal} of {len(others)} others are"
-        if equal == 1:
-            rest = f"{names[1 + int(others['may_be_best'].to_numpy().argmax())]} is"
-        elif equal == len(others):
-            rest = "all others are"
-        answer += f"{rest} not significantly worse"
+        # all others may be worse: other configurations of its method may be the best
+        rest = f"{len(alike) or 'none'} of {len(others)} others"
+        answer += f"not significantly worse: {alike[0] if len(alike) == 1 else rest}"
     certainty = " ".join(filter(None, notes))
     return Finding(answer, certainty, kind, topic, best, decided=kind == "decided", effect=effect)
 
 
 def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
     verdicts = [condition.verdict for condition in info]
-    peaks = [format_mtd(mtd) for mtd in sorted(verdict.peak_mtd for verdict in verdicts)]
-    answer = f"The highest mean is between MTD {peaks[0]} and {peaks[-1]} in {len(info)} conditions"
-    if len(set(peaks)) == 1:
-        answer = f"The highest mean is at MTD {peaks[0]} in all {len(info)} conditions"
-    elif len(info) <= 3:
-        places = (
-            f"{format_mtd(condition.verdict.peak_mtd)} at {condition.name}" for condition in info
-        )
-        answer = f"Highest mean at MTD {'; '.join(places)}"
+    peaks = sorted(verdict.peak_mtd for verdict in verdicts)
+    ends = " to ".join(dict.fromkeys(map(format_mtd, (peaks[0], peaks[-1]))))
     kinds = pd.Series([verdict.verdict for verdict in verdicts]).value_counts()
     listed = ", ".join(f"{amount} {kind}" for kind, amount in kinds.items())
     return Finding(
-        answer,
+        f"The highest mean is at MTD {ends} in {len(info)} conditions",
         f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, all "
         f"together at {PERCENT}; "
         f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
@@ -261,7 +250,7 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
 
 def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
     seeds = count(info.runs["seed"].nunique(), "seed")
-    trials = f"{count(info.runs['number'].nunique(), 'trial')}, {seeds}."
+    trials = f"{count(len(info.runs), 'trial')}, {seeds}."
     certainty = history.describe_association(context, info) or trials
     return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 

@@ -141,9 +141,7 @@ def recommend(
         label = "Highest mean, not above that before training"
     elif finding.decided:
         label = "Recommended configuration"
-    elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
-        label = "Highest mean; all tested are equivalent"
-    elif finding.kind == "equivalent":
+    elif finding.kind in ("flat", "equivalent"):
         label = "Highest mean; all that may be the best are equivalent"
     return Recommendation(
         label,
@@ -171,14 +169,13 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
 
 def _describe_score(context: StudyContext, number: int) -> str:
     """The mean score of a configuration, and by which scores it was chosen."""
-    study, trials = context.study, context.trials
-    selection = f" {chosen}" if (chosen := _describe_choice(context, number)) else ""
-    mean = estimate_configuration(trials, study.settings, number, study.items)
-    estimate, covered = mean.estimate, f"{mean.seeds} seeds{describe_items(mean.items)}"
-    metric = clean(study.metric, most=40)
-    if not (interval := describe_interval(estimate, LEVEL)):
-        return f"{metric} {estimate.mean:.2f} (one seed).{selection}"
-    return f"Mean {metric} {estimate.mean:.2f} ({interval}, {covered}).{selection}"
+    study = context.study
+    mean = estimate_configuration(context.trials, study.settings, number, study.items)
+    covered = "one seed"
+    if interval := describe_interval(mean.estimate, LEVEL):
+        covered = f"{interval}, {mean.seeds} seeds{describe_items(mean.items)}"
+    score = f"Mean {clean(study.metric, most=40)} {mean.estimate.mean:.2f} ({covered})."
+    return f"{score} {_describe_choice(context, number)}".rstrip()
 
 
 def _describe_choice(context: StudyContext, number: int) -> str:

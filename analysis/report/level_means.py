@@ -54,16 +54,9 @@ _METHODS = (
 
 def _describe_equality(judged: MeansVerdict) -> str:
     """A sentence on whether the levels differ at all, and how much of that rests on one level."""
-    alpha, p_equal = 1 - judged.verdict.level, format_p(judged.p_equal)
-    if judged.p_equal >= alpha:
-        return f"A flat curve is not rejected ({p_equal})."
-    without = f"without MTD {format_mtd(judged.left_out)}"
-    p_left_out = format_p(judged.p_left_out)
-    if judged.p_left_out < alpha:
-        return f"A flat curve is rejected ({p_equal}), also {without} ({p_left_out})."
     return (
-        f"A flat curve is rejected ({p_equal}), but {without} it is not ({p_left_out}): the "
-        "difference rests on that level."
+        f"Test that all levels are equal: {format_p(judged.p_equal)}; without MTD "
+        f"{format_mtd(judged.left_out)}, on which this rests most: {format_p(judged.p_left_out)}."
     )
 
 

@@ -114,10 +114,10 @@ def _list_facts(contexts: Sequence[StudyContext]) -> Mapping[str, str]:
 
 def _recommend(best: pd.Series) -> Recommendation:
     interval = describe_interval(Estimate(best["mean"], best["low"], best["high"]), LEVEL)
-    covered = f"{int(best['seeds'])} seeds, for these items"
     configuration = clean(str(best["setting"])) or "nothing varied"
     settings = {"study": _name(best["study"]), "configuration": configuration}
-    text = f"Mean {best['mean']:.2f} ({', '.join(filter(None, (interval, covered)))})."
+    covered = f"{interval and interval + ', '}{int(best['seeds'])} seeds, for these items"
+    text = f"Mean {best['mean']:.2f} ({covered})."
     return Recommendation("Highest mean", settings, text)
 
 
@@ -128,8 +128,8 @@ def _status(studies: Sequence[StudyFrames]) -> Status:
     kind = str(kinds.index[0]) if len(kinds) == 1 else ""
     planned = sum(study.planned for study in studies)
     failed = sum(int((study.trials["state"] == "FAIL").sum()) for study in studies)
-    trials = f"{planned:,} trials, {f'{failed:,}' if failed else 'none'} failed"
-    return Status(kind, f"{len(studies)} studies: {text}; {trials}")
+    counted = f"{planned:,} trials, {failed:,} failed"
+    return Status(kind, f"{len(studies)} studies: {text}; {counted}")
 
 
 _METHODS = (
@@ -163,25 +163,16 @@ class Studies:
     Attributes:
         overview: `compute_overview` with the verdict of each study that asks for one on levels of
             MTD.
-        transfer: how the first study's answer agrees with the others', where this was requested.
+        agreements: how the first study's answer agrees with the others', where this was requested.
     """
 
     studies: Sequence[StudyFrames]
     overview: pd.DataFrame
-    transfer: agreement.Transfer | None
+    agreements: tuple[Agreement, ...] | None
 
     @property
     def names(self) -> list[str]:
         return [study.name for study in self.studies]
-
-
-def _note(studies: Sequence[StudyFrames]) -> str:
-    """The note of every figure on the choice of checkpoints, or empty."""
-    noted: dict[str, list[str]] = {}
-    for study in studies:
-        if selection := describe_selection(study.trials):
-            noted.setdefault(selection, []).append(study.name)
-    return "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items())
 
 
 def _build_studies(context: Studies) -> Contents:
@@ -198,6 +189,7 @@ def _build_studies(context: Studies) -> Contents:
             "and its verdict on MTD. A study's name links to its page."
         ),
         csv="studies",
+        most=len(shown),
     )
     links = tuple(f"../{quote(name)}/index.html" for name in context.names)
     empty = overview.loc[overview["n"].isna(), "study"]
@@ -214,18 +206,11 @@ def describe_differences(studies: Sequence[StudyFrames]) -> str:
     return f" The studies differ in more than this: {', '.join(texts)}." if texts else ""
 
 
-def with_curves(curves: pd.DataFrame) -> pd.DataFrame:
-    """The studies with several levels of MTD, or with runs without one; all if none has several."""
-    levels = curves.groupby("study")["mtd"].transform("nunique")
-    return curves[(levels > 1) | (curves["mtd"] == 0)] if (levels > 1).any() else curves
-
-
-def _draw_metric(context: Studies, every: pd.DataFrame) -> Drawing:
-    curves, metric = with_curves(every), every["metric"].iloc[0]
+def _draw_metric(context: Studies, curves: pd.DataFrame) -> Drawing:
+    metric = curves["metric"].iloc[0]
     drawn, studies = set(curves["study"]), studies_by_method(context.studies)
     shown = [study for study in studies if study.name in drawn]
     untraced = {study.name: ", ".join(StudyContext(study).untraced_by_method) for study in shown}
-    alone = " Studies at a single MTD are in the table only." if len(curves) < len(every) else ""
     best = curves.iloc[int(curves["mean"].argmax())]
     evaluations = {study.evaluation_name for study in shown}
     label = clean(label_score(metric, evaluations.pop() if len(evaluations) == 1 else ""), most=60)
@@ -242,7 +227,7 @@ def _draw_metric(context: Studies, every: pd.DataFrame) -> Drawing:
         caption=(
             f"Mean over seeds for each study; the band is the {PERCENT} t interval, for these "
             "items. A horizontal line is the mean of trials without an MTD."
-            f"{alone}{describe_differences(shown)}"
+            f"{describe_differences(shown)}"
         ),
         alt=(
             f"The highest mean is {best['mean']:.2f}, of {clean(best['study'])} at MTD "
@@ -314,7 +299,7 @@ TOPICS = (
     Topic[Studies](
         "transfer",
         "Does the first study predict the others?",
-        lambda context: agreement.build(context.transfer),
+        lambda context: agreement.build(context.studies, context.agreements),
         csv=[agreement.AGREEMENT, agreement.CANDIDATES],
     ),
     Topic[Studies]("spectra", "Spectra", _build_models, csv=["spectra", "effective_rank"]),
@@ -348,14 +333,16 @@ def write_multi_study(
         study.name: write_report(study, out / study.name, generated=generated, version=version)
         for study in studies
     }
-    compared = agreement.compute(studies) if transfer else None
+    agreements = agreement.compute(studies) if transfer else None
     verdicts = [
         answer.verdict
         if isinstance(answer := page.verdict, Verdict) and answer.levels_run > 1
         else "not applicable"
         for page in pages.values()
     ]
-    overview, note = compute_overview(studies).assign(verdict=verdicts), _note(studies)
+    overview = compute_overview(studies).assign(verdict=verdicts)
+    selected = {study.name: describe_selection(study.trials) for study in studies}
+    note = "; ".join(f"{study}: {selection}" for study, selection in selected.items() if selection)
     whole = BasePage(
         name=clean(name),
         generated=generated,
@@ -364,7 +351,6 @@ def write_multi_study(
         limits=(f"{clean(note[0].upper() + note[1:])}.",) if note else (),
         methods=_METHODS,
     )
-    context = Studies(studies, overview, compared)
+    context = Studies(studies, overview, agreements)
     files = write_page(out / name, whole, TOPICS, context, note=note)
-    agreements = tuple(compared.agreements) if compared else ()
-    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements)
+    return MultiStudyReport(**vars(files), pages=pages, agreements=agreements or ())

@@ -54,8 +54,7 @@ class Table:
     """Cells ready to print.
 
     Attributes:
-        csv: name of the CSV file with the same data, or empty.
-        name: of the Markdown and LaTeX files with these cells; by default that of the CSV file.
+        csv: name of the files with the same data (CSV, Markdown, LaTeX), or empty.
         links: where the first cell of each row leads, or nothing.
         anchors: the id of each row, or nothing.
     """
@@ -67,12 +66,6 @@ class Table:
     sortable: bool = False
     links: tuple[str, ...] = ()
     anchors: tuple[str, ...] = ()
-    name: str = ""
-
-    @property
-    def file(self) -> str:
-        """Name of the Markdown and LaTeX files; empty for a table without files."""
-        return self.name or self.csv
 
 
 @dataclass(frozen=True)

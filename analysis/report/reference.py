@@ -243,8 +243,6 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 _SETTING = "setting ([all settings](settings.md))"
-_MOST = 14
-"""How many columns are listed of a wide table; the rest is counted."""
 
 
 def _table(head: str, rows: Iterable[str]) -> str:
@@ -293,8 +291,7 @@ def _columns(name: str, is_experiment: bool) -> str:
     names = [f"`{column}`" for column in columns if not column.isdecimal()]
     if len(names) < len(columns):
         names.append("`0`, `1`, … (singular values, the largest first)")
-    more = len(names) - _MOST
-    return ", ".join(names[:_MOST]) + (f", and {more} more" if more > 0 else "")
+    return ", ".join(names)
 
 
 @cache

@@ -18,7 +18,7 @@ from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missin
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, count, format_values
+from mtdlab.analysis.report.cells import clean, count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.statistics.best_trial import find_scores
@@ -116,23 +116,21 @@ def describe_status(study: StudyFrames) -> Status:
     return Status(kind, text, tuple(failures), clean(retry, most=MOST_COMMAND))
 
 
-_MOST_VALUES = 12
-
-
 def list_varied(study: StudyFrames) -> Mapping[str, str]:
     """The varied settings with the values tried, many as a range; the seeds stand last.
 
     Settings that follow from the method are left out.
     """
-    names = [*chosen_settings(study.trials, study.settings), "seed"]
-    return {_label(study, name): _list_varied_values(study, name) for name in names}
-
-
-def _list_varied_values(study: StudyFrames, name: str) -> str:
-    """The values of a varied setting; a table's runs without one have a value too: none."""
-    values, missing = _list_values(study.trials[name], name), is_missing(study.trials[name])
-    is_value = study.table and missing.any() and "method" not in study.settings
-    return f"{values}, none" if is_value else values
+    listed = {}
+    for name in [*chosen_settings(study.trials, study.settings), "seed"]:
+        column = study.trials[name]
+        values = _list_values(column, name)
+        # a table's runs without a value have one too: none
+        if study.table and is_missing(column).any() and "method" not in study.settings:
+            values += ", none"
+        chosen = ", chosen for each" if name in study.nuisance else ""
+        listed[_label(study, name)] = values + chosen
+    return listed
 
 
 def list_fixed(study: StudyFrames) -> Mapping[str, str]:
@@ -191,10 +189,7 @@ def _label(study: StudyFrames, name: str) -> str:
 
 
 def _list_values(column: pd.Series, name: str) -> str:
-    texts = format_values(name, column[~is_missing(column)].unique())
-    if len(texts) > _MOST_VALUES:
-        return f"{len(texts):,} values from {texts[0]} to {texts[-1]}"
-    return ", ".join(texts) or "none yet"
+    return list_values(name, column[~is_missing(column)].unique()) or "none yet"
 
 
 _MOST_LETTERS = 160
@@ -275,13 +270,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     study, used = context.study, context.study.ran_with
     if not len(study.trials):
         return {}
-    names = chosen_settings(study.trials, study.settings)
-    varied = [
-        f"{_label(study, name)}: {_list_varied_values(study, name)}"
-        + (", chosen for each" if name in study.nuisance else "")
-        for name in names
-    ]
-    if following := len(varied_settings(study.trials, study.settings)) - len(names):
+    listed = list_varied(study)
+    varied = [f"{name}: {values}" for name, values in listed.items() if name != "seed"]
+    if following := len(varied_settings(study.trials, study.settings)) - len(varied):
         varied.append(f"{count(following, 'setting')} that follow from others")
     so_far = "" if study.table or describe_status(study).is_over else " so far"
     varied.append(count(int(study.trials["seed"].nunique()), "seed") + so_far)
@@ -306,9 +297,8 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     kept = study.model.get("trial")
     if kept is None:
         folder = model_folder(study)
-        none = "Models are the program's own." if study.program else "No model is recorded."
-        none = none if not study.table else ""
-        return (f"The best trial's model is in {clean(folder)}." if folder else none, "")
+        kept_in = f"The best trial's model is in {clean(folder)}."
+        return (kept_in if folder else "No model is recorded.", "")
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:
         return "", ""

@@ -117,11 +117,9 @@ def _describe_training(runs: pd.DataFrame, program: str) -> str:
     both = np.isfinite(before.astype("float64"))
     if not both.any():
         return "" if program else "The score before training was not recorded."
-    change = float((after - before)[both].mean())
     text = (
-        f"Training {'raised' if change > 0 else 'changed'} the mean score from "
-        f"{before[both].mean():.2f} to "
-        f"{after[both].mean():.2f} ({change:+.2f} points)"
+        f"Training changed the mean score from {before[both].mean():.2f} to "
+        f"{after[both].mean():.2f} ({(after - before)[both].mean():+.2f} points)"
     )
     seeds = runs.groupby("seed")["score"].mean()
     if len(seeds) > 1:
@@ -202,7 +200,7 @@ def draw_study(study: StudyFrames) -> "Figure":
     if drawing is None:
         raise ValueError(f"study {study.name}: no trial has completed with a score yet")
     with figures.figure_style(study.name):
-        return compose(replace(drawing, columns=1, width=LEAD_WIDTH))
+        return compose(replace(drawing, width=LEAD_WIDTH))
 
 
 def write_html(study: StudyFrames) -> str:

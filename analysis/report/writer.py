@@ -131,6 +131,8 @@ def _inert(value: object) -> object:
 
 
 _CURVE = "score"
+_ALWAYS = ("trials", "mtd_curve")
+"""The tables that are written of any study, also without a row."""
 _FIGURE_FILE = re.compile(r'href="(figures/[\w-]+\.(?:png|svg))"')
 _MOST_FILE = 20_000
 _MOST_FACT = 2_000
@@ -199,20 +201,21 @@ def write_page(
     missing = filter(None, (contents.missing for _, contents in built))
     whole = replace(page, figure=figure, sections=sections, limits=(*page.limits, *missing))
     whole = _lead_with_result(whole, main)
-    shown = [table for section in sections for table in section.tables if table.file]
     drawn = [*filter(None, [figure]), *(each for section in sections for each in section.figures)]
     csv = {
         f"tables/{name}.csv": to_csv(
             frame.assign(mtd=frame["mtd"].map(round_mtd)) if as_shown and "mtd" in frame else frame
         )
-        for topic, contents in built
+        for _, contents in built
         for name, frame in contents.csv.items()
-        if len(frame) or topic.keep_empty
+        if len(frame) or name in _ALWAYS
     }
     texts = {
-        f"tables/{table.file}.{ending}": write(table).encode(errors="replace")
-        for table in shown
+        f"tables/{table.csv}.{ending}": write(table).encode(errors="replace")
+        for section in sections
+        for table in section.tables
         for ending, write in TEXT_TABLES.items()
+        if table.csv
     }
     images = {
         f"figures/{each.name}.{kind}": content
@@ -220,8 +223,12 @@ def write_page(
         for kind, content in each.files.items()
     }
     html = {"index.html": render(whole).encode(errors="replace")}
-    named = [*(name for topic in topics for name in topic.csv), *(table.file for table in shown)]
-    old = [f"tables/{name}.{ending}" for name in named for ending in ("csv", *TEXT_TABLES)]
+    old = [
+        f"tables/{name}.{ending}"
+        for topic in topics
+        for name in topic.csv
+        for ending in ("csv", *TEXT_TABLES)
+    ]
     index = out / "index.html"
     if index.exists():
         old += _FIGURE_FILE.findall(index.read_text(encoding="utf-8", errors="replace"))

@@ -111,8 +111,7 @@ def report(
     means (--published).
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
-    chosen = tuple(setting or [])
-    reading = Reading(score, parse_columns(column or []), chosen, scale, beyond_run)
+    reading = Reading(score, parse_columns(column or []), tuple(setting or []), scale, beyond_run)
     source = Source(studies, storage, table, reading, from_ or [], published)
     source.check()
     if watch and not studies:

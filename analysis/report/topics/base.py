@@ -41,11 +41,11 @@ class Drawing:
     Attributes:
         panels: title of each panel and the function that draws it, row by row from the top left. It
             is called for each width and must draw the same.
-        height, width: those of the whole figure where the page is wide, in inches.
+        height, width: those of a row of panels where the page is wide, in inches.
         caption: what is drawn.
         alt: what the figure shows, for readers who do not see it.
-        columns: how many columns of panels a wide page has; a narrow one has one.
-        rigid: whether a panel needs its height on a narrow page too, as one with rows of text does.
+        rigid: whether a panel needs its height on a narrow page too, and all of the width, as one
+            with rows of text does.
     """
 
     title: str
@@ -53,13 +53,16 @@ class Drawing:
     height: float
     caption: str
     alt: str
-    columns: int = 1
     rigid: bool = False
     width: float = _WIDE
 
     @property
+    def columns(self) -> int:
+        """How many columns of panels a wide page has; a narrow one has one."""
+        return 1 if self.rigid else min(len(self.panels), 2)
+
+    @property
     def rows(self) -> int:
-        """How many rows of panels a wide page has."""
         return -(-len(self.panels) // self.columns)
 
 
@@ -84,9 +87,9 @@ def compose(drawing: Drawing, note: str = "", *, narrow: bool = False) -> "Matpl
     panels, rows, columns = drawing.panels, drawing.rows, drawing.columns
     width, height = drawing.width, drawing.height
     if narrow:
-        panel = height / rows if drawing.rigid else min(height / rows, _MOST_NARROW)
-        rows, columns, width, height = len(panels), 1, _NARROW, len(panels) * panel
-    figure, axes = figures.new_figure(rows, columns, width=width, height=height)
+        rows, columns, width = len(panels), 1, _NARROW
+        height = height if drawing.rigid else min(height, _MOST_NARROW)
+    figure, axes = figures.new_figure(rows, columns, width=width, height=rows * height)
     letters = int((72 * width / columns - _ASIDE) / _LETTER)
     for ax, (title, draw) in zip(axes, panels, strict=False):
         draw(ax)
@@ -104,8 +107,7 @@ class Contents:
     """What a topic has to say, in the order in which its parts stand on the page.
 
     Attributes:
-        csv: name of the file -> the table written; one without rows is not, unless the topic has
-            keep_empty.
+        csv: name of the file -> the table; without rows only that of trials or levels is written.
         text: its paragraphs; empty ones are left out.
         warnings: sentences on the limits of the conclusions.
         missing: a sentence that stands in place of the section, among what limits the conclusions,
@@ -144,40 +146,26 @@ class Topic(Generic[Context]):
     title: str
     build: Callable[[Context], Contents | None]
     csv: Sequence[str] = ()
-    keep_empty: bool = False
     group: str = "Results"
 
 
-MAIN_FIGURE = "main"
-"""Name of the figure where it is one panel of several."""
 _LOWEST, _ROW = 3.9, 2.1
-"""Height of the main figure with one row of panels, and of each row where there are two."""
-_MOST_ROWS = 2
+"""Height of a row of the main figure where it is the only one, and where there are several."""
 
 
 def choose_main_figure(
     name: str | None, built: Sequence[tuple[Topic[Any], Contents]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure, or its first panel where there are many rows of panels, and its name.
+    """A topic's first figure with its name; it is then not repeated in its section.
 
-    The name is `MAIN_FIGURE`, or where all of the figure is shown the topic's, which is then not
-    repeated in its section. The figure is low, so that the first screen shows it, unless rows of
-    text need their height. `name` is the topic's; None for the first with a figure. None without
-    one.
+    The figure is low, so that the first screen shows it, unless rows of text need their height.
+    `name` is the topic's; None for the first with a figure. None without one.
     """
     for topic, contents in built:
         for key, drawing in contents.figures.items() if name in (None, topic.name) else ():
             if drawing is None:
                 continue
-            low = replace(drawing, width=LEAD_WIDTH)
-            if not drawing.rigid:
-                most = _LOWEST if drawing.rows == 1 else _ROW * drawing.rows
-                low = replace(low, height=min(drawing.height, most))
-            if drawing.rows <= _MOST_ROWS:
-                return key, low
-            panel, first = drawing.panels[0]
-            more = f"{panel[:1].upper()}{panel[1:]}; more in the section “{topic.title}”."
-            height = min(low.height, _LOWEST)
-            low = replace(low, height=height, panels=[("", first)], columns=1, caption=more)
-            return MAIN_FIGURE, low
+            most = _LOWEST if drawing.rows == 1 else _ROW
+            height = drawing.height if drawing.rigid else min(drawing.height, most)
+            return key, replace(drawing, width=LEAD_WIDTH, height=height)
     return None

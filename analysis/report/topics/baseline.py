@@ -99,7 +99,6 @@ def build(context: StudyContext) -> Contents | None:
                 caption="The baseline less each configuration, in points, the highest mean first.",
                 csv="baseline",
                 labels=context.labels,
-                many="rows",
             ),
             make_table(
                 shown.rename(columns={"wall_seconds": "wall time, s"}),

@@ -22,7 +22,6 @@ from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyCon
 from mtdlab.analysis.statistics.history import compute_half_lives, compute_retained
 from mtdlab.analysis.statistics.robustness import Condition, compute_conditions, judge_conditions
 
-_COLUMNS = 2
 _MARGIN = 0.05
 
 
@@ -99,7 +98,7 @@ def _show(table: pd.DataFrame, confidence: str) -> Table:
     names = distances | {"half_life": "half-life of a key there, steps"}
     known = shown.dropna(axis="columns", how="all").rename(columns=names)
     caption = "The best level of MTD in each condition, in steps."
-    return make_table(known, caption=caption, csv="robustness", many="conditions")
+    return make_table(known, caption=caption, csv="robustness")
 
 
 def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> Drawing:
@@ -118,15 +117,13 @@ def _draw(context: StudyContext, conditions: Sequence[Condition], alt: str) -> D
     items = min(int(condition.curve["items"].min()) for condition in compared)
     low, high = float(every["low"].min()), float(every["high"].max())
     limits = low - _MARGIN * (high - low), high + _MARGIN * (high - low)
-    rows = -(-len(compared) // _COLUMNS)
     return Drawing(
         "Score against MTD by condition",
         [
             (condition.name, _panel(condition, every["mtd"], limits, condition is compared[-1]))
             for condition in compared
         ],
-        height=0.6 + 2.2 * rows,
-        columns=_COLUMNS,
+        height=2.8,
         caption=(
             "Each level of MTD less the mean over the levels of its condition, within seeds; bars "
             f"are {PERCENT} intervals over seeds{describe_items(items)}, and rings mark the levels "
@@ -184,6 +181,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
         f"{format_mtd(each.verdict.peak_mtd)}."
         for each in sizes
     )
+    shown = curves.drop(columns="items")
     labels = describe_means(curves, context.traced, by=["batch_size", "mtd"])
     drawing = _draw_batches(curves.join(labels), paired, context.score_label, best)
     return Contents(
@@ -193,15 +191,7 @@ def _build_batches(context: StudyContext) -> Contents | None:
             *(f"{each.name.capitalize()}. {each.verdict.sentence}" for each in sizes),
             _describe_shared_level(len(sizes)),
         ),
-        tables=[
-            make_table(
-                curves.drop(columns="items"),
-                caption=caption,
-                csv="mtd_by_batch",
-                labels=context.labels,
-                many="rows",
-            )
-        ],
+        tables=[make_table(shown, caption=caption, csv="mtd_by_batch", labels=context.labels)],
     )
 
 
@@ -225,8 +215,7 @@ def _draw_batches(curves: pd.DataFrame, paired: pd.DataFrame, score: str, alt: s
             (f"this study: {deviation}", panel(paired, deviation.replace("the ", "the\n"))),
             (SOURCE, panel(published, SCORE)),
         ],
-        height=7.4,
-        columns=2,
+        height=3.7,
         caption=(
             "First: mean over seeds. Second: deviation from the mean over levels at that batch "
             f"size. Third: figure 3 of the paper; compare its shape, not its level. Bands of this "

@@ -12,7 +12,7 @@ from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
-from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
+from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
     MOST_RUNS,
@@ -76,6 +76,30 @@ def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
     )
 
 
+COSTS = (
+    "Seconds are the mean of a trial, evaluations included; memory is the peak of a trial's "
+    "process, or allocated on its GPU."
+)
+
+
+def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
+    """The rows of a comparison with their differences to the best, by their display names."""
+    shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
+    if "method" in shown:
+        shown["method"] = [*map(context.name_method, shown["method"])]
+    return make_table(
+        shown.rename(columns={"number": "first trial"}),
+        caption=(
+            f"Mean score with its {PERCENT} CI, the difference to the best row with a "
+            f"{context.of_comparisons} CI that is simultaneous for all pairs of rows, and whether "
+            f"that CI includes 0. CIs cover seeds{describe_covered(table)}. {COSTS}"
+        ),
+        csv=csv,
+        sortable=True,
+        labels=context.labels,
+    )
+
+
 def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """The best rows with what their points state and the trial they lead to; their short names."""
     order = np.argsort(-table["mean"].to_numpy(), kind="stable")[:_MOST_DRAWN]
@@ -124,14 +148,6 @@ def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:
 def build(context: StudyContext) -> Contents | None:
     if (table := context.once(compute)) is None:
         return None
-    shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
-    caption = (
-        f"Mean score of each configuration with its {PERCENT} CI, the difference to the best with "
-        f"a {context.of_comparisons} CI that is simultaneous for all pairs of configurations, and "
-        f"whether that CI includes 0. CIs cover seeds{describe_covered(table)}."
-    )
-    if {"seconds", "memory"} & set(shown):
-        caption += f" {COSTS}"
     return Contents(
         csv={"configurations": table.drop(columns=NAME)},
         figures={
@@ -139,23 +155,8 @@ def build(context: StudyContext) -> Contents | None:
             "configuration_costs": draw_costs(context, table),
         },
         text=describe(context, table),
-        tables=[
-            make_table(
-                shown.rename(columns={"number": "first trial"}),
-                caption=caption,
-                csv="configurations",
-                sortable=True,
-                labels=context.labels,
-                many="configurations",
-            )
-        ],
+        tables=[show_ranked(context, table, "configurations")],
     )
-
-
-COSTS = (
-    "Seconds are the mean of a trial, evaluations included; memory is the peak of a trial's "
-    "process, or allocated on its GPU."
-)
 
 
 TOPIC = Topic("configurations", "Configurations compared", build, csv=["configurations"])

@@ -30,12 +30,10 @@ from mtdlab.analysis.report.cells import (
     count,
     describe_covered,
     describe_items,
-    format_values,
+    list_values,
     make_table,
 )
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Table, Topic
-
-_MOST_VALUES = 8
 
 
 def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
@@ -45,10 +43,7 @@ def name_rows(comparison: Comparison, table: pd.DataFrame) -> list[str]:
 
 
 def _listed(name: str, values: Iterable[object]) -> str:
-    """A setting with its values as text, or with their number where they are many."""
-    texts = format_values(name, values)
-    many = len(texts) > _MOST_VALUES
-    return f"{clean(name)} ({f'{len(texts):,} values' if many else ', '.join(texts)})"
+    return f"{clean(name)} ({list_values(name, values)})"
 
 
 def _names_of(comparison: Comparison) -> list[str]:
@@ -68,11 +63,9 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     """The paragraphs above an experiment's table; empty ones are left out."""
     experiment, table = comparison.experiment, comparison.table
     texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
-    width, known = experiment.encoder_width, table["published"].notna().any()
-    if width and known:
-        texts.append(f"Published widths are taken as shares of the encoder's, there {width}.")
-    elif width:
-        texts.append(f"The paper's widths are of an encoder {width} wide: none is one of these.")
+    if width := experiment.encoder_width:
+        known = f"{int(table['published'].notna().sum())} of {count(len(table), 'value')}"
+        texts.append(f"{known} are published, as shares of the encoder's width, there {width}.")
     if "fgsm_changed" in table:
         idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
         texts += (
@@ -311,31 +304,24 @@ def _draw(comparison: Comparison, score: str, alt: str) -> Drawing:
     experiment = comparison.experiment
     kind = experiment.figure
     caption = _CAPTIONS[kind].format(f"{PERCENT} CI", describe_covered(comparison.table))
+    panels = [("this study: within seeds", _seeds(comparison))] if kind == "seeds" else []
     if kind in ("line", "rows"):
-        panels = [("this study", _curve(comparison, score))]
+        panels.append(("this study", _curve(comparison, score)))
         if len(comparison.table) > _MOST_ROWS:
             caption += f" Drawn: {_MOST_ROWS} of {len(comparison.table)} values."
     else:
-        panels = [("this study", _grid(comparison, comparison.table, "mean"))]
-    if kind == "seeds":
-        panels = [
-            ("this study: within seeds", _seeds(comparison)),
-            ("this study: means", panels[0][1]),
-        ]
+        panels.append(("this study: means", _grid(comparison, comparison.table, "mean")))
     if "method" not in comparison.differs:
         panels.append((SOURCE, _published(comparison)))
-        published = _source(experiment)
-        caption += f" Last: published, {published}, compare its shape, not its level."
+        caption += f" Last: published, {_source(experiment)}, compare its shape, not its level."
     else:
         caption += " There are no published values for this method."
     rows = max(min(len(comparison.table), _MOST_ROWS), len(experiment.published()))
-    height, columns = (1.3 + 0.34 * rows, 1) if kind == "rows" else (3.4, 2)
     title = experiment.title.lower().replace("ema", "EMA").replace("fgsm", "FGSM")
     return Drawing(
         f"Score by {title}",
         panels,
-        height=height * -(-len(panels) // columns),
-        columns=min(columns, len(panels)),
+        height=1.3 + 0.34 * rows if kind == "rows" else 3.4,
         rigid=kind == "rows",
         caption=caption,
         alt=alt,
@@ -361,8 +347,7 @@ def _show(comparison: Comparison) -> Table:
     caption = (
         f"Mean score with its interval over seeds{describe_covered(comparison.table)}; {published}"
     )
-    name, labels = experiment.name, comparison.labels
-    return make_table(shown, caption=caption, csv=name, labels=labels, many="rows")
+    return make_table(shown, caption=caption, csv=experiment.name, labels=comparison.labels)
 
 
 def _show_tasks(comparison: Comparison, tasks: pd.DataFrame) -> Iterator[Table]:

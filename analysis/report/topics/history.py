@@ -39,15 +39,7 @@ _LIMITS = (
 
 @dataclass(frozen=True)
 class History:
-    """The measured history of a study's keys.
-
-    Attributes:
-        every: `compute_half_lives` of all runs that were probed, also those without an MTD.
-        runs: `compute_history_runs`.
-        retained: `compute_retained_curves`.
-        curve: `summarise_half_lives` by MTD.
-        correlations: `correlate_history`.
-    """
+    """The measured history of a study's keys; `every` has the runs without an MTD too."""
 
     every: pd.DataFrame
     runs: pd.DataFrame
@@ -140,7 +132,6 @@ def build(context: StudyContext) -> Contents | None:
         caption=f"Mean half-life in steps, with its {PERCENT} t interval over seeds.",
         csv="half_life",
         labels=context.labels,
-        many="configurations",
     )
     names = {**context.labels, **_NAMES}
     named = info.correlations.replace({"first": names, "second": names})
@@ -187,8 +178,7 @@ def _draw(context: StudyContext, info: History) -> Drawing | None:
                 lambda ax: figures.draw_score_by_half_life(runs, ax, name=score),
             ),
         ],
-        height=7.0,
-        columns=2,
+        height=3.5,
         caption=(
             "First: mean over the trials of a level of MTD; the dashed line is one half, and the "
             f"CSV has the intervals.{some} Second: a point per trial and the mean at each MTD. "

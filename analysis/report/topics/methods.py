@@ -21,26 +21,20 @@ from mtdlab.analysis.report.topics.configurations import (
     draw_costs,
     draw_ranked,
     name_table,
+    show_ranked,
 )
 from mtdlab.analysis.statistics.configurations import rank_rows
 from mtdlab.analysis.statistics.methods import compute_method_properties, equal_budget
 
 MOST_CURVES = 4
 """The most methods in one figure against MTD; there is no space for the legend of more."""
-_CAPTIONS = {
-    "methods": (
-        f"Mean score with its {PERCENT} CI, the difference to the best row with a {{of}} CI "
-        "that is simultaneous for all pairs of rows, and whether that CI includes 0. "
-        f"CIs cover seeds{{covered}}. {COSTS}"
-    ),
-    "method_properties": (
-        f"Geometry at the checkpoint that was kept; costs of a trial. Mean with its {PERCENT} CI "
-        "over seeds, and the difference to the row with the highest mean score, its CI "
-        f"simultaneous for all pairs of rows. {COSTS} The memory of a process includes the loaded "
-        "packages and what earlier trials left in it. Durations are comparable where trials ran "
-        "on one machine without other load."
-    ),
-}
+_PROPERTIES = (
+    f"Geometry at the checkpoint that was kept; costs of a trial. Mean with its {PERCENT} CI over "
+    "seeds, and the difference to the row with the highest mean score, its CI simultaneous for all "
+    f"pairs of rows. {COSTS} The memory of a process includes the loaded packages and what earlier "
+    "trials left in it. Durations are comparable where trials ran on one machine without other "
+    "load."
+)
 _REFERENCE = (
     "values from the papers, not of this study: other training text, encoders and seeds, and test "
     "sets that the study may not have scored"
@@ -101,24 +95,19 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
         f"{best[NAME]} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
         *_compare(ranked.iloc[1:], context.of_comparisons),
         f"Confidence intervals cover seeds{describe_covered(table)}.",
-        *_describe_presets(context),
+        _describe_presets(context),
     )
 
 
-def _describe_presets(context: StudyContext) -> Iterator[str]:
-    """A sentence on the preset of each method, or on the one that all have."""
+def _describe_presets(context: StudyContext) -> str:
+    """The preset of each method that ran with one."""
     runs = context.once(_runs)
     recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
-    presets = {
-        name: sorted(map(str, group["preset"].unique()))
+    texts = [
+        f"{context.name_method(name)} {' and '.join(sorted(map(str, group['preset'].unique())))}"
         for name, group in recorded.groupby("method")
-    }
-    different = {preset for used in presets.values() for preset in used}
-    if len(different) == 1 and presets.keys() >= set(context.methods["method"]):
-        yield f"Every method ran with its preset {clean(different.pop())}."
-    elif presets:
-        texts = (f"{context.name_method(name)} {' and '.join(presets[name])}" for name in presets)
-        yield f"Presets: {', '.join(map(clean, texts))}."
+    ]
+    return f"Presets: {', '.join(map(clean, texts))}." if texts else ""
 
 
 def _describe_rate(context: StudyContext) -> str:
@@ -140,22 +129,22 @@ def build(context: StudyContext) -> Contents | None:
     """The table with a row for each method and level of MTD, or for each configuration."""
     if (table := context.once(compute)) is None:
         return None
-    covered, properties = describe_covered(table), compute_method_properties(context.study)
+    properties = compute_method_properties(context.study)
+    named = [*map(context.name_method, properties.get("method", ()))]
+    shown = properties.assign(method=named).dropna(axis="columns", how="all")
     return Contents(
         csv={"methods": context.methods, "method_properties": properties},
         figures={"methods": draw(context, table), "method_costs": draw_costs(context, table)},
         text=describe(context, table),
         tables=[
+            show_ranked(context, rank(table), "methods"),
             make_table(
-                frame.assign(method=[*map(context.name_method, frame.get("method", ()))])
-                .drop(columns=["items", NAME, "number"], errors="ignore")
-                .dropna(axis="columns", how="all"),
-                caption=_CAPTIONS[name].format(covered=covered, of=context.of_comparisons),
-                csv=name,
+                shown,
+                caption=_PROPERTIES,
+                csv="method_properties",
                 sortable=True,
                 labels=context.labels,
-            )
-            for name, frame in (("methods", rank(table)), ("method_properties", properties))
+            ),
         ],
     )
 

@@ -17,7 +17,6 @@ from mtdlab.analysis.report.topics.base import (
     Draw,
     Drawing,
     StudyContext,
-    Table,
     Topic,
 )
 from mtdlab.analysis.statistics.curves import (
@@ -59,8 +58,8 @@ def _build_geometry(context: StudyContext) -> Contents | None:
             described,
             "Alignment and uniformity against maximum traceable distance",
             "A point per trial, a thin line per seed, the mean over seeds.",
-            ("alignment", "alignment (lower is better)", "alignment", "Alignment"),
-            ("uniformity", "uniformity (lower is better)", "uniformity", "Uniformity"),
+            ("alignment", "alignment (lower is better)", "alignment"),
+            ("uniformity", "uniformity (lower is better)", "uniformity"),
         )
     }
     if not few:
@@ -72,14 +71,14 @@ def _build_geometry(context: StudyContext) -> Contents | None:
             "How far each trial's (uniformity, alignment) lies from the ideal point: alignment 0, "
             "where paraphrases coincide, and uniformity −4, that of vectors spread evenly over "
             "a sphere of many dimensions. Lower is better.",
-            ("l1", "L1: sum of both differences", "L1 distance", "The L1 distance"),
-            ("l2", "L2: straight-line distance", "L2 distance", "The L2 distance"),
+            ("l1", "L1: sum of both differences", "L1 distance"),
+            ("l2", "L2: straight-line distance", "L2 distance"),
         )
     return Contents(
         csv={"trials_geometry": runs, "geometry": curves},
         figures=drawings,
         text=_TEXT,
-        tables=[make_table(shown, caption=caption, csv="geometry", many="levels")],
+        tables=[make_table(shown, caption=caption, csv="geometry")],
     )
 
 
@@ -88,9 +87,9 @@ def _draw_curves(
     runs: pd.DataFrame,
     title: str,
     caption: str,
-    *panels: tuple[str, str, str, str],
+    *panels: tuple[str, str, str],
 ) -> Drawing:
-    """The curves of each panel: a measure, the panel's title, the axis label, the name in text."""
+    """The curves of each panel: a measure, the panel's title, the axis label."""
     curves = {
         measure: measured[measured["measure"] == measure].reset_index(drop=True)
         for measure, *_ in panels
@@ -105,12 +104,12 @@ def _draw_curves(
 
     return Drawing(
         title,
-        [(head, draw(measure, label)) for measure, head, label, _ in panels],
+        [(head, draw(measure, label)) for measure, head, label in panels],
         height=3.9,
-        columns=2,
         caption=f"{caption} {BAND}",
         alt=" ".join(
-            describe_curve(curves[key], f"{name} is", decimals=3) for key, *_, name in panels
+            describe_curve(curves[measure], f"{label[:1].upper()}{label[1:]} is", decimals=3)
+            for measure, _, label in panels
         ),
     )
 
@@ -157,23 +156,18 @@ def _build_spectra(context: StudyContext) -> Contents | None:
         text = f"Before training the effective rank is {before['mean'].mean():.1f}."
     if len(after):
         text += " " + describe_curve(after, "After training it is", decimals=1)
-    return Contents(
-        csv={"spectra": spectra.reset_index(), "effective_rank": ranks},
-        figures={"spectra": _draw_spectra(spectra, text)},
-        text=[text],
-        tables=[_show_ranks(before.set_index("mtd")["mean"], after)],
-    )
-
-
-def _show_ranks(before: pd.Series, after: pd.DataFrame) -> Table:
     shown = after.rename(columns={"mean": "after"})
-    if before.reindex(after["mtd"]).round(1).nunique() > 1:  # else the text has the one value
-        shown.insert(3, "before", after["mtd"].map(before))
+    shown.insert(3, "before", after["mtd"].map(before.set_index("mtd")["mean"]))
     caption = (
         "Effective rank after training, with its interval: how many equally large singular values "
         "would spread as much as these do (the exponential of their entropy)."
     )
-    return make_table(shown, caption=caption, csv="effective_rank", many="levels")
+    return Contents(
+        csv={"spectra": spectra.reset_index(), "effective_rank": ranks},
+        figures={"spectra": _draw_spectra(spectra, text)},
+        text=[text],
+        tables=[make_table(shown, caption=caption, csv="effective_rank")],
+    )
 
 
 def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:
@@ -199,7 +193,6 @@ def _draw_spectra(spectra: pd.DataFrame, alt: str) -> Drawing:
         "Singular values before and after training",
         panels,
         height=3.8,
-        columns=len(panels),
         caption=caption,
         alt=alt,
     )

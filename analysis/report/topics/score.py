@@ -101,8 +101,7 @@ def _show(context: StudyContext, table: pd.DataFrame) -> Table:
         caption += "; the difference to the best level, with an interval for all pairs of levels"
     interval = f"difference, {100 * context.verdict.confidence:.3g} %"
     labels = dict(zip(DIFFERENCE[1:], (f"{interval} low", f"{interval} high"), strict=True))
-    caption = f"{caption}.{beyond}"
-    return make_table(shown, caption=caption, csv="mtd_curve", labels=labels, many="levels")
+    return make_table(shown, caption=f"{caption}.{beyond}", csv="mtd_curve", labels=labels)
 
 
 def describe(context: StudyContext) -> tuple[str, ...]:
@@ -161,7 +160,6 @@ def draw(context: StudyContext) -> Drawing | None:
         _TITLE,
         panels,
         height=4.4 if marked else 3.9,
-        columns=len(panels),
         caption=" ".join(parts),
         alt=f"{describe_curve(curve, 'The mean score is')} {verdict.sentence}",
     )
@@ -221,31 +219,20 @@ def _paired(context: StudyContext) -> Draw:
     )
 
 
-def compare_seeds(context: StudyContext) -> dict[float, pd.Series]:
-    """The best level less the first and less the last, by seed, of each end by its MTD.
-
-    Empty where fewer than two levels or seeds are compared.
-    """
-    table, verdict = context.levels.table, context.verdict
-    best = verdict.peak_mtd
-    if len(table) < 2 or best not in table:
-        return {}
-    ends = sorted({verdict.first, verdict.last} & set(table) - {best})
-    return {end: (table[best] - table[end]).dropna() for end in ends}
-
-
 def _describe_seeds(context: StudyContext) -> str:
     """A sentence on in how many seeds the best level is above the ends of the range."""
-    parts = [
-        f"than MTD {format_mtd(end)} in {int((gains > 0).sum())} of {count(len(gains), 'seed')}"
-        for end, gains in compare_seeds(context).items()
-        if len(gains)
-    ]
-    best = format_mtd(context.verdict.peak_mtd)
-    return f"MTD {best} scores higher {' and '.join(parts)}." if parts else ""
+    table, verdict = context.levels.table, context.verdict
+    best, parts = verdict.peak_mtd, []
+    if best not in table:
+        return ""
+    for end in sorted({verdict.first, verdict.last} & set(table) - {best}):
+        if len(gains := (table[best] - table[end]).dropna()):
+            above = f"{int((gains > 0).sum())} of {count(len(gains), 'seed')}"
+            parts.append(f"than MTD {format_mtd(end)} in {above}")
+    return f"MTD {format_mtd(best)} scores higher {' and '.join(parts)}." if parts else ""
 
 
-TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"], keep_empty=True)
+TOPIC = Topic("score", _TITLE, build, csv=["mtd_curve"])
 
 
 def _build_correlation(context: StudyContext) -> Contents | None:
@@ -254,12 +241,9 @@ def _build_correlation(context: StudyContext) -> Contents | None:
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
-    interval = (
-        f"with its {PERCENT} t interval for these items" if seeds > 1 else "without an interval"
-    )
     caption = (
-        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, "
-        f"{interval}."
+        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, with "
+        f"its {PERCENT} t interval for these items."
     )
     text = (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
@@ -325,7 +309,7 @@ def _build_tasks(context: StudyContext) -> Contents | None:
         f"tasks. {average} The CSV has trials, seeds and "
         "intervals over seeds, for these items."
     )
-    tables = [make_table(wide.reset_index(), caption=caption, csv="tasks", many="levels")]
+    tables = [make_table(wide.reset_index(), caption=caption, csv="tasks")]
     return Contents(csv={"tasks": table}, tables=tables)
 
 

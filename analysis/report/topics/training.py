@@ -9,7 +9,6 @@ import pandas as pd
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
-from mtdlab.analysis.data.tasks import LAST
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
 from mtdlab.analysis.report.context import list_selection
@@ -70,12 +69,11 @@ def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
     ends, known = count_best_at_end(trials)
     of = count(known, "trial")
     if not known:
-        scored = curves[curves["score"].notna()]
+        scored = curves[curves["score"].notna()].groupby("number")
         if not len(scored):
             return "No trial was evaluated during training."
-        best = scored.loc[scored.groupby("number")["score"].idxmax()]
-        last = scored.groupby("number")["step"].max()
-        ends = int((best.set_index("number")["step"] == last).sum())
+        best = curves.loc[scored["score"].idxmax(), "step"].to_numpy()
+        ends = int((best == scored["step"].max().to_numpy()).sum())
         of = f"{count(len(best), 'trial')} drawn"
     return f"{ends:,} of {of} scored highest at their last evaluation."
 
@@ -98,26 +96,18 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     if not program:
         panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}. Scores: {label}{_choice(context)}; a point of the loss is the mean over a "
-            f"part of the steps, at most {MOST_POINTS} per trial."
+            f"{lines}. Scores: {label}; checkpoints are chosen by "
+            f"{' or '.join(list_selection(context.trials)) or 'a rule not recorded'} (select_on). "
+            f"A point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
+            "trial."
         )
     return Drawing(
         "Training curves",
         panels,
         height=3.9,
-        columns=len(panels),
         caption=caption,
         alt=alt,
     )
-
-
-def _choice(context: StudyContext) -> str:
-    """The words on what the scores during training choose."""
-    used = list_selection(context.trials)
-    if used == [LAST]:
-        return "; the checkpoint is that of the last step"
-    unless = ", unless it is that of the last step" if LAST in used else ""
-    return f", which choose the checkpoint{unless}"
 
 
 TOPIC = Topic("training", "Training curves", build, csv=["training_curves"], group="Training")
@@ -140,10 +130,7 @@ def _build_collapse(context: StudyContext) -> Contents | None:
     if not len(detected):
         return None
     curves = compute_collapse(context.study)
-    trials = count(int(detected["n"].sum()), "trial")
-    text = [f"No collapse was detected in {trials}: {'; '.join(_name_structure(detected))}."]
-    if detected[["collapsed", "failed", "pruned"]].to_numpy().any():
-        text = list(describe_detected(detected))
+    text = [*describe_detected(detected)]
     shown = detected.rename(columns={"first": "first step", "last": "last step"})
     if shown["prediction_layers"].nunique() == 1:
         shown = shown.drop(columns="prediction_layers")
@@ -171,18 +158,13 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
 
 def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
     """A sentence for each structure of `detect_collapse`."""
-    columns = ["n", "collapsed", "failed", "pruned", "first", "last"]
-    numbers = detected[columns].to_numpy(dtype=np.float64)
+    columns = ["n", "collapsed", "failed", "pruned"]
+    numbers = detected[columns].to_numpy(dtype=np.int64)
     for name, row in zip(_name_structure(detected), numbers, strict=True):
-        n, collapsed, failed, pruned, first, last = row
-        seen = f"collapse detected in {collapsed:.0f}" if collapsed else "no collapse detected"
-        text = f"{name}: {seen} {'of' if collapsed else 'in'} {count(int(n), 'trial')}"
-        if np.isfinite(first):
-            text += f", the first at step {first:,.0f}"
-        if first < last:
-            text += f", the last at step {last:,.0f}"
+        n, collapsed, failed, pruned = map(int, row)
         others = ((failed, "failed"), (pruned, "pruned"))
-        ends = [f"{runs:.0f} {how}" for runs, how in others if runs]
+        ends = [f"{runs} {how}" for runs, how in others if runs]
+        text = f"{name}: collapse detected in {collapsed} of {count(n, 'trial')}"
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 
@@ -201,7 +183,6 @@ def _draw_collapse(curves: pd.DataFrame, score: str, alt: str) -> Drawing | None
             ("mean cosine of random pairs", panel("mean_cosine", "mean cosine")),
         ],
         height=4.0,
-        columns=2,
         caption=(
             "As the paper's figures 5 and 6. The mean cosine is 1 if all vectors coincide. Scores "
             f"are of the pairs that choose the checkpoint. {BAND}"

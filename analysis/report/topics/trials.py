@@ -6,29 +6,14 @@ from dataclasses import replace
 import pandas as pd
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.frames import TRIAL_COLUMNS, StudyFrames
+from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
+from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count, make_table
 from mtdlab.analysis.report.page import trial_anchor
-from mtdlab.analysis.report.study_facts import model_folder, place_of_model
-from mtdlab.analysis.report.topics.base import Contents, StudyContext, Table, Topic
+from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.best_trial import DEV, compute_choices, find_scores
 
-FIRST_COLUMNS = (
-    "number",
-    "state",
-    "seed",
-    "ema_decay",
-    "queue_size",
-    "batch_size",
-    "initial_queue_size",
-    "mtd",
-    "score",
-    "alignment",
-    "uniformity",
-    "reason",
-)
-"""First columns of the table of trials; then come those of every study, then other settings."""
 _MOST_ROWS = 1_000
 _MOST_REASONS = 20
 
@@ -44,12 +29,13 @@ def build(context: StudyContext) -> Contents:
     scores = {name: find_scores(trials, study.scores, name) for name in sorted(names)}
     scores = {name: values for name, values in scores.items() if values.notna().any()}
     trials = trials.assign(**scores).sort_values("number", ignore_index=True)
-    columns = [*FIRST_COLUMNS, *(name for name in TRIAL_COLUMNS if name in trials), *trials]
-    table = trials[list(dict.fromkeys(columns))]
+    first = ("number", "state", "seed", *PARTS, "initial_queue_size", "mtd", "score")
+    table = trials[list(dict.fromkeys((*first, *trials)))]
     measured = ["mtd", *scores, "best_step", "wall_seconds", "alignment", "uniformity"]
-    known = [name for name in measured if name in table and table[name].notna().any()]
-    known += [
-        name for name in ("run", "reason", "note") if name in table and (table[name] != "").any()
+    known = [
+        name
+        for name in (*measured, "run", "reason", "note")
+        if name in table and (table[name].notna() & (table[name] != "")).any()
     ]
     varied = varied_settings(table, study.settings)
     chosen, caption = _choose(table, study.select_by if study.select_by in scores else "score")
@@ -60,54 +46,45 @@ def build(context: StudyContext) -> Contents:
         caption=caption,
         csv="trials",
         sortable=True,
+        most=_MOST_ROWS,
         labels=context.labels,
+    )
+    reasons, why = _count_reasons(table), "Why trials ended without a result."
+    if len(reasons) > _MOST_REASONS:
+        why += f" The {_MOST_REASONS} commonest of {len(reasons):,} reasons."
+    commonest = make_table(
+        reasons.head(_MOST_REASONS), caption=why, csv="failures", labels={"number": "first trial"}
     )
     anchors = tuple(trial_anchor(int(number)) for number in chosen["number"])
     return Contents(
-        csv={"trials": table},
+        csv={"trials": table, "failures": reasons},
         text=[] if len(table) else ["No trial has been started."],
-        tables=(_show_reasons(table), replace(shown, anchors=anchors)),
+        tables=(commonest, replace(shown, anchors=anchors)),
         folded=True,
     )
 
 
-def _show_reasons(trials: pd.DataFrame) -> Table:
-    """The table of why trials failed or were stopped, the commonest reason first."""
+def _count_reasons(trials: pd.DataFrame) -> pd.DataFrame:
+    """Why trials failed or were stopped, the commonest reason first, with the first such trial."""
     ended = trials[trials["state"].isin(["FAIL", "PRUNED"])]
     reasons = ended.assign(reason=ended["reason"].replace("", "not recorded"))
     counts = reasons.groupby(["state", "reason"], as_index=False)["number"].agg(["size", "min"])
-    counts = counts.sort_values(["size", "min"], ascending=[False, True])
-    caption = "Why trials ended without a result."
-    if len(counts) > _MOST_REASONS:
-        caption += f" The {_MOST_REASONS} commonest of {len(counts):,} reasons."
-    shown = counts.head(_MOST_REASONS)[["size", "state", "reason", "min"]]
-    named = shown.rename(columns={"size": "n", "min": "first trial"})
-    return replace(make_table(named, caption=caption, csv="trials"), name="failures")
+    named = counts.rename(columns={"size": "n", "min": "number"})
+    ranked = named.sort_values(["n", "number"], ascending=[False, True])
+    return ranked[["n", "state", "reason", "number"]]
 
 
 def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
-    """All trials, the best first, or of many the best half of the rows and the last; a caption.
-
-    Trials without a score follow in the order of their numbers.
-    """
-    done = trials[(trials["state"] == "COMPLETE") & trials[ranking].notna()]
-    best = done.sort_values([ranking, "number"], ascending=[False, True]).index
-    rest = trials.index.difference(best)
-    order = f"best first by {clean(ranking)}"
-    if len(trials) <= _MOST_ROWS:
-        return trials.loc[[*best, *rest]], f"{count(len(trials), 'trial')}, {order}."
-    half = _MOST_ROWS // 2
-    others = trials.index.difference(best[:half])[-half:]
-    chosen = [*best[:half], *others]
-    caption = (
-        f"{len(chosen):,} of {len(trials):,} trials: the {min(half, len(best)):,} best, {order}, "
-        f"and the {len(others):,} last of the others. The page shows at most {_MOST_ROWS:,} rows; "
-        "the CSV has all."
-    )
-    return trials.loc[chosen], caption
+    """The trials that the page shows, the best first, then those without a score; a caption."""
+    done = (trials["state"] == "COMPLETE") & trials[ranking].notna()
+    best = trials[done].sort_values([ranking, "number"], ascending=[False, True])
+    caption = f"{count(len(trials), 'trial')}, best first by {clean(ranking)}."
+    if len(trials) > _MOST_ROWS:
+        caption += f" The page shows at most {_MOST_ROWS:,} rows; the CSV has all."
+    return pd.concat([best, trials[~done]]).head(_MOST_ROWS), caption
 
 
-TOPIC = Topic("trials", "All trials", build, csv=["trials"], keep_empty=True, group="Trials")
+TOPIC = Topic("trials", "All trials", build, csv=["trials", "failures"], group="Trials")
 
 
 def _build_best(context: StudyContext) -> Contents | None:
@@ -131,30 +108,25 @@ def _build_best(context: StudyContext) -> Contents | None:
 
 def _describe_best(study: StudyFrames, best: pd.Series) -> str:
     metric, by = clean(study.metric), clean(best["chosen_by"])
-    ranked = f"Trials are ranked by {by} (select_by)."
-    if not study.select_by:
-        ranked = f"This study records no select_by: its trials are ranked by its metric, {by}."
-    if study.table:
-        ranked = f"Trials are ranked by {by}."
     scores = f"{metric} is {best['score']:.2f}"
     if best["chosen_by"] != study.metric:
         scores = f"{by} is {best['value']:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
     return (
-        f"{ranked} The best of {count(best['n'], 'trial')} is trial {best['number']} "
-        f"(seed {best['seed']}{where}), whose {scores}. The mean {metric} of its configuration is "
-        f"{best['configuration_mean']:.2f} over {count(best['configuration_trials'], 'trial')}."
+        f"Trials are ranked by {by}. The best of {count(best['n'], 'trial')} is trial "
+        f"{best['number']} (seed {best['seed']}{where}), whose {scores}. The mean {metric} of its "
+        f"configuration is {best['configuration_mean']:.2f} over "
+        f"{count(best['configuration_trials'], 'trial')}."
     )
 
 
 def _describe_run(study: StudyFrames, best: pd.Series) -> str:
-    """A sentence on the best trial's training, and on where its model is."""
+    """A sentence on the best trial's training."""
     parts = []
     chosen = study.trials[study.trials["number"] == best["number"]]
     dev = float(find_scores(chosen, study.scores, DEV).iloc[0])
     step, seconds = (
-        float(chosen[name].iloc[0]) if name in chosen else math.nan
-        for name in ("best_step", "wall_seconds")
+        float(chosen.iloc[0].get(name, math.nan)) for name in ("best_step", "wall_seconds")
     )
     if math.isfinite(step):
         parts.append(f"its checkpoint is that of step {step:g}")
@@ -162,10 +134,6 @@ def _describe_run(study: StudyFrames, best: pd.Series) -> str:
         parts.append(f"its dev score ({DEV}) is {dev:.2f}")
     if math.isfinite(seconds):
         parts.append(f"it took {format_seconds(seconds)}")
-    if not study.model and (folder := model_folder(study)):
-        parts.append(f"its model is in {clean(f'{folder} on the machine that ran it')}")
-    elif study.model and study.model["trial"] == best["number"]:
-        parts.append(f"its model is in {place_of_model(study)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

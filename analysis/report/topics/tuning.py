@@ -38,7 +38,7 @@ def build(context: StudyContext) -> Contents | None:
         "values; other values, or a choice over more seeds, could change them.",
         "A difference of two values is clear where it is at least twice its standard error.",
     )
-    tables = [make_table(shown, caption=caption, csv="tuning", many="rows")]
+    tables = [make_table(shown, caption=caption, csv="tuning")]
     return Contents(csv={"tuning": table}, text=text, tables=tables, folded=True)
 
 

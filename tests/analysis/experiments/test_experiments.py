@@ -297,7 +297,9 @@ def test_widths_are_shares_of_the_encoders() -> None:
     assert np.isnan(narrow[5])
     unknown = found("prediction_dim", trials)
     assert unknown.table["published"].isna().all()
-    assert "an encoder 768 wide: none" in " ".join(describe_comparison(unknown))
+    assert "0 of 6 values are published, as shares of the encoder's width, there 768." in " ".join(
+        describe_comparison(unknown)
+    )
 
 
 def test_another_method_has_no_published_values() -> None:
@@ -475,7 +477,7 @@ def test_runs_that_a_collapse_ended_are_counted() -> None:
     assert watch[numbers].to_numpy().tolist() == [[1, 1, 0, 1], [2, 0, 0, 0]]
     assert list(describe_detected(watch)) == [
         "η 0: collapse detected in 1 of 1 trial; 1 pruned, not assessed.",
-        "η 0.85: no collapse detected in 2 trials.",
+        "η 0.85: collapse detected in 0 of 2 trials.",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
 from mtdlab.analysis.report import MultiStudyReport, write_multi_study, write_report
-from mtdlab.analysis.report.multi_study import compare_studies, describe_differences, with_curves
+from mtdlab.analysis.report.multi_study import compare_studies, describe_differences
 from mtdlab.analysis.statistics.multi_study import (
     compute_best_spectra,
     compute_curves,
@@ -113,16 +113,6 @@ def test_runs_without_an_mtd_are_a_row_at_zero(three: list[StudyFrames]) -> None
     assert simcse["mtd"].tolist() == [0]
     assert simcse["mean"].tolist() == pytest.approx([three[1].trials["score"].mean()])
     assert curves["mtd"].tolist()[:2] == [7.667, 14.667]
-
-
-def test_only_studies_of_several_distances_are_drawn_as_curves() -> None:
-    levels = {"a": [5.0, 8.0], "simcse": [0.0], "b": [14.667]}
-    curves = pd.DataFrame(
-        [{"study": name, "mtd": mtd} for name, found in levels.items() for mtd in found]
-    )
-    assert with_curves(curves)["study"].tolist() == ["a", "a", "simcse"]
-    single = curves[curves["study"] != "a"]
-    assert with_curves(single).equals(single)
 
 
 def test_the_best_setting_is_named_with_its_mean(three: list[StudyFrames]) -> None:

@@ -175,10 +175,10 @@ def test_candidates_are_the_configurations_that_may_be_the_best() -> None:
 def test_the_section_states_order_and_best_in_both_units() -> None:
     first = with_half_lives(study("small", (1, 4, 3, 2)), dict.fromkeys(LEVELS, 2.0))
     other = with_half_lives(study("large", (1, 2, 3, 4), draw=1), dict.fromkeys(LEVELS, 6.8))
-    info = compute([first, other])
-    steps, halves = map(describe_agreement, info.agreements)
-    contents = build(info)
-    assert contents.text == (steps, halves, "")
+    agreements = compute([first, other])
+    steps, halves = map(describe_agreement, agreements)
+    contents = build([first, other], agreements)
+    assert contents.text == [steps, halves]
     assert steps == (
         "large, MTD in steps: the order of 4 common levels agrees with Kendall's tau 0.00 (95 % CI "
         "0.00 to 0.00): 6 of 6 pairs differ significantly in both studies, 3 of them in the same "
@@ -188,22 +188,22 @@ def test_the_section_states_order_and_best_in_both_units() -> None:
     assert halves.startswith("large, MTD in half-lives: 2 common levels, too few for an order.")
     assert halves.endswith("a ratio of 1 (1 to 1), so they may be the same.")
     assert contents.csv["transfer"]["unit"].tolist() == ["steps", "half-lives"]
-    assert info.candidates["configuration"].tolist() == ["ema_decay 0.75"]
+    assert contents.csv["transfer_candidates"]["configuration"].tolist() == ["ema_decay 0.75"]
     drawing = contents.figures["transfer"]
     assert drawing.title == "Deviation from each study's mean, by study"
 
 
 def test_the_section_states_what_is_missing() -> None:
     first, other = study("small", (1, 4, 3, 2)), study("large", (1, 1, 1, 1), noise=9.0, draw=1)
-    text = build(compute([first, other])).text
+    text = build([first, other], compute([first, other])).text
     assert "none of 6 pairs differs significantly in both studies" in text[0]
     assert text[1] == (
         "Half-lives of keys of small, large were not measured; the setting probe_every measures "
         "them."
     )
-    info = compute([first, study("one", (1,), decays=(0.5,))])
+    pair = [first, study("one", (1,), decays=(0.5,))]
     nothing = "There are no two studies with two levels of MTD and two seeds each."
-    contents = build(info)
+    contents = build(pair, compute(pair))
     assert contents.text == [nothing]
     assert not contents.figures
     assert not contents.tables

@@ -130,7 +130,7 @@ def test_a_measured_half_life_is_stated() -> None:
 def test_the_page_opens_with_the_best_mtd_over_conditions(tmp_path: Path) -> None:
     study = build_study(conditioned(FOUR).assign(score_before=-99.0))
     _, text = report_of(study, tmp_path, topic.TOPIC)
-    assert "<h1>The highest mean is between MTD 12 and 28 in 4 conditions</h1>" in text
+    assert "<h1>The highest mean is at MTD 12 to 28 in 4 conditions</h1>" in text
 
 
 def test_a_study_of_mtd_alone_has_no_section() -> None:
