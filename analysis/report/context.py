@@ -318,9 +318,10 @@ def describe_splits(study: StudyFrames) -> str:
     used = list_selection(study.trials)
     if not is_own(study.metric) and not any(map(is_own, used)):
         return ""
+    rule = " or ".join(used) or "a rule that is not recorded"
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were selected by "
-        f"{' or '.join(used)} (select_on), and trials ranked by {study.select_by or study.metric}."
+        f"Reported: {study.metric}, on test data. Checkpoints were selected by {rule} (select_on), "
+        f"and trials ranked by {study.select_by or study.metric}."
     )
 
 

@@ -75,7 +75,7 @@ COLUMN_MEANINGS: Mapping[str, str] = {
     "loss": "training loss of the step",
     "low": "lower end of the 95 % confidence interval",
     "may_be_best": "whether the difference's interval includes 0, or there is none",
-    "memory": "highest memory of its trials' processes, or allocated on their GPU, in MB",
+    "memory": "mean over its trials of `peak_memory`, in MB",
     "mean": "mean over the seeds",
     "mean_cosine": "mean cosine of random sentence pairs; near 1: collapsed",
     "measure": "what the row measures",

@@ -147,8 +147,8 @@ def compare_groups(
         first trial of the group; the difference is in points above the best group, with seeds as
         blocks. Its interval is simultaneous for all pairs of groups, because the best is chosen by
         the same scores; it is missing for the best itself, where seeds are not shared, and beyond
-        the 100 best. may_be_best: whether no interval is below 0. seconds is the mean of a trial,
-        memory the peak of all in MB.
+        the 100 best. may_be_best: whether no interval is below 0. seconds and memory, in MB, are
+        the means of a trial's duration and of its peak memory.
     """
     runs = runs.sort_values("number")
     beside = [name for name in study.nuisance if name in runs and runs[name].nunique() > 1]
@@ -163,7 +163,7 @@ def compare_groups(
     table = table.assign(
         may_be_best=~(table["difference_high"] < 0),
         seconds=table["configuration"].map(of_group["wall_seconds"].mean()),
-        memory=table["configuration"].map(of_group["peak_memory"].max()) / 1e6,
+        memory=table["configuration"].map(of_group["peak_memory"].mean()) / 1e6,
     )
     return rank_rows(table, best)[[*by, *beside, *COLUMNS]]
 

@@ -77,8 +77,8 @@ def draw_costs(context: StudyContext, table: pd.DataFrame) -> Drawing | None:
 
 
 COSTS = (
-    "Seconds are the mean of a trial, evaluations included; memory is the peak of a trial's "
-    "process, or allocated on its GPU."
+    "Seconds and memory are means over trials: of the duration, evaluations included, and of the "
+    "peak of the trial's process, or allocated on its GPU."
 )
 
 

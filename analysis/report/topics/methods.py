@@ -100,13 +100,14 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _describe_presets(context: StudyContext) -> str:
-    """The preset of each method that ran with one."""
+    """The presets, and the methods that ran with each."""
     runs = context.once(_runs)
-    recorded = runs[runs["preset"].notna()] if "preset" in runs else runs[:0]
-    texts = [
-        f"{context.name_method(name)} {' and '.join(sorted(map(str, group['preset'].unique())))}"
-        for name, group in recorded.groupby("method")
-    ]
+    recorded, every = runs[runs["preset"].notna()] if "preset" in runs else runs[:0], runs["method"]
+    texts = []
+    for preset, methods in recorded.groupby("preset")["method"] if len(recorded) else ():
+        names = sorted(map(context.name_method, methods.unique()))
+        ran = "every method" if len(names) == every.nunique() else ", ".join(names)
+        texts.append(f"{preset} ({ran})")
     return f"Presets: {', '.join(map(clean, texts))}." if texts else ""
 
 

@@ -74,10 +74,10 @@ def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> Non
         texts = topic.describe(context, topic.compute(context))
         return [each for each in texts if "reset" in each]
 
-    assert presets_of("paper") == ["Presets: bare paper, MoCoSE paper, plain paper, queued paper."]
+    assert presets_of("paper") == ["Presets: paper (every method)."]
     several = np.where(mixed["method"] == "plain", "published-code", "intended")
     assert presets_of(several) == [
-        "Presets: bare intended, MoCoSE intended, plain published-code, queued intended."
+        "Presets: intended (bare, MoCoSE, queued), published-code (plain)."
     ]
     assert presets_of(None) == []
 
