@@ -22,7 +22,7 @@ from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import completed_runs
-from mtdlab.analysis.data.tasks import TASKS
+from mtdlab.analysis.data.tasks import TASKS, is_loss
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
@@ -246,14 +246,14 @@ def _describe(
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
-    given = _given_numbers(table.cells)
+    given, score = _given_numbers(table.cells), table.named["score"]
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {
         "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
         "trial": "column number" if is_numbered else "numbers are those of the rows, from 0",
         "SHA-256": digest,
-        "score": f"column {table.named['score']}, higher is better. {rule}",
+        "score": f"column {score}, higher is better{'; negate a loss' * is_loss(score)}. {rule}",
         "seed": f"column {table.named['seed']}",
         "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,

@@ -24,6 +24,12 @@ _AVERAGES = {
     "transfer_average": f"{_ACCURACY} (mean of {len(TRANSFER)} transfer tasks)",
 }
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
+_LOSS = re.compile(r"(?<![a-z])(loss|error|perplexity|ppl|nll|r?mse|mae|wer|cer)(?![a-z])")
+
+
+def is_loss(score: str) -> bool:
+    """Whether a score is by its name one of which lower is better."""
+    return _LOSS.search(score.lower()) is not None
 
 
 def is_own(score: str) -> bool:

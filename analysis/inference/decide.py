@@ -42,6 +42,8 @@ from mtdlab.analysis.measures import Floats
 Answer = Literal["keep", "equivalent", "drop", "more seeds"]
 _NAMES = ("configuration", "name", "method")
 """Columns whose value alone names a configuration."""
+_BASELINE = "baseline"
+"""The name of a study's own baseline."""
 _ALIKE = 1e-9
 """Points below which differences have no scatter, and so no interval."""
 
@@ -89,8 +91,9 @@ def decide(
     drop        it lies below the margin.
 
     Args:
-        candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, or its value in a column
-            configuration, name or method. By default the baseline is the study's own.
+        candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, its value in a column
+            configuration, name or method, or `baseline` for the study's own, which is the default
+            of the baseline.
         margin: in points (score x 100); by default the study's.
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
@@ -186,15 +189,17 @@ def _find_runs(
     if not len(runs):
         raise ValueError(f"{study.name} has no completed run with a score")
     keys = [key for key in (*study.compared, "mtd") if key in runs]
-    new = _select(runs, keys, candidate, "candidate")
-    if baseline is not None:
-        old = _select(runs, keys, baseline, "baseline")
-    elif study.baseline is not None:
-        old, baseline = completed_runs(study.baseline.trials), "baseline"
-    else:
+    if baseline is None and study.baseline is None:
         raise ValueError(
             f"study {study.name} has no baseline of its own; name one: --baseline KEY=VALUE"
         )
+    baseline = baseline or _BASELINE
+    new, old = (
+        completed_runs(study.baseline.trials)
+        if study.baseline is not None and name == _BASELINE
+        else _select(runs, keys, name, role)
+        for name, role in ((candidate, "candidate"), (baseline, "baseline"))
+    )
     if {*new["number"]} & {*old["number"]}:
         raise ValueError(f"{candidate} and {baseline} are the same configuration; give two")
     # the same name for settings in another order

@@ -9,12 +9,21 @@ import scipy
 
 from mtdlab.analysis.data.beyond_run import describe_lengths, list_rows
 from mtdlab.analysis.data.environment import BUILT_IN
-from mtdlab.analysis.data.frames import StudyFrames, Tuning
-from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs, format_mtd, has_mtd, name_levels
+from mtdlab.analysis.data.frames import Settings, StudyFrames, Tuning
+from mtdlab.analysis.data.runs import (
+    MTD_DECIMALS,
+    chosen_settings,
+    completed_runs,
+    format_mtd,
+    has_mtd,
+    name_levels,
+)
+from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
+from mtdlab.analysis.statistics.configurations import name_configurations
 from mtdlab.analysis.statistics.training import count_best_at_end
 from mtdlab.analysis.statistics.tuning import compute_tuning
 
@@ -58,7 +67,7 @@ def _group_warnings(context: StudyContext) -> tuple[tuple[str, ...], ...]:
         (
             _warn_of_open_study(context.study),
             *_warn_of_design(context),
-            warn_of_failures(context.curve_trials),
+            warn_of_failures(context.trials, context.study.compared),
             *_warn_of_levels(context),
         ),
         (
@@ -197,6 +206,11 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
 
 def _warn_of_data(context: StudyContext) -> Iterator[str]:
     study = context.study
+    if is_loss(study.metric):
+        yield (
+            f"By its name {clean(study.metric)} is a loss, but the highest score counts as the "
+            "best here. Negate it."
+        )
     corpus = study.ran_with.corpus
     if corpus is not None and corpus.name == BUILT_IN:
         pairs = study.evaluation_name in ("", BUILT_IN)
@@ -243,32 +257,36 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
     )
 
 
-def warn_of_failures(trials: pd.DataFrame) -> str:
-    """A warning that failures are concentrated at some levels of MTD.
+def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
+    """A warning that failures are concentrated at some levels of MTD, else configurations.
 
-    For each level, Fisher's exact test (one-sided) of its failed and completed runs against those
-    of all other levels; the p values are multiplied by the number of levels (Bonferroni).
+    For each of these, Fisher's exact test (one-sided) of its failed and completed runs against
+    those of all others; the p values are multiplied by their number (Bonferroni).
     """
-    ended = trials[has_mtd(trials) & trials["state"].isin(["COMPLETE", "FAIL"])]
+    ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
+    levels = ended["mtd"].astype("float64").where(has_mtd(ended)).round(MTD_DECIMALS)
+    varied = chosen_settings(ended, settings)
+    groups = levels.map(lambda mtd: f"MTD {format_mtd(mtd)}", na_action="ignore")
+    if levels.nunique() < 2 or "method" in varied:
+        groups = pd.Series(name_configurations(ended[varied]), ended.index, dtype=object)
     failed = ended["state"] == "FAIL"
-    levels = ended["mtd"].astype("float64").round(MTD_DECIMALS)
-    table = failed.groupby(levels).agg(["sum", "size"]).astype("int64")
+    table = failed.groupby(groups, sort=False).agg(["sum", "size"]).astype("int64")
     if len(table) < 2 or not failed.any():
         return ""
-    all_failed, all_ended = int(failed.sum()), len(ended)
-    # P(at least so many of all failures fall on this level's runs)
+    all_failed, all_ended = table.sum()
+    # P(at least so many of all failures fall on the runs of this group)
     p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"])
     uneven = table[len(table) * np.asarray(p) < _FAILURE_LEVEL]
     if not len(uneven):
         return ""
     where = [
-        f"{failed_here} of {size} at MTD {format_mtd(mtd)}"
-        for mtd, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
+        f"{clean(name)} ({failed_here} of {size} trials)"
+        for name, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
     ]
     return (
-        f"Failures are concentrated at {count(len(uneven), 'level')} of MTD. By level: "
-        f"{', '.join(where)}, against {all_failed} of {all_ended} trials in all (Fisher's exact "
-        "test, Bonferroni-adjusted p < 0.05). The trials that completed there are a selection."
+        f"Failures are concentrated at {', '.join(where)}, against {all_failed} of {all_ended} in "
+        "all. The trials that completed there are a selection (Fisher's exact test, "
+        "Bonferroni-adjusted p < 0.05)."
     )
 
 

@@ -41,8 +41,8 @@ def decide(
         str,
         typer.Option(
             metavar="KEY=VALUE,...",
-            help="Settings of the configuration with the change, or its value in a column "
-            "configuration, name or method.",
+            help="Settings of the configuration with the change, its value in a column "
+            "configuration, name or method, or baseline for the study's own.",
         ),
     ],
     baseline: Annotated[

@@ -134,6 +134,9 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
     )
     assert study.trials["mtd"].round(3).tolist() == [12, 14.667] * 2
     assert study.facts["score"].startswith("column dev/sts, higher is better.")
+    small.write_text(text.replace("score", "dev/loss"))
+    facts = read_run_table(small, score="dev/loss", columns={"seed": "Random Seed"}).facts
+    assert facts["score"].startswith("column dev/loss, higher is better; negate a loss.")
 
 
 def make_frame() -> pd.DataFrame:

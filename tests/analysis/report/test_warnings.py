@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
+from mtdlab.analysis.data.frames import RecordedSetting
 from mtdlab.analysis.report.context import StudyContext, describe_selection, describe_splits
 from mtdlab.analysis.report.topics import score
 from mtdlab.analysis.report.warnings import (
@@ -99,6 +100,17 @@ def test_trials_have_these_warnings_and_no_others(
             {"environments": (trained("builtin"),)},
             ["The training text and the evaluation pairs are synthetic (the built-in data set)."],
         ),
+        *(
+            (
+                {"metric": name},
+                [
+                    f"By its name {name} is a loss, but the highest score counts as the best here. "
+                    "Negate it."
+                ],
+            )
+            for name in ("eval/loss", "val_loss", "RMSE")
+        ),
+        *(({"metric": name}, []) for name in ("eval/accuracy", "lossless", "sts_test")),
     ],
 )
 def test_samplers_and_data_that_limit_conclusions_are_named(
@@ -145,21 +157,26 @@ def failures(trials: pd.DataFrame, numbers: list[int]) -> pd.DataFrame:
 
 def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not() -> None:
     trials = make_trials(seeds=range(5))
-    assert warn_of_failures(trials) == ""
+    assert warn_of_failures(trials, {}) == ""
     # trials of one level follow each other: 0 to 4 are at MTD 5
-    text = warn_of_failures(failures(trials, [0, 1, 2, 4]))
+    text = warn_of_failures(failures(trials, [0, 1, 2, 4]), {})
     assert text.startswith(
-        "Failures are concentrated at 1 level of MTD. By level: 4 of 5 at MTD 5, against 4 of 40"
+        "Failures are concentrated at MTD 5 (4 of 5 trials), against 4 of 40 in all. The trials"
     )
-    assert warn_of_failures(failures(trials, [0, 7, 14, 22])) == ""
-    assert warn_of_failures(failures(trials, list(range(40)))) == ""
+    assert warn_of_failures(failures(trials, [0, 7, 14, 22]), {}) == ""
+    assert warn_of_failures(failures(trials, list(range(40))), {}) == ""
+    # without levels of MTD, by configuration
+    trials = failures(trials, [0, 1, 2, 4]).assign(lr=trials["mtd"] / 5, mtd=0.0)
+    text = warn_of_failures(trials, {"lr": RecordedSetting("lr")})
+    assert text.startswith("Failures are concentrated at lr 1 (4 of 5 trials), against 4 of 40")
 
 
 def test_the_test_of_failures_rarely_warns_of_chance() -> None:
     trials = make_trials(seeds=range(10))
     rng = np.random.default_rng(1)
     warned = [
-        warn_of_failures(failures(trials, rng.choice(80, size=12, replace=False).tolist())) != ""
+        warn_of_failures(failures(trials, rng.choice(80, size=12, replace=False).tolist()), {})
+        != ""
         for _ in range(200)
     ]
     assert sum(warned) <= 14

@@ -77,7 +77,7 @@ def test_the_presets_that_methods_ran_with_are_named(mixed: pd.DataFrame) -> Non
     assert presets_of("paper") == ["Presets: paper (every method)."]
     several = np.where(mixed["method"] == "plain", "published-code", "intended")
     assert presets_of(several) == [
-        "Presets: intended (bare, MoCoSE, queued), published-code (plain)."
+        "Presets: intended (MoCoSE, bare, queued), published-code (plain)."
     ]
     assert presets_of(None) == []
 
