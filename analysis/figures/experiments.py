@@ -129,7 +129,7 @@ def draw_grid(
         cmap=seaborn.light_palette(_CELL, as_cmap=True),
         vmin=max(np.nanmin(cells), high - _SPAN),
         vmax=high,
-        annot=wide and grid.shape[1] <= _MOST_NAMES,
+        annot=bool(wide and grid.shape[1] <= _MOST_NAMES),
         fmt=".2f",
         linewidths=1,
         cbar=False,

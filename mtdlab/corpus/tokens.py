@@ -31,7 +31,7 @@ from mtdlab.analysis.data.defaults import cache_folder
 from mtdlab.corpus.corpus import Corpus, chunks, fingerprint_of
 from mtdlab.corpus.lines import Tally
 from mtdlab.encoders.tokenising import token_ids
-from mtdlab.errors import MtdlabError, reason_of
+from mtdlab.errors import MtdlabError
 from mtdlab.files import new_folder, temporary_folders
 from mtdlab.methods.base import Tokens
 from mtdlab.terminal import begin_phase, print_text
@@ -151,8 +151,8 @@ def tokenise(
             # another process may have finished the same cache first
             if not folder.is_dir():
                 raise MtdlabError(
-                    f"tokens cannot be kept in {folder.parent}: {reason_of(error)}; free "
-                    "some space, or set MTDLAB_CACHE to another folder"
+                    f"tokens cannot be kept in {folder.parent}: {error.strerror or error}; "
+                    "free some space, or set MTDLAB_CACHE to another folder"
                 ) from None
     try:
         lengths = np.memmap(folder / "lengths", np.int32, "r")

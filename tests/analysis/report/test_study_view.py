@@ -38,7 +38,7 @@ def test_the_view_escapes_what_the_study_brings(study: StudyFrames) -> None:
 def test_the_plot_is_a_figure_that_shows_itself(study: StudyFrames) -> None:
     figure: Any = study.plot()
     assert isinstance(figure, Figure)
-    assert figure.axes[0].get_xlabel().startswith("maximum traceable distance")
+    assert figure.axes[0].get_xlabel() == "MTD (steps)"
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
