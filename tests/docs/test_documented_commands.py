@@ -37,6 +37,7 @@ LONG = {
     for name in (
         *("how-to/small-to-large", "how-to/use-the-results", "how-to/reproduce-the-paper"),
         *("how-to/text-pairs", "how-to/own-metric", "how-to/many-machines"),
+        *("how-to/own-encoder", "how-to/runs-made-elsewhere"),
         *("how-to/sentence-transformers", "how-to/own-program", "how-to/add-a-statistic"),
         *("methods/mocose", "methods/esimcse", "explanation/history"),
     )

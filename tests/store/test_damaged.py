@@ -92,7 +92,17 @@ def test_a_damaged_database_is_refused_in_a_sentence_and_not_changed(
     assert try_commands(path, COMMANDS[:2], monkeypatch) == []
 
 
-@pytest.mark.parametrize("table", ["trials", "trial_values", "mtdlab_schema", "mtdlab_scores"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "mtdlab_scores",
+        # of Optuna's tables, and of what says which tables there are
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("trials", "trial_values", "mtdlab_schema")
+        ),
+    ],
+)
 def test_a_sweep_does_not_create_a_lost_table_anew(
     table: str, path: Path, refusal: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
