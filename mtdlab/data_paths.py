@@ -9,7 +9,7 @@ installation, as `studies` beside the package.
 import os
 from pathlib import Path
 
-from mtdlab.errors import MtdlabError, nearest
+from mtdlab.errors import MtdlabError, nearest, reason_of
 
 VARIABLE = "MTDLAB_DATA"
 """The environment variable that names the folder of data sets."""
@@ -59,9 +59,14 @@ def find_study_file(given: Path) -> Path:
     studies = packaged_studies()
     if str(given) in studies:
         return studies[str(given)]
-    if not exists(given):
+    try:
+        given.stat()
+    except (FileNotFoundError, NotADirectoryError):
         raise MtdlabError(
             f"{given}: no such file; `mtdlab init NAME` copies a study that comes with mtdlab, and "
             f"NAME in place of the path uses it as it is: {nearest(given.stem, studies)}"
-        )
+        ) from None
+    except OSError as error:
+        # such as a name that is too long
+        raise MtdlabError(f"{str(given)[:60]}: cannot be read: {reason_of(error)}") from None
     return given

@@ -247,13 +247,14 @@ def _describe(
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"
     states = ", ".join(f"{n:,} {name}" for name, n in trials["state"].value_counts().items())
     given, score = _given_numbers(table.cells), table.named["score"]
+    better = "higher is better" + "; if it is a loss, negate it" * is_loss(score)
     is_numbered = len(given) > 0 and given.eq(trials["number"]).all()
     others = [name for name in table.others if not (is_numbered and name == "number")]
     facts = {
         "table": f"{name}, {len(trials):,} row{'s' * (len(trials) != 1)}",
         "trial": "column number" if is_numbered else "numbers are those of the rows, from 0",
         "SHA-256": digest,
-        "score": f"column {score}, higher is better{'; negate a loss' * is_loss(score)}. {rule}",
+        "score": f"column {score}, {better}. {rule}",
         "seed": f"column {table.named['seed']}",
         "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,

@@ -24,12 +24,16 @@ _AVERAGES = {
     "transfer_average": f"{_ACCURACY} (mean of {len(TRANSFER)} transfer tasks)",
 }
 _STS_B = re.compile(r"sts[-_ ]?b", re.IGNORECASE)
-_LOSS = re.compile(r"(?<![a-z])(loss|error|perplexity|ppl|nll|r?mse|mae|wer|cer)(?![a-z])")
+_LOSS = re.compile(
+    r"(^|[^a-z])(loss|(cross_)?entropy|(squared_|absolute_)?error|perplexity|ppl|nll|r?mse|mae|[wc]er)$"
+)
+_NEGATED = re.compile(r"(^|[^a-z])(neg|negative|negated|minus|inverse|inv)([^a-z]|$)|^-")
 
 
 def is_loss(score: str) -> bool:
-    """Whether a score is by its name one of which lower is better."""
-    return _LOSS.search(score.lower()) is not None
+    """Whether a score is by its name one of which lower is better, and that is not negated."""
+    name = score.lower()
+    return _LOSS.search(name) is not None and _NEGATED.search(name) is None
 
 
 def is_own(score: str) -> bool:

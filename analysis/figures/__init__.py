@@ -1,7 +1,7 @@
 """Figures: each function draws on the given axes what another module computed.
 
 Only the object-oriented interface of matplotlib is used; there is no global figure. Seaborn draws
-the grids alone: its other functions estimate what they draw, by resampling, and these are t
+only the grids: its other functions estimate what they draw, by resampling, and these are t
 intervals over seeds, computed elsewhere. The modules are imported when a function is first used:
 matplotlib takes half a second, and what describes a study needs none of it.
 """

@@ -127,7 +127,9 @@ def draw_mtd_curve(
     `beyond` are levels to be marked as beyond the run.
     """
     draw_runs(runs, ax, value=value)
-    draw_curve(curve.join(describe_means(curve, runs, value=value)), ax)
+    if not is_heavy(len(curve)):
+        curve = curve.join(describe_means(curve, runs, value=value))
+    draw_curve(curve, ax)
     marked = curve[curve["mtd"].isin(beyond)]
     if len(marked):
         cross: dict[str, Any] = {"marker": "x", "s": 90, "linewidths": 2, "zorder": 6}

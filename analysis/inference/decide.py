@@ -101,7 +101,7 @@ def decide(
     Raises ValueError for what cannot be compared and for a session of something else, OSError
     where its file cannot be read or written.
     """
-    margin = study.margin if margin is None else margin
+    margin = float(study.margin if margin is None else margin)
     if not 0 <= margin < math.inf:
         raise ValueError(f"the margin is {margin:g} points; it must be a number of at least 0")
     new, old, names = _find_runs(study, candidate, baseline)

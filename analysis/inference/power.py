@@ -199,10 +199,10 @@ def compute_targets(
 ) -> list[Target]:
     """What a study with K looks is to show, at `effect` points and within the margin.
 
-    Over MTD a peak, also at 5 and 9 levels over the same range, evenly spaced in log MTD; a slope;
-    and with three seeds and levels or more the margins at which a flat score is shown to be flat:
-    that of the seeds, and the wanted one where it takes more items. Of configurations the best and
-    their equivalence.
+    Targets over MTD are a peak, also at 5 and 9 levels that are evenly spaced in log MTD over the
+    same range, a slope, and, with three seeds and levels or more, the margins at which a flat score
+    is shown to be flat: that of the seeds, and the wanted one where it takes more items. Targets of
+    configurations are the best one and their equivalence.
 
     Args:
         distance: the levels of the design, at least two, as from `design_levels`; the places of

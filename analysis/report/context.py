@@ -313,21 +313,30 @@ def list_selection(trials: pd.DataFrame) -> list[str]:
     return sorted(map(str, used))
 
 
+_CHOSEN_ON = {"dev": "the dev pairs", "test": "the TEST pairs", "sts_average": "the STS TEST sets"}
+
+
+def describe_checkpoints(trials: pd.DataFrame) -> str:
+    """How checkpoints were chosen, as words after "checkpoints were"."""
+    used = list_selection(trials)
+    on = " or ".join(_CHOSEN_ON.get(value, value) for value in used if value != LAST)
+    ways = [f"chosen on {on}" if on else "", "those of the last step" if LAST in used else ""]
+    return " or ".join(filter(None, ways)) or "chosen by a rule that is not recorded"
+
+
 def describe_splits(study: StudyFrames) -> str:
     """The metric and the score that selects, as text, where one is a user's task; else empty."""
-    used = list_selection(study.trials)
-    if not is_own(study.metric) and not any(map(is_own, used)):
+    if not any(map(is_own, (study.metric, *list_selection(study.trials)))):
         return ""
-    rule = " or ".join(used) or "a rule that is not recorded"
     return clean(
-        f"Reported: {study.metric}, on test data. Checkpoints were selected by {rule} (select_on), "
-        f"and trials ranked by {study.select_by or study.metric}."
+        f"Reported: {study.metric}, on test data. Checkpoints were "
+        f"{describe_checkpoints(study.trials)}, and trials ranked by "
+        f"{study.select_by or study.metric}."
     )
 
 
 def describe_selection(trials: pd.DataFrame) -> str:
     """The note of a figure where checkpoints were chosen on test pairs or sets; else empty."""
-    names = {"test": "the TEST pairs", "sts_average": "the STS TEST sets"}
     used = list_selection(trials)
-    chosen = [text for value, text in names.items() if value in used]
+    chosen = [_CHOSEN_ON[value] for value in ("test", "sts_average") if value in used]
     return f"checkpoints chosen on {' or '.join(chosen)}" if chosen else ""

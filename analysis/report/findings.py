@@ -190,9 +190,7 @@ def _contest(
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
         text = f"{first} has the highest mean score; no difference is tested"
-        why = (
-            "It shares fewer than two seeds with each other one: nothing is paired. Run at least 3."
-        )
+        why = "It shares fewer than two seeds with any other one. Run all with the same 3 or more."
         return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
     # the runner-up: of rows that were compared, the one with the next mean
@@ -224,9 +222,12 @@ def _contest(
         )
         notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
     else:
-        # all others may be worse: other configurations of its method may be the best
-        rest = f"{len(alike) or 'none'} of {len(others)} others"
-        answer += f"not significantly worse: {alike[0] if len(alike) == 1 else rest}"
+        rest = f"all other {topic} are significantly worse"
+        if alike:
+            # without any, other configurations of its method may be the best
+            rest = alike[0] if len(alike) == 1 else f"{len(alike)} of {len(others)} others"
+            rest += f" {'is' if len(alike) == 1 else 'are'} not significantly worse"
+        answer += rest
     certainty = " ".join(filter(None, notes))
     return Finding(answer, certainty, kind, topic, best, decided=kind == "decided", effect=effect)
 

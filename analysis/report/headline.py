@@ -141,7 +141,9 @@ def recommend(
         label = "Highest mean, not above that before training"
     elif finding.decided:
         label = "Recommended configuration"
-    elif finding.kind in ("flat", "equivalent"):
+    elif finding.topic in ("score", "sufficiency") and context.verdict.verdict == "flat":
+        label = "Highest mean; all tested are equivalent"
+    elif finding.kind == "equivalent":
         label = "Highest mean; all that may be the best are equivalent"
     return Recommendation(
         label,

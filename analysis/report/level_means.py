@@ -55,8 +55,9 @@ _METHODS = (
 def _describe_equality(judged: MeansVerdict) -> str:
     """A sentence on whether the levels differ at all, and how much of that rests on one level."""
     return (
-        f"Test that all levels are equal: {format_p(judged.p_equal)}; without MTD "
-        f"{format_mtd(judged.left_out)}, on which this rests most: {format_p(judged.p_left_out)}."
+        f"A test that all levels are equal has {format_p(judged.p_equal)}; without MTD "
+        f"{format_mtd(judged.left_out)}, on which this rests most, it has "
+        f"{format_p(judged.p_left_out)}."
     )
 
 

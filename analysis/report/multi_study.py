@@ -341,8 +341,10 @@ def write_multi_study(
         for page in pages.values()
     ]
     overview = compute_overview(studies).assign(verdict=verdicts)
-    selected = {study.name: describe_selection(study.trials) for study in studies}
-    note = "; ".join(f"{study}: {selection}" for study, selection in selected.items() if selection)
+    noted: dict[str, list[str]] = {}
+    for study in studies:
+        noted.setdefault(describe_selection(study.trials), []).append(study.name)
+    note = "; ".join(f"{text}: {', '.join(names)}" for text, names in noted.items() if text)
     whole = BasePage(
         name=clean(name),
         generated=generated,

@@ -298,7 +298,8 @@ def describe_model(context: StudyContext, number: int) -> tuple[str, str]:
     if kept is None:
         folder = model_folder(study)
         kept_in = f"The best trial's model is in {clean(folder)}."
-        return (kept_in if folder else "No model is recorded.", "")
+        none = "" if study.table or study.program else "No model is recorded."
+        return (kept_in if folder else none, "")
     completed = completed_runs(context.trials).set_index("number", drop=False)
     if kept not in completed.index:
         return "", ""

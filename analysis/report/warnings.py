@@ -19,6 +19,7 @@ from mtdlab.analysis.data.runs import (
     name_levels,
 )
 from mtdlab.analysis.data.tasks import is_loss
+from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import clean, count
 from mtdlab.analysis.report.context import StudyContext
@@ -208,8 +209,8 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
     study = context.study
     if is_loss(study.metric):
         yield (
-            f"By its name {clean(study.metric)} is a loss, but the highest score counts as the "
-            "best here. Negate it."
+            f"The highest {clean(study.metric)} counts as the best. If it is a loss, as its name "
+            "says, negate it."
         )
     corpus = study.ran_with.corpus
     if corpus is not None and corpus.name == BUILT_IN:
@@ -258,35 +259,39 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
 
 
 def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
-    """A warning that failures are concentrated at some levels of MTD, else configurations.
+    """A warning that failures are concentrated at some levels of MTD or in some configurations.
 
-    For each of these, Fisher's exact test (one-sided) of its failed and completed runs against
-    those of all others; the p values are multiplied by their number (Bonferroni).
+    It is about configurations where there are several methods or fewer than two levels. The failed
+    and completed runs of each are held against those of all others by Fisher's exact test
+    (one-sided); the p values are multiplied by their number (Bonferroni).
     """
     ended = trials[trials["state"].isin(["COMPLETE", "FAIL"])]
-    levels = ended["mtd"].astype("float64").where(has_mtd(ended)).round(MTD_DECIMALS)
-    varied = chosen_settings(ended, settings)
-    groups = levels.map(lambda mtd: f"MTD {format_mtd(mtd)}", na_action="ignore")
-    if levels.nunique() < 2 or "method" in varied:
-        groups = pd.Series(name_configurations(ended[varied]), ended.index, dtype=object)
-    failed = ended["state"] == "FAIL"
-    table = failed.groupby(groups, sort=False).agg(["sum", "size"]).astype("int64")
-    if len(table) < 2 or not failed.any():
+    if not (failed := ended["state"] == "FAIL").any():
         return ""
+    groups = ended["mtd"].astype("float64").where(has_mtd(ended)).round(MTD_DECIMALS)
+    varied = chosen_settings(ended, settings)
+    if by_level := groups.nunique() > 1 and "method" not in varied:
+        names = "MTD " + groups.dropna().map(format_mtd)
+    else:
+        groups = number_configurations(ended, varied)
+        names = pd.Series(name_configurations(ended[varied][failed]), ended.index[failed])
+    table = failed.groupby(groups).agg(["sum", "size"]).astype("int64")
     all_failed, all_ended = table.sum()
     # P(at least so many of all failures fall on the runs of this group)
     p = scipy.stats.hypergeom.sf(table["sum"] - 1, all_ended, all_failed, table["size"])
     uneven = table[len(table) * np.asarray(p) < _FAILURE_LEVEL]
-    if not len(uneven):
+    if len(table) < 2 or not len(uneven):
         return ""
     where = [
-        f"{clean(name)} ({failed_here} of {size} trials)"
-        for name, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
+        f"{failed_here} of {size} with {clean(names[failed & (groups == group)].iloc[0])}"
+        for group, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
     ]
+    where += [f"{len(uneven) - len(where)} more"] if len(uneven) > len(where) else []
+    kinds = count(len(uneven), "level" if by_level else "configuration") + " of MTD" * by_level
     return (
-        f"Failures are concentrated at {', '.join(where)}, against {all_failed} of {all_ended} in "
-        "all. The trials that completed there are a selection (Fisher's exact test, "
-        "Bonferroni-adjusted p < 0.05)."
+        f"Failures are concentrated in {kinds}. Failed trials: {', '.join(where)}, against "
+        f"{all_failed} of {all_ended} in all (Fisher's exact test, Bonferroni-adjusted p < 0.05). "
+        "The trials that completed there are a selection."
     )
 
 

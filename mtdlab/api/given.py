@@ -136,12 +136,16 @@ def assign(overrides: Overrides | None) -> list[str]:
     return [f"{key}={json.dumps(value)}" for key, value in _plain(overrides or {}).items()]
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _plain(values: Mapping[Any, Any]) -> dict[str, Any]:
     """Values as a study file can hold them. Raises MtdlabError for one that it cannot hold."""
     plain = {}
     for name, value in values.items():
         try:
-            plain[name] = json.loads(json.dumps(value, default=_as_plain))
+            plain[str(name)] = (
+                _plain(value)
+                if isinstance(value, Mapping)
+                else json.loads(json.dumps(value, default=_as_plain))
+            )
         except (TypeError, ValueError) as error:
             raise MtdlabError(
                 f"{name}: a study file cannot hold {error}; give text, a number, true or false, a "
@@ -152,8 +156,10 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_plain(value: Any) -> Any:
     """Lists for ranges and arrays, and the text of a path. Raises TypeError for anything else."""
-    if isinstance(value, Mapping | range):
-        return dict(value) if isinstance(value, Mapping) else list(value)
+    if isinstance(value, Mapping):
+        return _plain(value)
+    if isinstance(value, range):
+        return list(value)
     if hasattr(value, "tolist"):
         # arrays and their scalars, of numpy and of others
         return value.tolist()

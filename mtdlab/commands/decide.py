@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
+from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Reading
 from mtdlab.analysis.data.durations import count
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
@@ -80,8 +80,9 @@ def decide(
 
     After every seed: mtdlab decide runs.csv --baseline lr=0.1 --candidate lr=0.2 --session s.json
     """
+    from mtdlab.analysis.data.frames import StudyFrames
     from mtdlab.analysis.inference.decide import decide as find_decision
-    from mtdlab.analysis.notebook import read_run_table
+    from mtdlab.analysis.notebook import open_table
     from mtdlab.store.frames import load_frames
 
     is_file, columns = source.endswith(TABLE_SUFFIXES), parse_columns(column or [])
@@ -92,10 +93,12 @@ def decide(
         )
     try:
         study = (
-            read_run_table(source, score=score, columns=columns, scale=scale)
+            open_table(Path(source), Reading(score, columns, scale=scale))
             if is_file
             else load_frames(source, storage, curves=False)
         )
+        if not isinstance(study, StudyFrames):
+            raise MtdlabError(f"{source} has level means; the runs of single seeds are needed")
         found = find_decision(study, candidate, baseline=baseline, margin=margin, session=session)
     except ValueError as error:
         raise MtdlabError(str(error)) from None

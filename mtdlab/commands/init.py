@@ -22,6 +22,7 @@ from mtdlab.methods import registry
 from mtdlab.terminal import print_text, printable
 
 BUILTIN = "builtin"
+MOST_SEEDS = 1_000
 VALUES: Mapping[str, list[Any]] = {
     "ema_decay": [0.5, 0.75, 0.85, 0.9, 0.95, 0.97],
     "queue_size": [64, 256, 512, 1024],
@@ -164,7 +165,9 @@ def init(
             help=f"Setting to vary (repeatable); values may be left out for {', '.join(VALUES)}.",
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="Number of seeds.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, max=MOST_SEEDS, help="Number of seeds.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write. Default: NAME.yaml.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -324,8 +327,10 @@ def _present(setting: str, file: Path, name: str) -> str:
 
 
 def _read_seeds(seeds: str) -> int:
-    if not seeds.isdecimal() or not int(seeds):
-        raise MtdlabError(f"{seeds!r}: write how many, 1 or more; a confidence interval needs 2")
+    if not seeds.isdecimal() or not 1 <= int(seeds) <= MOST_SEEDS:
+        raise MtdlabError(
+            f"{seeds!r}: write how many, 1 to {MOST_SEEDS:,}; a confidence interval needs 2"
+        )
     return int(seeds)
 
 

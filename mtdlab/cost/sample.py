@@ -83,12 +83,13 @@ def take_sample(trials: Sequence[TrainerSettings], folder: Path) -> Sample:
 @contextmanager
 def cache_in(folder: Path) -> Iterator[None]:
     """Cache tokens in `folder` meanwhile, not beside those of whole corpora."""
-    before = os.environ.get("MTDLAB_CACHE", "")
+    before = os.environ.pop("MTDLAB_CACHE", None)
     os.environ["MTDLAB_CACHE"] = str(folder)
     try:
         yield
     finally:
-        os.environ["MTDLAB_CACHE"] = before
+        del os.environ["MTDLAB_CACHE"]
+        os.environ |= {} if before is None else {"MTDLAB_CACHE": before}
 
 
 def _write_pairs(path: Path, pairs: Pairs) -> None:

@@ -48,7 +48,8 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 def check_kind(name: str, config: Mapping[str, Any], *, has_width: bool, layers: int = 0) -> None:
     """Raise MtdlabError for a configuration that is not that of a text encoder or decoder.
 
-    `has_width`: whether it has a `hidden_size`, by whichever name its family has for it.
+    `has_width`: whether it has a `hidden_size`; `layers`: their number. Both are read by whichever
+    name the family has for it.
     """
     if layers > MOST_LAYERS:
         raise MtdlabError(

@@ -137,7 +137,7 @@ class Contriever(Method[ContrieverSettings]):
         return True
 
     def forward(self, step: int, views: Sequence[Tokens]) -> Step:  # noqa: ARG002
-        """InfoNCE of crops of the first view and of the last, by the average as updated here."""
+        """InfoNCE of crops of the first view and the last; the average is updated between them."""
         queries = self._vectors(self.online, self.dropout, *self.crops(*views[0]))
         ema_update(*self._averaged, self.settings.ema_decay)
         drops = self.settings.target_dropout

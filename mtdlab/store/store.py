@@ -103,10 +103,11 @@ class Store(Claims):
         with self.database.reading() as session:
             return count_states(session, self.study_id)
 
-    def overview(self) -> StudyOverview:
-        """Read the study in a line."""
+    def overview(self) -> StudyOverview | None:
+        """Read the study in a line; None where it was deleted."""
         with self.database.reading() as session:
-            return overview_of(session, session.get_one(StudyRow, self.study_id))
+            row = session.get(StudyRow, self.study_id)
+            return None if row is None else overview_of(session, row)
 
     def best_trial(self) -> FinishedTrial | None:
         """Read the best trial of the search (`ranking.find_best`); None without one."""

@@ -27,7 +27,7 @@ from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import modules_of, objective_of
 from mtdlab.trial.recorded_study import as_begun
 from mtdlab.trial.signals import StopRequest, stop_on_signals
-from mtdlab.trial.study import Job, OpenStudy
+from mtdlab.trial.study import Job, OpenStudy, deleted
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,9 @@ def _result(
 ) -> SweepResult:
     """The result of a sweep that has ended; `started`, by `time.perf_counter`."""
     store = study.store
-    overview, failures = store.overview(), tuple(store.failures())
+    if (overview := store.overview()) is None:
+        raise deleted(study.spec)
+    failures = tuple(store.failures())
     code = 3 if failures else 0
     return SweepResult(
         **vars(overview),

@@ -129,7 +129,8 @@ class Supervisor:
         deaths = []
         for death in self._engine.deaths():
             bury = partial(self._store.record_worker_death, death.process, death.how)
-            deaths.append((death, retry_lost(bury)))
+            # of a process on another machine the heartbeat tells
+            deaths.append((death, death.process is not None and retry_lost(bury)))
         if (progress := self._read()) is None:
             return None
         if not progress.counts:

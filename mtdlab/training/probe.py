@@ -23,7 +23,7 @@ Column = NDArray[np.float32]
 
 
 def probed_rows(count: int) -> NDArray[np.int64]:
-    """M evenly spaced rows (M,) of `count` sentences, first and last included, with every seed."""
+    """M evenly spaced rows (M,) of `count` sentences, with both ends; the same in every trial."""
     return np.linspace(0, count - 1, min(SENTENCES, count)).round().astype(np.int64)
 
 

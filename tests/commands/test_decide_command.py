@@ -76,7 +76,7 @@ def test_a_session_says_what_its_bounds_hold_for(table: Path, command: Command) 
         ("decide study --score x --candidate rate=0.2", "--score, --column and --scale describe"),
         (
             "decide means.csv --candidate rate=0.2",
-            "means.csv: no column score among mtd, mean",
+            "means.csv has level means; the runs of single seeds are needed",
         ),
     ],
 )

@@ -137,7 +137,9 @@ def test_a_wrong_answer_is_named_and_asked_for_again(
     (tmp_path / "text.txt").write_text("A sentence.\n")
     names = ["", "mtd", "a/b", "mine"]
     inputs = ["no-encoder", str(tmp_path), str(tiny_encoder), "/nope.txt", "text.txt", "/nope", ""]
-    answer(*names, *inputs, "foo=1", "dropout=", "temperature=x,2", "dropout=0,0.1", "0", "a", "2")
+    answer(
+        *names, *inputs, "foo=1", "dropout=", "temperature=x,2", "dropout=0,0.1", "0", "20000", "2"
+    )
     text = command("init").stdout
     for sentence in (
         "Error: my-study.yaml exists and is not overwritten",
@@ -150,8 +152,8 @@ def test_a_wrong_answer_is_named_and_asked_for_again(
         "Error: search.foo: unknown key",
         "Error: --vary dropout=: write NAME=VALUE,VALUE",
         "Error: search.temperature",
-        "Error: '0': write how many, 1 or more",
-        "Error: 'a': write how many, 1 or more",
+        "Error: '0': write how many, 1 to 1,000",
+        "Error: '20000': write how many, 1 to 1,000",
         "wrote mine.yaml: study mine, 4 trials (dropout varied, 2 seeds)",
     ):
         assert sentence in text

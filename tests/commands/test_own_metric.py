@@ -73,10 +73,7 @@ def test_a_study_of_a_function(
     command("report --study own")
     page = (tmp_path / "reports" / "own" / "index.html").read_text()
     assert "Reported: evaluator:spread, on test data." in page
-    assert (
-        "Checkpoints were selected by evaluator:spread:dev (select_on), and trials ranked by"
-        in page
-    )
+    assert "Checkpoints were chosen on evaluator:spread:dev, and trials ranked by" in page
 
 
 def test_an_encoder_is_scored_by_a_function(command: Command, tmp_path: Path) -> None:

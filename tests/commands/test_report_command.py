@@ -121,7 +121,7 @@ def test_published_means_have_a_page(run: Command, tmp_path: Path) -> None:
     assert written["p_trend"] < 0.05 < written["p_value"]
     assert (tmp_path / "reports" / "figure2" / "index.html").is_file()
     text, _ = run("report --published figure2")
-    assert "without MTD 21, on which this rests most: p = 0.15." in text
+    assert "without MTD 21, on which this rests most, it has p = 0.15." in text
 
 
 @pytest.mark.usefixtures("figures_not_drawn")

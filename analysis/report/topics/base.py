@@ -150,16 +150,17 @@ class Topic(Generic[Context]):
 
 
 _LOWEST, _ROW = 3.9, 2.1
-"""Height of a row of the main figure where it is the only one, and where there are several."""
+"""Height of a row of the main figure where it is the only one, and where there are two."""
 
 
 def choose_main_figure(
     name: str | None, built: Sequence[tuple[Topic[Any], Contents]]
 ) -> tuple[str, Drawing] | None:
-    """A topic's first figure with its name; it is then not repeated in its section.
+    """A topic's first figure with its name, by which its section does not repeat it.
 
-    The figure is low, so that the first screen shows it, unless rows of text need their height.
-    `name` is the topic's; None for the first with a figure. None without one.
+    The figure is low, so that the first screen shows it, unless rows of text need their height; of
+    more than two rows of panels it is the first panel, as a figure of its own. `name` is the
+    topic's; None for the first with a figure. None without one.
     """
     for topic, contents in built:
         for key, drawing in contents.figures.items() if name in (None, topic.name) else ():
@@ -167,5 +168,11 @@ def choose_main_figure(
                 continue
             most = _LOWEST if drawing.rows == 1 else _ROW
             height = drawing.height if drawing.rigid else min(drawing.height, most)
-            return key, replace(drawing, width=LEAD_WIDTH, height=height)
+            low = replace(drawing, width=LEAD_WIDTH, height=height)
+            if drawing.rows <= 2 or drawing.rigid:
+                return key, low
+            first, draw = drawing.panels[0]
+            caption = f"{first[:1].upper()}{first[1:]}; more in the section “{topic.title}”."
+            height = min(drawing.height, _LOWEST)
+            return "main", replace(low, panels=[("", draw)], caption=caption, height=height)
     return None

@@ -87,12 +87,13 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     shown = table.drop(columns=["items", NAME]).dropna(axis="columns", how="all")
     if "method" in shown:
         shown["method"] = [*map(context.name_method, shown["method"])]
+    costs = f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""
     return make_table(
         shown.rename(columns={"number": "first trial"}),
         caption=(
             f"Mean score with its {PERCENT} CI, the difference to the best row with a "
             f"{context.of_comparisons} CI that is simultaneous for all pairs of rows, and whether "
-            f"that CI includes 0. CIs cover seeds{describe_covered(table)}. {COSTS}"
+            f"that CI includes 0. CIs cover seeds{describe_covered(table)}.{costs}"
         ),
         csv=csv,
         sortable=True,

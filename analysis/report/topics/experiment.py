@@ -64,8 +64,8 @@ def describe_comparison(comparison: Comparison) -> tuple[str, ...]:
     experiment, table = comparison.experiment, comparison.table
     texts = [describe_spread(comparison) if comparison.balanced else "", describe_paper(comparison)]
     if width := experiment.encoder_width:
-        known = f"{int(table['published'].notna().sum())} of {count(len(table), 'value')}"
-        texts.append(f"{known} are published, as shares of the encoder's width, there {width}.")
+        known = f"{int(table['published'].notna().sum())} of the {len(table)} values"
+        texts.append(f"{known} are published, as shares of the encoder's width, {width} there.")
     if "fgsm_changed" in table:
         idle = table[(table["fgsm_epsilon"] > 0) & (table["fgsm_changed"] == 0)]
         texts += (

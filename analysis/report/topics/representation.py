@@ -157,7 +157,8 @@ def _build_spectra(context: StudyContext) -> Contents | None:
     if len(after):
         text += " " + describe_curve(after, "After training it is", decimals=1)
     shown = after.rename(columns={"mean": "after"})
-    shown.insert(3, "before", after["mtd"].map(before.set_index("mtd")["mean"]))
+    if before["mean"].round(1).nunique() > 1:  # else the text has the one value
+        shown.insert(3, "before", after["mtd"].map(before.set_index("mtd")["mean"]))
     caption = (
         "Effective rank after training, with its interval: how many equally large singular values "
         "would spread as much as these do (the exponential of their entropy)."

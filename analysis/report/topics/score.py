@@ -223,7 +223,7 @@ def _describe_seeds(context: StudyContext) -> str:
     """A sentence on in how many seeds the best level is above the ends of the range."""
     table, verdict = context.levels.table, context.verdict
     best, parts = verdict.peak_mtd, []
-    if best not in table:
+    if best not in table or len(table) < 2:
         return ""
     for end in sorted({verdict.first, verdict.last} & set(table) - {best}):
         if len(gains := (table[best] - table[end]).dropna()):
@@ -241,10 +241,8 @@ def _build_correlation(context: StudyContext) -> Contents | None:
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
-    caption = (
-        f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}, with "
-        f"its {PERCENT} t interval for these items."
-    )
+    caption = f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}"
+    caption += f", with its {PERCENT} t interval for these items." if seeds > 1 else "."
     text = (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "
         "for an inverted U. Chatterjee's xi measures whether the score depends on MTD in any way, "

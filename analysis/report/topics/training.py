@@ -11,7 +11,7 @@ from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import with_methods
 from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
-from mtdlab.analysis.report.context import list_selection
+from mtdlab.analysis.report.context import describe_checkpoints
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.training import (
     COLLAPSE_COSINE,
@@ -96,9 +96,8 @@ def _draw(context: StudyContext, curves: pd.DataFrame, alt: str) -> Drawing:
     if not program:
         panels.append(("training loss", panel("loss", "loss")))
         caption = (
-            f"{lines}. Scores: {label}; checkpoints are chosen by "
-            f"{' or '.join(list_selection(context.trials)) or 'a rule not recorded'} (select_on). "
-            f"A point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
+            f"{lines}. Scores: {label}; checkpoints were {describe_checkpoints(context.trials)}. A "
+            f"point of the loss is the mean over a part of the steps, at most {MOST_POINTS} per "
             "trial."
         )
     return Drawing(

@@ -136,7 +136,9 @@ def test_columns_of_other_names_are_stated(small: Path) -> None:
     assert study.facts["score"].startswith("column dev/sts, higher is better.")
     small.write_text(text.replace("score", "dev/loss"))
     facts = read_run_table(small, score="dev/loss", columns={"seed": "Random Seed"}).facts
-    assert facts["score"].startswith("column dev/loss, higher is better; negate a loss.")
+    assert facts["score"].startswith(
+        "column dev/loss, higher is better; if it is a loss, negate it."
+    )
 
 
 def make_frame() -> pd.DataFrame:
@@ -268,7 +270,7 @@ def test_configurations_without_a_seed_in_common_are_told_so(tmp_path: Path) -> 
     frame = make_frame().assign(seed=range(24))
     _, page = report_of(read_run_table(frame, score="accuracy"), tmp_path)
     text = re.sub(r"<[^>]+>", "", page)
-    assert "It shares fewer than two seeds with each other one: nothing is paired" in text
+    assert "It shares fewer than two seeds with any other one." in text
     assert "Run the 6 configurations with the same seeds, at least 3" in text
 
 

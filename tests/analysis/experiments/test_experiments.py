@@ -297,8 +297,9 @@ def test_widths_are_shares_of_the_encoders() -> None:
     assert np.isnan(narrow[5])
     unknown = found("prediction_dim", trials)
     assert unknown.table["published"].isna().all()
-    assert "0 of 6 values are published, as shares of the encoder's width, there 768." in " ".join(
-        describe_comparison(unknown)
+    assert (
+        "0 of the 6 values are published, as shares of the encoder's width, 768 there."
+        in " ".join(describe_comparison(unknown))
     )
 
 

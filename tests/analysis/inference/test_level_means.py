@@ -59,8 +59,8 @@ def test_its_page_states_the_numbers_and_the_assumption(tmp_path: Path) -> None:
         ", standard errors as given. ",
         "it is best between MTD 5 and 14.7. MTD 14.7 less MTD ",
         "mtdlab report --published figure2",
-        "Test that all levels are equal: p = 0.0072; without MTD 21, on which this rests most: "
-        "p = 0.15.",
+        "A test that all levels are equal has p = 0.0072; without MTD 21, on which this rests "
+        "most, it has p = 0.15.",
         "Assumption: each band is a 95 % interval of its mean.",
         "Nothing is compared seed by seed",
     ):

@@ -104,13 +104,16 @@ def test_trials_have_these_warnings_and_no_others(
             (
                 {"metric": name},
                 [
-                    f"By its name {name} is a loss, but the highest score counts as the best here. "
-                    "Negate it."
+                    f"The highest {name} counts as the best. If it is a loss, as its name says, "
+                    "negate it."
                 ],
             )
             for name in ("eval/loss", "val_loss", "RMSE")
         ),
-        *(({"metric": name}, []) for name in ("eval/accuracy", "lossless", "sts_test")),
+        *(
+            ({"metric": name}, [])
+            for name in ("eval/accuracy", "neg_mean_squared_error", "-loss", "lossless")
+        ),
     ],
 )
 def test_samplers_and_data_that_limit_conclusions_are_named(
@@ -160,15 +163,19 @@ def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not() -> Non
     assert warn_of_failures(trials, {}) == ""
     # trials of one level follow each other: 0 to 4 are at MTD 5
     text = warn_of_failures(failures(trials, [0, 1, 2, 4]), {})
-    assert text.startswith(
-        "Failures are concentrated at MTD 5 (4 of 5 trials), against 4 of 40 in all. The trials"
-    )
+    assert text.startswith("Failures are concentrated in 1 level of MTD. ")
+    assert "4 of 5 with MTD 5, against 4 of 40 in all" in text
     assert warn_of_failures(failures(trials, [0, 7, 14, 22]), {}) == ""
     assert warn_of_failures(failures(trials, list(range(40))), {}) == ""
     # without levels of MTD, by configuration
     trials = failures(trials, [0, 1, 2, 4]).assign(lr=trials["mtd"] / 5, mtd=0.0)
     text = warn_of_failures(trials, {"lr": RecordedSetting("lr")})
-    assert text.startswith("Failures are concentrated at lr 1 (4 of 5 trials), against 4 of 40")
+    assert text.startswith("Failures are concentrated in 1 configuration. ")
+    assert "4 of 5 with lr 1, against 4 of 40 in all" in text
+    # of a method, though its levels of MTD differ
+    trials = trials.assign(method=np.where(trials["lr"] == 1, "a", "b"), mtd=trials["lr"])
+    settings = {name: RecordedSetting(name) for name in ("lr", "method")}
+    assert "4 of 5 with lr 1, method a" in warn_of_failures(trials, settings)
 
 
 def test_the_test_of_failures_rarely_warns_of_chance() -> None:
@@ -215,15 +222,16 @@ def test_runs_that_computed_differently_are_named_with_their_levels() -> None:
 @pytest.mark.parametrize(
     ("used", "text"),
     [
-        (["dev"], "dev"),
-        (["last", "test"], "last or test"),
+        (["dev"], "chosen on the dev pairs"),
+        (["last", "test"], "chosen on the TEST pairs or those of the last step"),
+        ([None], "chosen by a rule that is not recorded"),
     ],
 )
-def test_how_checkpoints_were_chosen(used: list[str], text: str) -> None:
+def test_how_checkpoints_were_chosen(used: list[str | None], text: str) -> None:
     study = build_study(make_trials().iloc[: len(used)].assign(select_on=used))
     own = dataclasses.replace(study, metric="mteb:mine")
     described = describe_splits(own)
-    chosen = f"Checkpoints were selected by {text} (select_on), and trials ranked by mteb:mine."
+    chosen = f"Checkpoints were {text}, and trials ranked by mteb:mine."
     assert chosen in described
 
 
