@@ -194,6 +194,11 @@ def test_a_packaged_study_is_used_by_its_name_where_no_file_has_it(
     assert json.loads(command("train mtd --json").stdout)["steps"] == 7
 
 
+def test_a_study_file_that_cannot_be_read_is_not_called_missing(command: Command) -> None:
+    error = command(f"plan {'a' * 300}.yaml", 2).stderr
+    assert f"{'a' * 60}: cannot be read: file name too long" in " ".join(error.split())
+
+
 def test_packaged_studies_have_different_names() -> None:
     files = [*STUDIES.glob("*.yaml"), *STUDIES.glob("*/*.yaml")]
     assert len(packaged_studies()) == len(files)
