@@ -245,7 +245,7 @@ class StudyContext:
             experiment.name: compare(
                 study.trials,
                 experiment,
-                study.settings,
+                study.compared,
                 items=study.items,
                 curves=study.curves,
                 width=self.width,

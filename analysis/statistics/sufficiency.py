@@ -324,14 +324,14 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     """Test whether the score depends on ema_decay and queue_size through MTD alone.
 
     The hypothesis is rejected at p <= 0.05. "cannot be tested" if only one component varies, with
-    one seed, or with too few configurations. If other settings vary too, only the runs of the
-    combination of their values with the most configurations are used. The sampling of the study's
-    items is counted where every run of the test has them.
+    one seed, or with too few configurations. If other settings vary too, nuisance settings aside,
+    only the runs of the combination of their values with the most configurations are used. The
+    sampling of the study's items is counted where every run of the test has them.
     """
     runs = traced_runs(trials)
     runs = runs.assign(ratio=(runs["queue_size"] / runs["batch_size"]).astype("float64"))
     runs = runs[(runs["ratio"] > 0) & (runs["ratio"] < runs["mtd"])]
-    runs, left_out = leave_out(_one_condition(runs, study.settings), study.beyond_run)
+    runs, left_out = leave_out(_one_condition(runs, study.compared), study.beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
         missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"

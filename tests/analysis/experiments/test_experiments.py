@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames, Tuning
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.published import load_published
 from mtdlab.analysis.data.settings import with_defaults
@@ -24,10 +24,11 @@ from mtdlab.analysis.experiments.compare import (
 )
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.shapes import compare_columns
+from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics.experiment import describe_comparison, describe_paper, warn_mixed
 from mtdlab.analysis.report.topics.training import describe_detected
 from mtdlab.analysis.statistics.training import compute_collapse, detect_collapse
-from tests.analysis.conftest import SETTINGS
+from tests.analysis.conftest import SETTINGS, build_study
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
 
@@ -152,6 +153,16 @@ def test_settings_that_were_not_run_at_every_row_are_left_out() -> None:
     assert comparison.table["mean"].tolist() == pytest.approx([10, 11])
     assert (comparison.left_out, comparison.balanced) == (1, True)
     assert "1 trial excluded" in describe_comparison(comparison)[-1]
+
+
+def test_a_value_that_was_chosen_for_a_row_leaves_out_nothing() -> None:
+    trials = make_runs(grid(ema_decay=[0.75, 0.95]), [[1.0, 2.0], [3.0, 4.0]])
+    rates = np.where(trials["ema_decay"] == 0.75, 1e-3, 2e-3)
+    study = build_study(trials.assign(learning_rate=rates))
+    tuning = Tuning(("learning_rate",), (), 0, {}, trials.iloc[:0])
+    comparison = StudyContext(replace(study, tuning=tuning)).comparisons["ema_decay"]
+    assert (comparison.others, comparison.left_out, comparison.balanced) == ((), 0, True)
+    assert StudyContext(study).comparisons["ema_decay"].others == ("learning_rate",)
 
 
 def test_settings_that_change_together_are_warned_of() -> None:
