@@ -49,7 +49,7 @@ docs: .venv/installed  ## Generate the reference pages in docs/reference
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
   robustness/robustness:docs/gallery/robustness best-history/transfer:docs/gallery/best-history \
   methods/spherical_cap:docs/methods/spherical_cap
-# pages that the gallery holds whole, with their figures and without the data beside them
+# pages that the gallery holds whole, with the data beside them, from which they can be made again
 PAGES := wiki-minilm queue-or-batch age-or-number methods
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
@@ -61,7 +61,7 @@ figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	done
 	@for page in $(PAGES); do \
 	  if [ -f reports/$$page/index.html ]; then \
-	    rm -rf docs/gallery/$$page && cp -r reports/$$page docs/gallery/ && rm -r docs/gallery/$$page/data; \
+	    rm -rf docs/gallery/$$page && cp -r reports/$$page docs/gallery/; \
 	  fi; \
 	done
 
