@@ -47,10 +47,11 @@ docs: .venv/installed  ## Generate the reference pages in docs/reference
 
 # of each study: its figure, and the file in which the documentation shows it
 FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/sufficiency \
-  robustness/robustness:docs/gallery/robustness best-history/transfer:docs/gallery/best-history \
+  robustness/robustness:docs/gallery/robustness \
   methods/spherical_cap:docs/methods/spherical_cap
 # pages that the gallery holds whole, with the data beside them, from which they can be made again
-PAGES := wiki-minilm queue-or-batch age-or-number methods
+PAGES := wiki-minilm queue-or-batch age-or-number methods best-history ema-rule ema-rule-large-batch \
+  ema-rule-long-queue ema-rule-short-run
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
