@@ -149,7 +149,7 @@ class Topic(Generic[Context]):
     group: str = "Results"
 
 
-_LOWEST, _ROW = 3.9, 2.1
+_LOWEST, _ROW = 3.9, 2.8
 """Height of a row of the main figure where it is the only one, and where there are two."""
 
 
