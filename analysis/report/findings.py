@@ -222,12 +222,12 @@ def _contest(
         )
         notes.append(f"Equivalence tests at {100 * (1 - level):.3g} %{over}.")
     else:
-        rest = f"all other {topic} are significantly worse"
-        if alike:
-            # without any, other configurations of its method may be the best
-            rest = alike[0] if len(alike) == 1 else f"{len(alike)} of {len(others)} others"
-            rest += f" {'is' if len(alike) == 1 else 'are'} not significantly worse"
-        answer += rest
+        # with none alike, other configurations of its method may be the best
+        answer += {
+            len(others): "no other is significantly worse",
+            0: f"all other {topic} are significantly worse",
+            1: f"{'; '.join(alike)} is not significantly worse",
+        }.get(len(alike), f"{len(alike)} of {len(others)} others are not significantly worse")
     certainty = " ".join(filter(None, notes))
     return Finding(answer, certainty, kind, topic, best, decided=kind == "decided", effect=effect)
 
