@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Annotated, Any, NoReturn, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from mtdlab import __version__
 from mtdlab.api.report import source_date
@@ -34,7 +35,27 @@ from mtdlab.commands import (
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.terminal import OutputError, print_text, whole_output
 
+
+def _without_flag_types(params: list[Any]) -> list[Any]:
+    """The options of a command, of which flags show no type in `--help`: they take no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_types(super().get_params(ctx))
+
+
 app = typer.Typer(
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -69,7 +90,8 @@ _PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for panel, commands in _PANELS.items():
     for command in commands:
-        app.command(command.__name__.replace("_", "-"), rich_help_panel=panel)(command)
+        name = command.__name__.replace("_", "-")
+        app.command(name, cls=_Command, rich_help_panel=panel)(command)
 
 # typer holds its own copy of click, or click itself, depending on its version
 _UsageError = cast(type[typer.BadParameter], typer.BadParameter.__bases__[0])

@@ -103,6 +103,14 @@ def test_help_imports_no_large_library(monkeypatch: pytest.MonkeyPatch) -> None:
         assert name in done.stdout
 
 
+def test_help_gives_a_flag_no_type(run: Command) -> None:
+    for command in ("", "sweep"):
+        text = run(f"{command} --help").stdout
+        assert "bool" not in text
+    assert re.search(r"--json +Print one JSON", text)
+    assert re.search(r"--jobs +<int range>", text)
+
+
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
 def test_a_sweep_and_its_report_end_to_end(run: Command, place: Path, tiny: str) -> None:
     command = f"sweep studies/mtd.yaml {tiny}"
