@@ -104,8 +104,8 @@ def test_help_imports_no_large_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_gives_a_flag_no_type(run: Command) -> None:
-    for command in ("", "sweep"):
-        text = run(f"{command} --help").stdout
+    for name in ("", "sweep"):
+        text = run(f"{name} --help").stdout
         assert "bool" not in text
     assert re.search(r"--json +Print one JSON", text)
     assert re.search(r"--jobs +<int range>", text)
