@@ -247,6 +247,7 @@ class Sufficiency:
         cells: ema_decay, ratio (K/N), mtd, mean, trials, a row per configuration, sorted by MTD.
         pair: the pair with the largest difference at nearly equal MTD; None without a pair.
         left_out: the levels beyond the run, which are not among the cells.
+        runs: the runs of `cells`, with their ratio.
     """
 
     answer: Answer
@@ -264,6 +265,7 @@ class Sufficiency:
     trials: int = 0
     seeds: int = 0
     left_out: tuple[float, ...] = ()
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True)
@@ -348,7 +350,7 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     try:
         fit = fit_blocks(scores)
     except ValueError as error:
-        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out)
+        return Sufficiency("cannot be tested", str(error), varied, left_out=left_out, runs=runs)
     ratio = cells["ratio"].to_numpy(dtype=np.float64)
     models = build_models(cells["mtd"].to_numpy(dtype=np.float64) - ratio, ratio)
     covariance, counted = cell_covariance(runs, table, "cell", study.items)
@@ -372,6 +374,7 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
         trials=int(fit.runs.sum()),
         seeds=len(table),
         left_out=left_out,
+        runs=runs,
     )
 
 

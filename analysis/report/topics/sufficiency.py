@@ -37,7 +37,7 @@ def compute(context: StudyContext) -> Sufficiency | None:
     sufficiency = context.sufficiency
     if sufficiency is None or len(sufficiency.varied) < 2:
         return sufficiency
-    runs = context.traced.assign(ratio=context.traced["queue_size"] / context.traced["batch_size"])
+    runs = sufficiency.runs
     means = summarise(runs, by=_CELL)
     if means.duplicated(["ratio", "ema_decay"]).any():
         return sufficiency

@@ -100,6 +100,23 @@ def test_configurations_beyond_the_run_are_left_out_of_the_test() -> None:
     assert sufficiency_of(only).reason == "only queue_size varies within the run"
 
 
+def test_intervals_of_the_figure_are_those_of_the_tested_runs() -> None:
+    def intervals(trials: pd.DataFrame) -> pd.DataFrame:
+        study = StudyFrames("s", "sts_average", 0, trials, settings=SETTINGS)
+        found = topic.compute(StudyContext(study))
+        assert found is not None
+        return found.cells[["ema_decay", "ratio", "mean", "within_low", "within_high"]]
+
+    trials = scored(lambda a, b: -np.log(a + b)).assign(steps=160, learning_rate=1e-3)
+    tested = trials[trials["ema_decay"] < 0.998]
+    expected = intervals(tested)
+    assert (expected["within_low"] < expected["within_high"]).all()
+    pd.testing.assert_frame_equal(intervals(trials), expected)
+    other = tested[tested["queue_size"] == 64].assign(learning_rate=3e-3)
+    other["score"] += 10 * np.random.default_rng(1).normal(size=len(other))
+    pd.testing.assert_frame_equal(intervals(pd.concat([tested, other])), expected)
+
+
 def test_an_interaction_is_found() -> None:
     found = sufficiency_of(scored(lambda a, b: -np.log(b) / a * 4))
     assert found.answer == "rejected"
