@@ -62,19 +62,22 @@ def compute_choices(study: StudyFrames) -> pd.DataFrame:
         optimism.
     """
     runs = completed_runs(study.trials)
-    choices = []
+    names, choices = [], []
     for name in dict.fromkeys((study.select_by or study.metric, study.metric, DEV)):
         known = name == study.metric
         ranking = runs["score"] if known else find_scores(runs, study.scores, name)
         ranked = runs.assign(ranking=ranking.astype("float64"))
         ranked = ranked[np.isfinite(ranked["ranking"])]
         if len(ranked):
-            choices.append(_choose(name, ranked, study.settings))
-    table = pd.DataFrame(choices, columns=_COLUMNS[:-1])
+            names.append(name)
+            choices.append(_choose(ranked, study.settings))
+    table = pd.DataFrame(choices, columns=_COLUMNS[1:-1])
+    # as objects: a name that a user gave may hold what is no UTF-8
+    table.insert(0, _COLUMNS[0], pd.Series(names, dtype="object"))
     return table.assign(score_optimism=table["slope"] * table["optimism"])
 
 
-def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> dict[str, object]:
+def _choose(runs: pd.DataFrame, settings: Settings) -> dict[str, object]:
     """The best of the runs by their column `ranking`; the first of equal ones."""
     best = runs.sort_values(["ranking", "number"], ascending=[False, True]).iloc[0]
     configuration = number_configurations(runs, varied_settings(runs, settings)).to_numpy()
@@ -84,7 +87,6 @@ def _choose(name: str, runs: pd.DataFrame, settings: Settings) -> dict[str, obje
     x, y = _centre(values, configuration), _centre(scores, configuration)
     square = float(x @ x)
     return best[["number", "seed", "mtd", "score"]].to_dict() | {
-        "chosen_by": name,
         "value": best["ranking"],
         "configuration_mean": float(siblings.mean()),
         "configuration_trials": len(siblings),

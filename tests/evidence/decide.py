@@ -9,7 +9,7 @@ undecided after the last. Rules of others, as they are written in public:
 - two-run floor: one run is better than the baseline's by twice the difference of two runs of the
   baseline (karpathy/autoresearch #560).
 
-A session compares 20 candidates in turn. Letters: B sessions, C candidates, S seeds, K looks.
+A session compares 20 or 50 candidates in turn. Letters: B sessions, C candidates, S seeds, K looks.
 """
 
 from collections.abc import Callable, Mapping
@@ -189,6 +189,11 @@ CASES = (
         )
         for errors in ("skewed up", "skewed down", "10 % collapse")
         for candidates in (1, CANDIDATES)
+    ),
+    *(
+        Case(f"50 null{kept}", (0.0,), 50, errors, chained=bool(kept))
+        for kept in ("", ", kept ones the baseline")
+        for errors in ERRORS
     ),
 )
 

@@ -91,6 +91,11 @@ def test_one_configuration_has_one_deviation_and_one_seed_has_none() -> None:
     assert math.isnan(estimate_spread(values, index, zeros)[1])
 
 
+def test_the_name_of_a_score_may_hold_what_is_no_utf_8(study: StudyFrames) -> None:
+    odd = dataclasses.replace(study, metric="a\ud800")
+    assert compute_choices(odd)["chosen_by"].tolist() == ["sts_dev", "a\ud800"]
+
+
 def test_each_score_chooses_its_trial(study: StudyFrames) -> None:
     by_dev, by_test = compute_choices(study).itertuples()
     runs = study.trials
