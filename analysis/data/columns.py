@@ -13,7 +13,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read_numbers
 from mtdlab.analysis.data.defaults import Reading
-from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TRIAL_COLUMNS
+from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.measures.trace import PARTS
 
@@ -96,7 +96,8 @@ class RunTable:
         metric: the score's column as it is written for people.
         named: mtdlab's name -> the table's column, for the columns that mtdlab has a name for.
         states: the table's columns that say what became of a run.
-        settings: name of a setting -> the table's column, for every other hyperparameter.
+        settings: name of a setting -> the table's column, for every other hyperparameter. One that
+            is called as a column of results is run_NAME.
         others: the table's columns that are not read.
     """
 
@@ -150,7 +151,7 @@ def find_columns(cells: pd.DataFrame, reading: Reading) -> RunTable:
     rest = [name for name in header if name not in (*named.values(), *states)]
     chosen = [_find(name, header, names) for name in reading.settings]
     settings = {
-        names.bare(name): name
+        f"run_{bare}" if (bare := names.bare(name)) in TAKEN_NAMES else bare: name
         for name in chosen or _find_settings(rest, cells, names, named["seed"])
         if name in rest and names.bare(name) not in (*named, *TRIAL_COLUMNS, *STATE_NAMES)
     }

@@ -27,6 +27,13 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("mtd", "score", "alignment", "uniformity", "mean_cosine"), "float64"),
     **dict.fromkeys(("score_before", "best_step", "wall_seconds", "peak_memory"), "float64"),
 }
+RESULT_COLUMNS = (
+    *("n", "seeds", "mean", "low", "high", "items"),
+    *("difference", "difference_low", "difference_high", "may_be_best", "seconds", "memory"),
+)
+"""Columns that stand beside the settings in a table of configurations."""
+TAKEN_NAMES = frozenset((*RESULT_COLUMNS, "text", "trial", "row", "deviation"))
+"""Names of columns that the analysis adds to runs and configurations; no setting is called so."""
 CURVE_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("number", "step"), "int64"),
     **dict.fromkeys(("loss", "ema_decay", "queue_fill", "fgsm_changed", "score"), "float64"),

@@ -19,7 +19,7 @@ from mtdlab.analysis.data.cells import (
 )
 from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, find_columns
 from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
-from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
+from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import completed_runs
 from mtdlab.analysis.data.tasks import TASKS, is_loss
@@ -229,6 +229,11 @@ def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
     )
 
 
+def _describe_setting(name: str, column: str) -> str:
+    """The column of a setting, and the setting's name where that is not the column's."""
+    return f"{column} (here {name})" if name.removeprefix("run_") in TAKEN_NAMES else column
+
+
 def _describe(
     table: RunTable,
     source: Path | pd.DataFrame,
@@ -259,7 +264,7 @@ def _describe(
         "state": f"column {table.named['state']}: {states}" if table.states else "",
         "MTD": distance,
         "columns read": ", ".join(table.named.values()),
-        "settings": ", ".join(table.settings.values()),
+        "settings": ", ".join(_describe_setting(*each) for each in table.settings.items()),
         "columns not read": ", ".join(name or "(without a name)" for name in others),
         "repeated": _describe_repeated(trials, names),
     }

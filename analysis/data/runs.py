@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+CONFIGURATION = "number of the configuration"
+"""The column that tells the configurations of runs apart; a setting may be called configuration."""
 # MTDs of different settings that are mathematically equal may differ by a rounding error.
 MTD_DECIMALS = 3
 _SHOWN_DECIMALS = 1

@@ -164,7 +164,7 @@ def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdi
     return BestVerdict(
         classify_best(tests, fit, 1 - level, margin)[0],
         float(tests.test_best(fit)[0]),
-        tuple(numbers[np.argsort(-scores.fit.effects, kind="stable")].tolist()),
+        tuple(numbers[np.argsort(-scores.fit.effects.round(9), kind="stable")].tolist()),
         tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
         len(scores.table),
         level,

@@ -305,7 +305,7 @@ def shape_tests(
 
 
 def highest_column(scores: Floats) -> int:
-    """The column of an (S, C) table with the highest estimate, seeds as blocks.
+    """The first column of an (S, C) table with the highest estimate, seeds as blocks.
 
     Where no columns share seeds enough, it is that with the highest mean.
     """
@@ -313,10 +313,10 @@ def highest_column(scores: Floats) -> int:
     if not scores.size:
         return 0
     if not columns.any():
-        return int(np.nanmean(scores, axis=0).argmax())
+        return int(np.nanmean(scores, axis=0).round(9).argmax())
     table = scores[np.ix_(seeds, columns)]
     effects = Blocks(np.isfinite(table)).estimate(table)
-    return int(np.flatnonzero(columns)[effects.argmax()])
+    return int(np.flatnonzero(columns)[effects.round(9).argmax()])
 
 
 def compare_columns(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.points import format_component
 from mtdlab.analysis.data.runs import completed_runs, format_mtd, varied_settings
@@ -32,7 +33,7 @@ from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Effect
 from mtdlab.analysis.report.topics import conditions, configurations, effects, history, methods
-from mtdlab.analysis.report.topics.configurations import NAME, lead_over
+from mtdlab.analysis.report.topics.configurations import NAME, describe_highest, lead_over
 from mtdlab.analysis.report.topics.sufficiency import name_pair
 from mtdlab.analysis.statistics.robustness import Condition
 
@@ -189,7 +190,7 @@ def _contest(
     first = names[0]
     tested = np.isfinite(others["difference_low"].to_numpy())
     if not tested.any():
-        text = f"{first} has the highest mean score; no difference is tested"
+        text = f"{first} {describe_highest(ranked)}; no difference is tested"
         why = "It shares fewer than two seeds with any other one. Run all with the same 3 or more."
         return Finding(text, why, "inconclusive", topic, best)
     level, over = verdict.confidence, over_all_looks(verdict.over_looks)
@@ -200,9 +201,10 @@ def _contest(
     several = len(others) > at + 1
     role = ", the runner-up" if several else ""
     effect = make_effect(difference, level, f"{first} less {second}{role}", over)
-    # of many rows the lowest are not compared
     lowest = int(np.flatnonzero(np.isfinite(others["difference"].to_numpy()))[-1]) + 1
-    named = {f"the lowest, {names[lowest]}": lowest} if several else {}
+    is_cut = len(ranked) > MOST_COMPARED
+    of_compared = f" of the {MOST_COMPARED} compared" if is_cut else ""
+    named = {f"the lowest{of_compared}, {names[lowest]}": lowest} if several else {}
     if default and default not in (at + 1, lowest):
         named[f"the default, {names[default]}"] = default
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
@@ -212,7 +214,7 @@ def _contest(
         describe_over_looks(verdict.over_looks),
     ]
     alike = [names[1 + place] for place in np.flatnonzero(others["may_be_best"])]
-    kind, answer = str(verdict.kind), f"{first} has the highest mean score; "
+    kind, answer = str(verdict.kind), f"{first} {describe_highest(ranked)}; "
     if verdict.kind == "separated":
         kind, answer = "decided", f"{first} is best"
     elif verdict.kind == "equivalent":

@@ -13,7 +13,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
 from mtdlab.analysis.data.frames import StudyFrames
-from mtdlab.analysis.data.runs import chosen_settings, completed_runs
+from mtdlab.analysis.data.runs import CONFIGURATION, chosen_settings, completed_runs
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import (
     Mean,
@@ -68,11 +68,11 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     varied = chosen_settings(runs, study.settings)
     runs, ranked = rank_configurations(runs, varied)
     ranked = ranked.head(MOST_COMPARED)
-    both = pd.concat([runs, own.assign(configuration=_OWN)])[
-        ["number", "seed", "score", "configuration"]
+    both = pd.concat([runs, own.assign(**{CONFIGURATION: _OWN})])[
+        ["number", "seed", "score", CONFIGURATION]
     ]
-    scores = both.pivot_table(index="seed", columns="configuration", values="score")
-    scores = scores.reindex(columns=[_OWN, *ranked["configuration"]])
+    scores = both.pivot_table(index="seed", columns=CONFIGURATION, values="score")
+    scores = scores.reindex(columns=[_OWN, *ranked[CONFIGURATION]])
     paired = scores.rsub(scores[_OWN], axis="index").drop(columns=_OWN)
     differences = pd.DataFrame(index=paired.columns, columns=DIFFERENCE, dtype="float64")
     differences["difference"] = paired.mean()
@@ -80,7 +80,7 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
     compared, items = 0, 0
     if columns[0]:
         table = scores.loc[seeds, columns]
-        covariance, items = cell_covariance(both, table, "configuration", study.items)
+        covariance, items = cell_covariance(both, table, CONFIGURATION, study.items)
         family, fit = compare_first(table.to_numpy(dtype=np.float64), covariance)
         estimate, width = family.intervals(fit, 1 - LEVEL)
         bounds = np.column_stack([estimate, estimate - width, estimate + width])
@@ -88,7 +88,7 @@ def compare_with_baseline(study: StudyFrames) -> AgainstBaseline | None:
         compared = len(estimate)
     differences["seeds"] = paired.notna().sum()
     shown = ranked.drop(columns=["seeds", "mean", "low", "high"]).merge(
-        differences, left_on="configuration", right_index=True
+        differences, left_on=CONFIGURATION, right_index=True
     )
     order = ["number", *varied, "n", "seeds", *DIFFERENCE]
     return AgainstBaseline(estimate_mean(own, study.items), shown[order], compared, items)

@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
-from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.frames import RESULT_COLUMNS, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
+    CONFIGURATION,
     choose_evenly,
     chosen_settings,
     completed_runs,
@@ -42,8 +43,7 @@ from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.measures import Floats
 
 DIFFERENCE = ["difference", "difference_low", "difference_high"]
-COLUMNS = ["number", "n", "seeds", "mean", "low", "high", "items", *DIFFERENCE]
-COLUMNS += ["may_be_best", "seconds", "memory"]
+COLUMNS = ["number", *RESULT_COLUMNS]
 """The columns of a table of configurations after the settings that varied."""
 
 
@@ -118,12 +118,14 @@ def rank_configurations(
     Columns of these, the highest mean first: number of the first run, those of `varied` and
     `beside`, configuration, n, seeds, mean, low, high, items.
     """
-    runs = runs.assign(configuration=number_configurations(runs, varied))
-    table = summarise_scores(runs, by=["configuration"], items=items)
-    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
-    first = runs.sort_values("number").drop_duplicates("configuration")
-    chosen = first[["number", *varied, *beside, "configuration"]]
-    return runs, chosen.merge(table, "right", "configuration")
+    runs = runs.assign(**{CONFIGURATION: number_configurations(runs, varied)})
+    table = summarise_scores(runs, by=[CONFIGURATION], items=items)
+    first = runs.sort_values("number").drop_duplicates(CONFIGURATION)
+    chosen = first[["number", *varied, *beside, CONFIGURATION]]
+    table = chosen.merge(table, on=CONFIGURATION)
+    # of equal means, which differ by rounding, the first trial stands first
+    order = table["mean"].round(9).sort_values(ascending=False, kind="stable").index
+    return runs, table.loc[order].reset_index(drop=True)
 
 
 def compute_configurations(
@@ -153,26 +155,26 @@ def compare_groups(
     runs = runs.sort_values("number")
     beside = [name for name in study.nuisance if name in runs and runs[name].nunique() > 1]
     runs, table = rank_configurations(runs, by, study.items, beside=beside)
-    scores = runs.pivot_table(index="seed", columns="configuration", values="score")
-    ordered = scores.reindex(columns=table["configuration"][:MOST_COMPARED])
-    covariance, _ = cell_covariance(runs, ordered, "configuration", study.items)
+    scores = runs.pivot_table(index="seed", columns=CONFIGURATION, values="score")
+    ordered = scores.reindex(columns=table[CONFIGURATION][:MOST_COMPARED])
+    covariance, _ = cell_covariance(runs, ordered, CONFIGURATION, study.items)
     best = highest_column(ordered.to_numpy(dtype=np.float64))
     table = table.join(differences_to_best(ordered, best, covariance, level))
-    costs = runs.reindex(columns=["configuration", "wall_seconds", "peak_memory"])
-    of_group = costs.groupby("configuration")
+    costs = runs.reindex(columns=[CONFIGURATION, "wall_seconds", "peak_memory"])
+    of_group = costs.groupby(CONFIGURATION)
     table = table.assign(
         may_be_best=~(table["difference_high"] < 0),
-        seconds=table["configuration"].map(of_group["wall_seconds"].mean()),
-        memory=table["configuration"].map(of_group["peak_memory"].mean()) / 1e6,
+        seconds=table[CONFIGURATION].map(of_group["wall_seconds"].mean()),
+        memory=table[CONFIGURATION].map(of_group["peak_memory"].mean()) / 1e6,
     )
     return rank_rows(table, best)[[*by, *beside, *COLUMNS]]
 
 
 def rank_rows(table: pd.DataFrame, best: int) -> pd.DataFrame:
     """The rows in the order of their differences to row `best`; those without one come last."""
-    # equal means differ by rounding
+    # equal means differ by rounding; the row that others are compared with stands before its equals
     differences = table["difference"].round(9)
-    differences.iloc[best : best + 1] = 0.0
+    differences.iloc[best : best + 1] = np.inf
     order = differences.sort_values(ascending=False, kind="stable").index
     return table.loc[order].reset_index(drop=True)
 
@@ -192,6 +194,8 @@ def differences_to_best(
         common = common[np.isfinite(common)]
         differences[column, 0] = common.mean() if len(common) else np.nan
     differences[best : best + 1] = np.nan
+    # without the sign of a 0
+    differences = differences.round(9) + 0.0
     return pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
 
 
@@ -325,14 +329,14 @@ def compute_effects(study: StudyFrames) -> Effects | None:
     count = prod(int(runs[name].nunique()) for name in names)
     if len(names) < 2 or count > MOST_CONFIGURATIONS:
         return None
-    runs = runs.assign(configuration=runs.groupby(names).ngroup())
-    scores = runs.pivot_table(index="seed", columns="configuration", values="score")
+    runs = runs.assign(**{CONFIGURATION: runs.groupby(names).ngroup()})
+    scores = runs.pivot_table(index="seed", columns=CONFIGURATION, values="score")
     seeds, columns = connected_table(scores.to_numpy(dtype=np.float64))
     if int(columns.sum()) < count:
         return None
     table = scores.loc[seeds]
-    covariance, items = cell_covariance(runs, table, "configuration", study.items)
-    values = runs.drop_duplicates("configuration").set_index("configuration")[names].sort_index()
+    covariance, items = cell_covariance(runs, table, CONFIGURATION, study.items)
+    values = runs.drop_duplicates(CONFIGURATION).set_index(CONFIGURATION)[names].sort_index()
     contrasts = [effect_contrasts(values[name]) for name in names]
     family, fit = compare_own(table.to_numpy(), np.vstack(contrasts), covariance)
     pairs = [(name, *pair) for name in names for pair in combinations(values[name].unique(), 2)]

@@ -12,7 +12,12 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import Settings, StudyFrames
-from mtdlab.analysis.data.runs import completed_runs, is_missing, varied_settings
+from mtdlab.analysis.data.runs import (
+    CONFIGURATION,
+    completed_runs,
+    is_missing,
+    varied_settings,
+)
 from mtdlab.analysis.inference.best import BestVerdict, number_configurations
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate, estimate
 from mtdlab.analysis.inference.pairing import (
@@ -99,8 +104,8 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     settings = _differing(
         {name: [_fixed(trials[name]) for trials in runs] for name in known if name not in keys}
     )
-    runs = [trials.assign(configuration=_configurations(trials, keys)) for trials in runs]
-    scores = [trials.groupby(_CELL)["score"].mean().unstack("configuration") for trials in runs]
+    runs = [trials.assign(**{CONFIGURATION: _configurations(trials, keys)}) for trials in runs]
+    scores = [trials.groupby(_CELL)["score"].mean().unstack(CONFIGURATION) for trials in runs]
     table = complete_block(scores[0] - scores[1])
     rows = _by_configuration(runs[0], scores, table, keys)
     if not table.size:
@@ -110,7 +115,7 @@ def compare_studies(first: StudyFrames, second: StudyFrames) -> Contrast:
     return Contrast(settings, rows, *table.shape, paired)
 
 
-_CELL = ["seed", "configuration"]
+_CELL = ["seed", CONFIGURATION]
 
 
 def _differing(settings: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, Any]]:
@@ -119,7 +124,7 @@ def _differing(settings: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, An
 
 def _one_run_per_cell(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """The runs of the table's seeds and configurations; those that share both are averaged."""
-    inside = runs["seed"].isin(table.index) & runs["configuration"].isin(table.columns)
+    inside = runs["seed"].isin(table.index) & runs[CONFIGURATION].isin(table.columns)
     mean = runs.groupby(_CELL)["score"].transform("mean")
     return runs.assign(score=mean)[inside].drop_duplicates(_CELL)
 
@@ -151,10 +156,10 @@ def _by_configuration(
     runs: pd.DataFrame, scores: Sequence[pd.DataFrame], differences: pd.DataFrame, keys: list[str]
 ) -> pd.DataFrame:
     """A row per shared configuration, in the order of its values."""
-    shared = runs["configuration"].isin(differences.columns if differences.size else [])
+    shared = runs[CONFIGURATION].isin(differences.columns if differences.size else [])
     rows = []
-    for _, run in runs[shared].drop_duplicates("configuration").sort_values(keys).iterrows():
-        name = run["configuration"]
+    for _, run in runs[shared].drop_duplicates(CONFIGURATION).sort_values(keys).iterrows():
+        name = run[CONFIGURATION]
         interval = estimate(differences[name].to_numpy(dtype=np.float64))
         first, second = (float(table.loc[differences.index, name].mean()) for table in scores)
         values = (first, second, interval.mean, interval.low, interval.high)

@@ -203,14 +203,16 @@ def _searched_kind(path: KeyPath, entry: Any, source: Source) -> type:
 
 def _check_name(path: KeyPath, source: Source) -> None:
     # it imports pandas
-    from mtdlab.analysis.data.frames import TRIAL_COLUMNS
+    from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS
 
+    of_choices = ("group", "configuration", "selected")
+    recorded = {*TRIAL_COLUMNS, *TAKEN_NAMES, *of_choices, "method", "note"}
     name = str(path[-1])
     if not name.isidentifier():
         source.add(path, "a setting's name has letters, digits and _, and no digit first")
     elif name == "seed":
         source.add(path, "a study takes its seeds from seeds: [0, 1, 2]")
-    elif name in {*TRIAL_COLUMNS, "method", "note"} - {*_NUMBERS, "queue_slice"}:
+    elif name in recorded - {*_NUMBERS, "queue_slice"}:
         source.add(path, "mtdlab records something else under this name; choose another")
 
 

@@ -59,7 +59,7 @@ def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
     frame = pd.DataFrame(rows, columns=["lr", "random_seed", "accuracy"])
     written = mtdlab.report(frame, score="accuracy", out=tmp_path, name="mine")
     assert written.page == tmp_path / "mine" / "index.html"
-    assert written.summary[0] == "The mean score is highest with lr 0.1: 91.00."
+    assert written.summary[0] == "lr 0.1 has the highest mean score: 91.00."
     named = mtdlab.report(frame, columns={"score": "accuracy"}, out=tmp_path)
     assert named.page == tmp_path / "runs" / "index.html"
     with pytest.raises(ValueError, match="the DataFrame: no column 'acuracy'; did you mean"):

@@ -85,6 +85,8 @@ REFUSED = {
     "trainer: {score: 1}": "trainer.score: mtdlab records something else under this name",
     "search: {method: [a, b]}": "search.method: mtdlab records something else",
     "trainer: {mtd: 3}": "trainer.mtd: mtdlab records something else",
+    "search: {n: [1, 2]}": "search.n: mtdlab records something else",
+    "search: {configuration: [1, 2]}": "search.configuration: mtdlab records something else",
     "trainer: {sizes: [1, 2]}": r"sizes: \[1, 2\] is no single value; write a number, a text",
     "trainer: {size: null}": "size: None is no single value",
     "search: {size: [1, big]}": "search.size: values of several kinds; write numbers, or texts",

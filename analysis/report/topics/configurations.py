@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
+from mtdlab.analysis.data.defaults import MOST_COMPARED
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
@@ -42,7 +43,15 @@ def name_table(
 
 def lead_over(row: pd.Series) -> Estimate:
     """The best row of a comparison less another one, in points."""
-    return Estimate(-row["difference"], -row["difference_high"], -row["difference_low"])
+    # subtracted from 0, so that a 0 has no sign
+    return Estimate(0 - row["difference"], 0 - row["difference_high"], 0 - row["difference_low"])
+
+
+def describe_highest(table: pd.DataFrame) -> str:
+    """What the first row has: the highest mean, or the highest where seeds are blocks."""
+    means = table["mean"].round(9)
+    adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
+    return f"has the highest mean score{adjusted}"
 
 
 def draw_ranked(context: StudyContext, table: pd.DataFrame, *, title: str, alt: str) -> Drawing:
@@ -88,12 +97,20 @@ def show_ranked(context: StudyContext, table: pd.DataFrame, csv: str) -> Table:
     if "method" in shown:
         shown["method"] = [*map(context.name_method, shown["method"])]
     costs = f" {COSTS}" if {"seconds", "memory"} & set(shown) else ""
+    seeds = many = ""
+    if table["seeds"].nunique() > 1:
+        seeds = (
+            " Rows lack seeds: a mean is over the row's own ones, differences and the order are "
+            "adjusted for missing ones."
+        )
+    if len(table) > MOST_COMPARED:
+        many = f" Of {len(table):,} rows the {MOST_COMPARED} with the highest means are compared."
     return make_table(
-        shown.rename(columns={"number": "first trial"}),
+        shown.rename(columns={"number": "first trial"}).head(MOST_COMPARED),
         caption=(
             f"Mean score with its {PERCENT} CI, the difference to the best row with a "
             f"{context.of_comparisons} CI that is simultaneous for all pairs of rows, and whether "
-            f"that CI includes 0. CIs cover seeds{describe_covered(table)}.{costs}"
+            f"that CI includes 0. CIs cover seeds{describe_covered(table)}.{seeds}{many}{costs}"
         ),
         csv=csv,
         sortable=True,
@@ -138,7 +155,7 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
             f"the difference, simultaneous for all pairs at {context.of_comparisons}, excludes 0."
         )
     best = table.iloc[0]
-    return (f"The mean score is highest with {best[NAME]}: {best['mean']:.2f}.", rest)
+    return (f"{best[NAME]} {describe_highest(table)}: {best['mean']:.2f}.", rest)
 
 
 def draw(context: StudyContext, table: pd.DataFrame) -> Drawing:

@@ -18,6 +18,7 @@ from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, 
 from mtdlab.analysis.report.topics.configurations import (
     COSTS,
     NAME,
+    describe_highest,
     draw_costs,
     draw_ranked,
     name_table,
@@ -92,7 +93,7 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     ranked = rank(table).drop_duplicates("method")
     best, budget = ranked.iloc[0], describe_budget(context.study)
     return (
-        f"{best[NAME]} has the highest mean score, {best['mean']:.2f}{budget and ', '}{budget}.",
+        f"{best[NAME]} {describe_highest(ranked)}, {best['mean']:.2f}{budget and ', '}{budget}.",
         *_compare(ranked.iloc[1:], context.of_comparisons),
         f"Confidence intervals cover seeds{describe_covered(table)}.",
         _describe_presets(context),

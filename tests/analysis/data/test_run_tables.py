@@ -12,6 +12,7 @@ from mtdlab.analysis import compute_verdict, read_run_table
 from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Reading
+from mtdlab.analysis.data.frames import TAKEN_NAMES
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
@@ -165,6 +166,20 @@ def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
     assert "lr 0.1, momentum 0.9" in names
     assert study.facts["table"] == "DataFrame, 24 rows"
     assert "MTD" not in study.facts
+
+
+@pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+def test_settings_are_called_otherwise_than_the_columns_of_results(tmp_path: Path) -> None:
+    draws = np.random.default_rng(0)
+    names = ["configuration", *sorted(TAKEN_NAMES)]
+    rows = [
+        dict.fromkeys(names, value) | {"seed": seed, "score": 70 + value + draws.normal(scale=0.1)}
+        for seed, value in product(range(3), (1, 2))
+    ]
+    study = read_run_table(pd.DataFrame(rows))
+    assert set(study.settings) == {"configuration", *(f"run_{name}" for name in TAKEN_NAMES)}
+    assert "n (here run_n)" in study.table["settings"]
+    assert "configuration 2" in report_of(study, tmp_path)[1]
 
 
 def test_a_frame_is_the_same_as_its_file(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from mtdlab.analysis.report.study_facts import (
     place_of_model,
 )
 from mtdlab.analysis.report.summary import list_rows
+from mtdlab.analysis.report.topics import configurations
 from mtdlab.analysis.statistics.configurations import compute_configurations
 from tests.analysis.conftest import build_study, make_trials
 
@@ -276,6 +277,39 @@ def test_the_best_is_not_the_one_that_ran_with_easier_seeds() -> None:
     assert shown.answer == "learning_rate 0.001 is best"
     assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.01, the runner-up"
     assert "Above the lowest, learning_rate 0.0001:" in shown.certainty
+
+
+def test_the_runner_up_of_equal_configurations_is_the_equal_one() -> None:
+    """40.1 + 0.2 differs from 40.3 by rounding."""
+    scores = [40.1 + 0.2 + seed for seed in range(4)], [40.3 + seed for seed in range(4)]
+    shown = headline_of(rates_study({1e-2: [35.0] * 4, 1e-3: scores[1], 1e-4: scores[0]}))
+    assert shown.answer.startswith("learning_rate 0.001 has the highest mean score")
+    assert shown.effect.text == "learning_rate 0.001 less learning_rate 0.0001, the runner-up"
+    assert shown.effect.value == "+0.00"
+
+
+def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
+    """The first seed, in which all scores are low, was not run with the rate 0.01."""
+    study = rates_study({1e-3: [20.0, 51, 52, 53], 1e-2: [np.nan, 50.2, 52.6, 52.1]})
+    trials = study.trials[study.trials["score"].notna()]
+    context = StudyContext(dataclasses.replace(study, trials=trials))
+    assert find_answer(context).answer.startswith(
+        "learning_rate 0.001 has the highest mean score adjusted for missing seeds"
+    )
+    (table,) = configurations.TOPIC.build(context).tables
+    assert "Rows lack seeds: a mean is over the row's own ones" in table.caption
+
+
+def test_of_more_than_a_hundred_configurations_those_that_are_compared_are_named() -> None:
+    draws = np.random.default_rng(0)
+    study = rates_study(
+        {rate / 1e3: BY_SEED[:3] - rate + draws.normal(size=3) for rate in range(144)}
+    )
+    context = StudyContext(study)
+    assert "the lowest of the 100 compared, learning_rate 0.099" in find_answer(context).certainty
+    (table,) = configurations.TOPIC.build(context).tables
+    assert "Of 144 rows the 100 with the highest means are compared" in table.caption
+    assert len(table.rows) == 100
 
 
 def test_the_method_that_may_be_best_is_named_although_it_is_not_the_runner_up() -> None:
