@@ -182,6 +182,8 @@ def build_study(
     table = find_columns(cells, reading)
     trials, rule = read_trials(table, reading.scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
+    if _varies_alone(trials, names):
+        names.insert(0, "mtd")
     tasks = [name for name in TASK_COLUMNS if name in trials]
     scores = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
     environment = {name: table.text(name) for name in ENVIRONMENT if name in table.named}
@@ -216,10 +218,16 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
     return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
+def _varies_alone(trials: pd.DataFrame, names: Sequence[str]) -> bool:
+    """Whether runs of equal settings differ in their MTD: the table does not have all its parts."""
+    rows = trials.drop_duplicates([*names, "mtd"])
+    return bool(rows.duplicated(names).any()) if names else len(rows) > 1
+
+
 def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
     """A sentence on runs that have the settings and the seed of another; empty without any."""
     runs = completed_runs(trials)
-    amount = int(runs.duplicated([*names, "mtd", "seed"]).sum())
+    amount = int(runs.duplicated([*{*names, "mtd", "seed"}]).sum())
     if not amount:
         return ""
     return (

@@ -120,11 +120,10 @@ def ask(context: StudyContext) -> str:
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
     names = chosen_settings(context.trials, study.compared)
-    if not names and context.verdict.levels_run > 1:
-        names = ["MTD"]  # a table of runs may state nothing else
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
-    asked_of = f"How does {study.metric} depend on {join_words(names)}?"
+    varied = join_words(["MTD" if name == "mtd" else name for name in names])
+    asked_of = f"How does {study.metric} depend on {varied}?"
     return clean(asked_of, most=_MOST_QUESTION)
 
 
@@ -158,7 +157,7 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     chosen = context.trials[context.trials["number"] == number].head(1)
     varied = chosen_settings(context.trials, context.study.settings)
     # a setting that the trial's method does not have is missing
-    names = [name for name in varied if not is_missing(chosen[name]).all()]
+    names = [n for n in varied if n != "mtd" and not is_missing(chosen[n]).all()]
     names.sort(key=lambda name: name != "method")
     row, shown = chosen.iloc[0], names[:_MOST_SETTINGS]
     settings = {clean(name): clean(format_value(name, row[name])) for name in shown}

@@ -12,12 +12,16 @@ from mtdlab.analysis import compute_verdict, read_run_table
 from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Reading
+from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
 from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import find_answer
+from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.study_facts import list_varied
 from mtdlab.analysis.report.warnings import list_warnings
+from mtdlab.analysis.statistics.configurations import compute_effects
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -165,6 +169,31 @@ def test_a_frame_without_an_mtd_compares_its_configurations() -> None:
     assert "lr 0.1, momentum 0.9" in names
     assert study.facts["table"] == "DataFrame, 24 rows"
     assert "MTD" not in study.facts
+
+
+def test_an_mtd_without_its_parts_tells_configurations_apart() -> None:
+    """The recommended mean is that of its level and learning rate; lr has an effect of its own."""
+    trials = make_trials(times=(8,), noise=0.1)[["mtd", "seed", "score"]].assign(lr=0.01)
+    better = trials.assign(lr=0.1, score=trials["score"] + 2)
+    without = trials[trials["mtd"] == trials["mtd"].min()].assign(mtd=np.nan, score=80.0)
+    study = read_run_table(pd.concat([trials, better], ignore_index=True))
+    shown = build_headline(context := StudyContext(study), find_answer(context))
+    best = better.groupby("mtd")["score"].mean()
+    assert shown.question == "How does score depend on MTD and lr?"
+    assert shown.recommendation is not None
+    assert shown.recommendation.settings == {"lr": "0.1", "MTD": format_mtd(float(best.idxmax()))}
+    assert f"Mean score {best.max():.2f} (" in shown.recommendation.text
+    effects = compute_effects(study)
+    assert effects is not None
+    of_lr = effects.settings.set_index("setting").loc["lr", "difference"]
+    assert of_lr == pytest.approx(2, abs=1e-9)
+    assert next(iter(list_varied(study))) == "MTD"
+    alone = StudyContext(read_run_table(pd.concat([trials, without]).drop(columns="lr")))
+    assert build_headline(alone, find_answer(alone)).question == "How does score depend on MTD?"
+    [text] = [text for text in list_warnings(alone) if "without an MTD" in text]
+    assert text.endswith("of a configuration among them is 80.00.")
+    # an MTD that follows from its parts is none
+    assert "mtd" not in read_run_table(make_trials().drop(columns="number")).settings
 
 
 def test_a_frame_is_the_same_as_its_file(tmp_path: Path) -> None:

@@ -428,10 +428,3 @@ def test_training_that_raised_the_score_is_not_spoken_of() -> None:
     for before in (10.0, np.nan):
         study = build_study(make_trials().assign(score_before=before))
         assert list_rows(StudyContext(study))["training"] == ""
-
-
-def test_a_table_of_mtd_alone_asks_about_mtd() -> None:
-    trials = make_trials().assign(ema_decay=np.nan, queue_size=np.nan, batch_size=np.nan)
-    shown = headline_of(dataclasses.replace(build_study(trials), settings={}))
-    assert shown.question == "How does sts_average depend on MTD?"
-    assert shown.recommendation.settings == {"MTD": "8.67"}
