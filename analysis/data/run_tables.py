@@ -21,7 +21,7 @@ from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, f
 from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.analysis.data.runs import completed_runs
+from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
 from mtdlab.analysis.data.tasks import TASKS, is_loss
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 
@@ -95,7 +95,7 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
     if name := table.named.get("mtd"):
         # 0 is accepted for a method without an MTD
         given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
-        return read_numbers(given, name, _DISTANCE)
+        return read_numbers(given, name, _DISTANCE).round(MTD_DECIMALS)
     distance = pd.Series(np.nan, index=table.cells.index)
     if table.lacks_for_mtd:
         return distance

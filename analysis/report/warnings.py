@@ -201,8 +201,8 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
         varied = chosen_settings(left, context.study.compared)
         means = left.groupby(number_configurations(left, varied))["score"].mean()
         yield (
-            f"The verdict leaves out {count(len(left), 'trial')} without an MTD. The highest mean "
-            f"score of a configuration among them is {means.max():.2f}."
+            f"The verdict leaves out {count(len(left), 'trial')} without an MTD, whose best "
+            f"configuration has a mean of {means.max():.2f}."
         )
     missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
     if missing > 0 and verdict.seeds > 1:
