@@ -32,9 +32,9 @@ class Study(StudyFrames):
         return cls(**{field.name: getattr(frames, field.name) for field in fields(frames)})
 
     def verdict(self) -> "Verdict | BestVerdict":
-        """The verdict of the study's page: on the score against MTD.
+        """The verdict of the study's page: which method or configuration is best.
 
-        Of several methods, and of runs without an MTD, it is that on which of them is best.
+        Where MTD varies within one method it is that on the score against MTD.
         """
         from mtdlab.analysis.report.context import StudyContext
         from mtdlab.analysis.report.summary import state_verdict

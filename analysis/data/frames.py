@@ -78,7 +78,7 @@ class RecordedSetting:
     @property
     def label(self) -> str:
         """The name with its symbol, for a column or an axis."""
-        return f"{self.name} {self.symbol}".rstrip()
+        return "MTD" if self.name == "mtd" else f"{self.name} {self.symbol}".rstrip()
 
 
 Settings = Mapping[str, RecordedSetting]
@@ -168,7 +168,8 @@ class StudyFrames:
         table: of runs that were made elsewhere the file, and which column was read as what, in
             sentences by name.
         settings: the hyperparameters by name: they define which columns of trials are settings. The
-            seed and the MTD are not settings. It may hold settings that no trial recorded.
+            seed is no setting, and the MTD is one only where runs of equal settings differ in it,
+            whose parts were not recorded. It may hold settings that no trial recorded.
         methods: display names of methods, such as mocose: MoCoSE; other methods are displayed as
             recorded.
         description: the purpose of the study, or empty.

@@ -21,7 +21,7 @@ from mtdlab.analysis.data.columns import ENVIRONMENT, SETTING_NAMES, RunTable, f
 from mtdlab.analysis.data.defaults import BEYOND_RUN, Reading, Scale
 from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.analysis.data.runs import completed_runs
+from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
 from mtdlab.analysis.data.tasks import TASKS, is_loss
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 
@@ -95,7 +95,7 @@ def _read_distance(table: RunTable, columns: Columns) -> pd.Series:
     if name := table.named.get("mtd"):
         # 0 is accepted for a method without an MTD
         given = table.cells[[name]].mask(table.text("mtd").isin(["0", "0.0"]), "")
-        return read_numbers(given, name, _DISTANCE)
+        return read_numbers(given, name, _DISTANCE).round(MTD_DECIMALS)
     distance = pd.Series(np.nan, index=table.cells.index)
     if table.lacks_for_mtd:
         return distance
@@ -182,6 +182,8 @@ def build_study(
     table = find_columns(cells, reading)
     trials, rule = read_trials(table, reading.scale)
     names = [*(name for name in SETTING_NAMES if name in table.named), *table.settings]
+    if _varies_alone(trials, names):
+        names.insert(0, "mtd")
     tasks = [name for name in TASK_COLUMNS if name in trials]
     scores = trials[["number", *tasks]].melt("number", var_name="task", value_name="score")
     environment = {name: table.text(name) for name in ENVIRONMENT if name in table.named}
@@ -216,10 +218,16 @@ def _invocation(path: Path, reading: Reading) -> Invocation:
     return Invocation("report", options={name: each for name, each in options.items() if each})
 
 
+def _varies_alone(trials: pd.DataFrame, names: Sequence[str]) -> bool:
+    """Whether runs of equal settings differ in their MTD: the table does not have all its parts."""
+    rows = trials.drop_duplicates([*names, "mtd"])
+    return bool(rows.duplicated(names).any()) if names else len(rows) > 1
+
+
 def _describe_repeated(trials: pd.DataFrame, names: Sequence[str]) -> str:
     """A sentence on runs that have the settings and the seed of another; empty without any."""
     runs = completed_runs(trials)
-    amount = int(runs.duplicated([*names, "mtd", "seed"]).sum())
+    amount = int(runs.duplicated([*{*names, "mtd", "seed"}]).sum())
     if not amount:
         return ""
     return (

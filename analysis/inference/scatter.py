@@ -141,11 +141,13 @@ def assume_scatter(
 def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Scatter:
     """How comparable scores scatter over seeds and the evaluation items that they count.
 
+    Items are not counted where seeds scatter so much that the estimated share of items is 0.
+
     `deviation`: a residual standard deviation in points in place of that of the scores.
     """
-    items = None
-    if levels.covariance is not None:
-        items = Interpolated(levels.distance, levels.covariance)
+    items, covariance = None, levels.covariance
+    if covariance is not None and difference_variance(covariance) > _LEAST_VARIANCE:
+        items = Interpolated(levels.distance, covariance)
     if levels.ordered:
         errors = estimate_errors(levels)
     else:
@@ -155,7 +157,7 @@ def estimate_scatter(levels: LevelScores, deviation: float | None = None) -> Sca
         errors = assume(levels.distance, INDEPENDENT, pooled)
     if deviation:
         errors = errors.scaled(deviation**2)
-    return Scatter(errors, items, levels.items, levels.ordered)
+    return Scatter(errors, items, levels.items if items else 0, levels.ordered)
 
 
 def estimate_errors(levels: LevelScores) -> Curves:

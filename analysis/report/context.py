@@ -18,7 +18,13 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.data.tasks import LAST, is_own, label_score
 from mtdlab.analysis.experiments.catalogue import EXPERIMENTS
 from mtdlab.analysis.experiments.compare import Comparison, compare
-from mtdlab.analysis.inference.best import BestVerdict, asks_for_best, best_scores, judge_best
+from mtdlab.analysis.inference.best import (
+    METHOD_KEYS,
+    BestVerdict,
+    asks_for_best,
+    best_scores,
+    judge_best,
+)
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.looks import judged_trials, over_looks_of
 from mtdlab.analysis.inference.pairing import (
@@ -235,7 +241,7 @@ class StudyContext:
     @property
     def mixed_methods(self) -> bool:
         """Whether the rows of methods differ in more than the method and the MTD."""
-        return bool(set(self.methods) & set(self.study.compared) - {"method"})
+        return bool(set(self.methods) & set(self.study.compared) - set(METHOD_KEYS))
 
     @cached_property
     def comparisons(self) -> Mapping[str, Comparison]:

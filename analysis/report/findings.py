@@ -104,6 +104,12 @@ class Finding:
     effect: Effect | None = None
 
 
+def write_finding(finding: Finding) -> str:
+    """A finding in sentences: its answer, the difference that this rests on, its certainty."""
+    effect = write_effect(finding.effect) if finding.effect else ""
+    return " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
+
+
 def find_answer(context: StudyContext) -> Finding:
     """The answer to what the study varied."""
     runs = completed_runs(context.trials)

@@ -1,6 +1,7 @@
 """The first screen of a study's page: question, answer, recommended configuration, next step."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from mtdlab.analysis.inference.power import MOST_SEEDS
 from mtdlab.analysis.inference.verdict import describe_interval, join_words
 from mtdlab.analysis.report.cells import LEVEL, clean, count, describe_items
 from mtdlab.analysis.report.context import StudyContext
-from mtdlab.analysis.report.findings import Finding, make_effect, write_effect
+from mtdlab.analysis.report.findings import Finding, make_effect, write_finding
 from mtdlab.analysis.report.page import Headline, NextStep, Recommendation, Status
 from mtdlab.analysis.report.study_facts import (
     MOST_COMMAND,
@@ -42,10 +43,16 @@ from mtdlab.analysis.statistics.best_trial import DEV, find_scores
 from mtdlab.analysis.statistics.configurations import estimate_configuration
 
 
-def find_no_gain(context: StudyContext, number: int) -> Finding | None:
-    """The finding that training did not raise the score of a trial's configuration.
+def lead_with_training(context: StudyContext, finding: Finding) -> Finding:
+    """The finding as it is stated: behind that on training where this did not raise the score."""
+    no_gain = None if finding.best is None else _find_no_gain(context, finding.best)
+    if no_gain is None:
+        return finding
+    return replace(no_gain, certainty=f"{no_gain.certainty} {write_finding(finding)}")
 
-    Its answer has no full stop.
+
+def _find_no_gain(context: StudyContext, number: int) -> Finding | None:
+    """The finding that training did not raise the score of a trial's configuration.
 
     None where the mean is above that before training, or no score before training was recorded.
     """
@@ -77,28 +84,24 @@ _MOST_QUESTION = 320
 _MOST_SETTINGS = 8
 _MOST_RUN_AGAIN = 20
 _ENDED = ("COMPLETE", "FAIL", "PRUNED")
-_OF_BEST = ("methods", "configurations")
+OF_BEST = ("methods", "configurations")
 """The topics of findings on the best configuration."""
 
 
 def build_headline(context: StudyContext, finding: Finding, baseline: str = "") -> Headline:
     """The first screen of a study's page; `baseline` is how its baseline compares, as text."""
     status = describe_status(context.study)
-    shown, certainty = finding, finding.certainty
-    no_gain = None if finding.best is None else find_no_gain(context, finding.best)
-    if no_gain is not None:
-        lead = f"{write_effect(finding.effect)} " if finding.effect else ""
-        shown, certainty = no_gain, f"{no_gain.certainty} {finding.answer}. {lead}{certainty}"
+    shown = lead_with_training(context, finding)
     rerun, rerun_where = describe_rerun(context.study)
     return Headline(
         question=ask(context),
         answer=shown.answer,
-        certainty=certainty,
+        certainty=shown.certainty,
         kind=shown.kind,
         status=status,
         effect=shown.effect,
         points=define_points(context) if finding.best is not None else "",
-        recommendation=recommend(context, finding, status, no_gain),
+        recommendation=recommend(context, finding, status, is_gain=shown is finding),
         next_step=find_next_step(context, finding, status),
         scope=describe_scope(context),
         caveats=list_caveats(context),
@@ -120,16 +123,15 @@ def ask(context: StudyContext) -> str:
     if not len(context.trials):
         return "Nothing has been run yet; the study file states what will be compared."
     names = chosen_settings(context.trials, study.compared)
-    if not names and context.verdict.levels_run > 1:
-        names = ["MTD"]  # a table of runs may state nothing else
     if not names:
         return f"Which {clean(study.metric)} does this configuration reach?"
-    asked_of = f"How does {study.metric} depend on {join_words(names)}?"
+    varied = join_words(["MTD" if name == "mtd" else name for name in names])
+    asked_of = f"How does {study.metric} depend on {varied}?"
     return clean(asked_of, most=_MOST_QUESTION)
 
 
 def recommend(
-    context: StudyContext, finding: Finding, status: Status, no_gain: Finding | None
+    context: StudyContext, finding: Finding, status: Status, *, is_gain: bool
 ) -> Recommendation | None:
     """The configuration of the finding's trial; None without a completed trial."""
     if finding.best is None:
@@ -137,7 +139,7 @@ def recommend(
     label = "Highest mean, not confirmed as best"
     if not status.is_over:
         label = "Highest mean so far"
-    elif no_gain is not None:
+    elif not is_gain:
         label = "Highest mean, not above that before training"
     elif finding.decided:
         label = "Recommended configuration"
@@ -158,7 +160,7 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     chosen = context.trials[context.trials["number"] == number].head(1)
     varied = chosen_settings(context.trials, context.study.settings)
     # a setting that the trial's method does not have is missing
-    names = [name for name in varied if not is_missing(chosen[name]).all()]
+    names = [n for n in varied if n != "mtd" and not is_missing(chosen[n]).all()]
     names.sort(key=lambda name: name != "method")
     row, shown = chosen.iloc[0], names[:_MOST_SETTINGS]
     settings = {clean(name): clean(format_value(name, row[name])) for name in shown}
@@ -285,7 +287,7 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     runs, of_mtd = completed_runs(context.trials), finding.topic == "score"
     used, names = runs["seed"].nunique(), varied_settings(runs, context.study.compared)
     configurations = max(number_configurations(runs, names).nunique(), 1)
-    need = context.need_for_verdict if of_mtd or finding.topic in _OF_BEST else None
+    need = context.need_for_verdict if of_mtd or finding.topic in OF_BEST else None
     if need and not need.seeds:
         wider = "Test a wider range of MTD" if of_mtd else "Compare what differs more"
         if need.items:
@@ -295,7 +297,7 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
             "decide here"
         )
     # as estimated, the seeds so far may have been enough
-    if used > 1 and not need and finding.topic in _OF_BEST and not context.best_scores.comparable:
+    if used > 1 and not need and finding.topic in OF_BEST and not context.best_scores.comparable:
         return _step(
             f"Run the {count(configurations, 'configuration')} with the same seeds, at least 3: "
             "differences are paired by seed"

@@ -22,10 +22,9 @@ from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.findings import (
     Finding,
     find_answer,
-    find_best_level,
-    write_effect,
+    write_finding,
 )
-from mtdlab.analysis.report.headline import ask, find_no_gain
+from mtdlab.analysis.report.headline import OF_BEST, ask, lead_with_training
 from mtdlab.analysis.report.page import TERMS
 from mtdlab.analysis.report.study_facts import describe_status, list_varied
 from mtdlab.analysis.report.topics import configurations, effects, methods, score
@@ -154,14 +153,18 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
 
 
 def state_verdict(context: StudyContext) -> Verdict | BestVerdict:
-    """The verdict of a page: its answer on the best method or configuration, or that on MTD."""
-    answer = context.best if context.has_no_mtd or context.compares_methods else context.verdict
-    if isinstance(answer, Verdict) and answer.levels_run:
-        return answer
+    """The verdict on what a page answers, the best method or configuration or the shape over MTD.
+
+    Its sentence is the answer of the page; on the shape alone it names all levels that may be best.
+    """
     finding = context.once(find_answer)
-    effect = write_effect(finding.effect) if finding.effect else ""
-    sentence = " ".join(filter(None, (f"{finding.answer}.", effect, finding.certainty)))
-    return replace(answer, sentence=sentence)
+    shown = lead_with_training(context, finding)
+    answer = context.best if finding.topic in OF_BEST or context.has_no_mtd else context.verdict
+    if shown is finding and finding.topic == "score":
+        return answer
+    # the certainty of the finding on training states its effect
+    stated = shown if shown is finding else replace(shown, effect=None)
+    return replace(answer, sentence=write_finding(stated))
 
 
 def find_baseline(context: StudyContext) -> Beside | None:
@@ -171,16 +174,13 @@ def find_baseline(context: StudyContext) -> Beside | None:
 
 def list_rows(context: StudyContext) -> dict[str, str]:
     """What a study asks, varied and shows, as text by name; empty where there is nothing to say."""
-    study, beside, no_gain = context.study, find_baseline(context), None
-    if len(completed_runs(context.curve_trials)):
-        no_gain = find_no_gain(context, find_best_level(context))
+    study, beside = context.study, find_baseline(context)
     select_by = study.select_by or study.metric
     ranked = "" if select_by == study.metric else f"; {select_by} ranks the trials"
     return {
         "question": ask(context) if study.table else study.description,
         "varied": "; ".join(f"{name} {values}" for name, values in list_varied(study).items()),
         "score": f"{study.metric}, in points{ranked}",
-        "training": f"{no_gain.answer}. {no_gain.certainty}" if no_gain else "",
         "finding": state_verdict(context).sentence,
         "baseline": beside.sentence.removeprefix("Baseline, ") if beside else "",
     }

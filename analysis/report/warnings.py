@@ -197,6 +197,13 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
             f"The {len(context.curve):,} levels of MTD are merged with their neighbours into "
             f"{verdict.levels_run} for the verdict."
         )
+    if len(left := context.untraced) and verdict.levels_run > 1 and not context.compares_methods:
+        varied = chosen_settings(left, context.study.compared)
+        means = left.groupby(number_configurations(left, varied))["score"].mean()
+        yield (
+            f"The verdict leaves out {count(len(left), 'trial')} without an MTD, whose best "
+            f"configuration has a mean of {means.max():.2f}."
+        )
     missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
     if missing > 0 and verdict.seeds > 1:
         yield (

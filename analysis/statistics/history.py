@@ -101,7 +101,7 @@ def summarise_half_lives(runs: pd.DataFrame, settings: Collection[str] = ()) -> 
     and interval are NaN if any run is; the median is infinite if at least half of the runs are.
     """
     varied = [name for name in varied_settings(runs, settings) if not is_missing(runs[name]).any()]
-    by = [*varied, "mtd"]
+    by = [*dict.fromkeys([*varied, "mtd"])]
     beyond = np.isinf(runs["half_life"])
     finite = runs.assign(half_life=runs["half_life"].where(~beyond, runs["longest_lag"]))
     table = summarise(finite, by=by, value="half_life")

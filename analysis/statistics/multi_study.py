@@ -232,7 +232,7 @@ def compute_candidates(first: StudyFrames, other: StudyFrames) -> pd.DataFrame:
     runs = traced_runs(first.trials)
     varied = varied_settings(runs, first.settings)
     runs = runs[merge_levels(runs["mtd"]).isin(own.optimal)]
-    _, table = rank_configurations(runs, [*varied, "mtd"])
+    _, table = rank_configurations(runs, [*dict.fromkeys([*varied, "mtd"])])
     there = traced_runs(other.trials).groupby("mtd")["score"].agg(["size", "mean"])
     table = table.assign(
         configuration=name_configurations(table[varied]),

@@ -336,7 +336,9 @@ def compute_sufficiency(study: StudyFrames, trials: pd.DataFrame) -> Sufficiency
     runs, left_out = leave_out(_one_condition(runs, study.compared), study.beyond_run)
     varied = tuple(name for name, column in _COMPONENTS.items() if runs[column].nunique() > 1)
     if len(varied) < 2:
-        missing = "neither ema_decay nor queue_size varies" if len(runs) else "no trial has a score"
+        missing = "neither ema_decay nor queue_size varies"
+        if not len(runs):
+            missing = "no trial with a score has a recorded queue"
         reason = f"only {varied[0]} varies" if varied else missing
         within = " within the run" if left_out else ""
         return Sufficiency("cannot be tested", f"{reason}{within}", varied)
@@ -391,7 +393,7 @@ def _test_nested(fit: Means, models: Models, items: Floats | None = None) -> pd.
 
 def _one_condition(runs: pd.DataFrame, settings: Collection[str]) -> pd.DataFrame:
     """Runs with equal values of all other settings: the values with the most configurations."""
-    known = {*settings, "batch_size"}
+    known = {*settings, "batch_size"} - {"mtd"}
     others = [name for name in varied_settings(runs, known) if name not in _COMPONENTS]
     # settings that are a function of the queue size are not conditions
     by_queue = runs.groupby("queue_size")

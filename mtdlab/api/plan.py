@@ -335,6 +335,9 @@ def _find_scatter(
         found = replace(found, errors=estimated.errors)
         if estimated.items is not None:
             found, bases["items"] = estimated, recorded
+        elif levels.items:
+            assumed = bases.get("items", "not counted")
+            bases["items"] = f"{assumed}; in {runs} recorded runs the scatter of seeds hides theirs"
     if sd:
         bases["errors"] = "as given"
     not_counted = f"not counted: those of {spec.metric} are known when trials have recorded them"

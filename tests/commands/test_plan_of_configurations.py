@@ -3,8 +3,11 @@
 import re
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from mtdlab.analysis.inference.pairing import LevelScores
 from mtdlab.api.plan import plan
 from mtdlab.commands.plan import describe_design
 
@@ -39,6 +42,26 @@ def test_the_power_of_a_comparison_is_stated_as_that_of_levels_is(tmp_path: Path
     assert "all within 0.5 points" in text
     assert "residual standard deviation 1 points, as given; correlations none" in text
     assert re.search(r"standard error of a difference: [\d.]+ points from 6 seeds", text)
+
+
+def test_where_seeds_hide_what_items_add_it_stays_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimated variance of 0 says that seeds scatter more, not that items add nothing."""
+    scores = pd.DataFrame(np.random.default_rng(0).normal(size=(2, 3)))
+    hidden = LevelScores(scores, np.zeros((3, 3)), items=1_500, ordered=False)
+    path, url = tmp_path / "rates.yaml", f"sqlite:///{tmp_path / 'a.db'}"
+    path.write_text(STUDY)
+    before = plan(path, storage=url, measure=False).design.power
+    monkeypatch.setattr("mtdlab.api.plan._recorded_scores", lambda *_, **__: (hidden, 6))
+    found = plan(path, storage=url, measure=False).design.power
+    assert before is not None
+    assert found is not None
+    assert found.bases["errors"] == "from 6 recorded runs"
+    assert found.items == before.items > 0
+    assert found.precision.of_items == pytest.approx(before.precision.of_items)
+    hides = "; in 6 recorded runs the scatter of seeds hides theirs"
+    assert found.bases["items"] == before.bases["items"] + hides
 
 
 def test_one_seed_and_one_configuration_have_no_power(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def _describe_lines(
 ) -> pd.DataFrame:
     """The text of each line: its mean, and the settings that are no part of MTD."""
     described = describe_means(means, runs, by=list(labels))
-    others = [name for name in labels if name not in PARTS]
+    others = [name for name in labels if name not in (*PARTS, "mtd")]
     described["text"] += [
         "".join(f", {labels[name]} {clean(str(row[name]))}" for name in others)
         for row in means.to_dict("records")

@@ -40,7 +40,7 @@ def build(context: StudyContext) -> Contents:
     varied = varied_settings(table, study.settings)
     chosen, caption = _choose(table, study.select_by if study.select_by in scores else "score")
     shown = make_table(
-        chosen[["number", "score", "state", "seed", *varied, *known]].rename(
+        chosen[[*dict.fromkeys(["number", "score", "state", "seed", *varied, *known])]].rename(
             columns={"wall_seconds": "wall time, s"}
         ),
         caption=caption,

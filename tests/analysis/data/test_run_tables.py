@@ -13,12 +13,16 @@ from mtdlab.analysis.data import cells
 from mtdlab.analysis.data.cells import TableError
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import TAKEN_NAMES
+from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.level_means import LevelMeans
 from mtdlab.analysis.notebook import open_table
 from mtdlab.analysis.report.context import StudyContext
+from mtdlab.analysis.report.findings import find_answer
+from mtdlab.analysis.report.headline import build_headline
 from mtdlab.analysis.report.study_facts import list_varied
-from mtdlab.analysis.report.warnings import list_warnings
+from mtdlab.analysis.report.warnings import list_caveats, list_warnings
+from mtdlab.analysis.statistics.configurations import compute_effects
 from tests.analysis.conftest import build_study, make_trials, report_of
 
 pytestmark = pytest.mark.usefixtures("few_simulated_tables")
@@ -180,6 +184,32 @@ def test_settings_are_called_otherwise_than_the_columns_of_results(tmp_path: Pat
     assert set(study.settings) == {"configuration", *(f"run_{name}" for name in TAKEN_NAMES)}
     assert "n (here run_n)" in study.table["settings"]
     assert "configuration 2" in report_of(study, tmp_path)[1]
+
+
+def test_an_mtd_without_its_parts_tells_configurations_apart() -> None:
+    """The recommended mean is that of its level and learning rate; lr has an effect of its own."""
+    trials = make_trials(times=(8,), noise=0.1)[["mtd", "seed", "score"]].assign(lr=0.01)
+    trials["mtd"] += 1e-9 * trials["seed"]
+    better = trials.assign(lr=0.1, score=trials["score"] + 2)
+    without = trials[trials["mtd"].round(3) == 12].assign(mtd=np.nan, score=80.0)
+    study = read_run_table(pd.concat([trials, better], ignore_index=True))
+    shown = build_headline(context := StudyContext(study), find_answer(context))
+    best = better.groupby(better["mtd"].round(3))["score"].mean()
+    assert shown.question == "How does score depend on MTD and lr?"
+    assert shown.recommendation is not None
+    assert shown.recommendation.settings == {"lr": "0.1", "MTD": format_mtd(float(best.idxmax()))}
+    assert f"Mean score {best.max():.2f} (" in shown.recommendation.text
+    effects = compute_effects(study)
+    assert effects is not None
+    of_lr = effects.settings.set_index("setting").loc["lr", "difference"]
+    assert of_lr == pytest.approx(2, abs=1e-9)
+    assert next(iter(list_varied(study))) == "MTD"
+    alone = StudyContext(read_run_table(pd.concat([trials, without]).drop(columns="lr")))
+    assert build_headline(alone, find_answer(alone)).question == "How does score depend on MTD?"
+    [text] = [text for text in list_caveats(alone) if "without an MTD" in text]
+    assert text.endswith("whose best configuration has a mean of 80.00.")
+    # an MTD that follows from its parts is none
+    assert "mtd" not in read_run_table(make_trials().drop(columns="number")).settings
 
 
 def test_a_frame_is_the_same_as_its_file(tmp_path: Path) -> None:

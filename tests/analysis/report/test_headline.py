@@ -25,9 +25,10 @@ from mtdlab.analysis.report.study_facts import (
     more_seeds_command,
     place_of_model,
 )
-from mtdlab.analysis.report.summary import list_rows
+from mtdlab.analysis.report.summary import list_rows, state_verdict
 from mtdlab.analysis.report.topics import configurations
 from mtdlab.analysis.statistics.configurations import compute_configurations
+from mtdlab.commands.report import verdict_fields
 from tests.analysis.conftest import build_study, make_trials
 
 pytestmark = pytest.mark.usefixtures("few_simulated_studies")
@@ -455,17 +456,34 @@ def test_training_that_did_not_raise_the_score_is_the_headline(above: float, ans
     assert peak in shown.certainty
     assert float(shown.effect.value) == pytest.approx(-above, abs=0.01)
     assert shown.recommendation.label == "Highest mean, not above that before training"
-    assert list_rows(StudyContext(study))["training"].startswith(f"{answer}. Before training ")
+    assert state_verdict(StudyContext(study)).sentence == f"{answer}. {shown.certainty}"
 
 
 def test_training_that_raised_the_score_is_not_spoken_of() -> None:
     for before in (10.0, np.nan):
         study = build_study(make_trials().assign(score_before=before))
-        assert list_rows(StudyContext(study))["training"] == ""
+        assert "raining" not in list_rows(StudyContext(study))["finding"]
 
 
-def test_a_table_of_mtd_alone_asks_about_mtd() -> None:
-    trials = make_trials().assign(ema_decay=np.nan, queue_size=np.nan, batch_size=np.nan)
-    shown = headline_of(dataclasses.replace(build_study(trials), settings={}))
-    assert shown.question == "How does sts_average depend on MTD?"
-    assert shown.recommendation.settings == {"MTD": "8.67"}
+RATES = make_trials(decays=(0.5,), times=(2,)).assign(learning_rate=0.1)
+BETTER = RATES.assign(number=RATES["number"] + 3, learning_rate=0.2, score=RATES["score"] + 3)
+DIVIDED = make_trials(decays=(0.5, 0.75, 0.8, 0.85, 0.9), noise=0.05)
+DIVIDED["score"] = DIVIDED["score"] + 40 * DIVIDED["ema_decay"]
+
+
+@pytest.mark.parametrize(
+    ("trials", "answer", "kind"),
+    [
+        (pd.concat([RATES, BETTER]), "learning_rate 0.2 is best", "separated"),
+        (DIVIDED, "MTD alone does not determine the score", "peaked"),
+    ],
+)
+def test_the_verdict_says_what_the_page_answers(
+    trials: pd.DataFrame, answer: str, kind: str
+) -> None:
+    """Of runs of one MTD it is that on the best; the shape over MTD keeps its name."""
+    study = build_study(trials)
+    shown, verdict = headline_of(study), state_verdict(StudyContext(study))
+    assert shown.answer == answer
+    assert verdict.sentence.startswith(f"{answer}. {shown.effect.text}: {shown.effect.value} ")
+    assert verdict_fields(verdict)["verdict"] == kind

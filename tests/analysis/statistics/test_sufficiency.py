@@ -127,9 +127,9 @@ def test_an_interaction_is_found() -> None:
     ("change", "reason"),
     [
         (lambda trials: trials[trials["seed"] == 0], "needs three configurations or more"),
-        (lambda trials: trials.iloc[:0], "no trial has a score"),
-        (lambda trials: trials.assign(state="FAIL"), "no trial has a score"),
-        (lambda trials: trials.assign(score=np.nan), "no trial has a score"),
+        (lambda trials: trials.iloc[:0], "no trial with a score has a recorded queue"),
+        (lambda trials: trials.assign(state="FAIL"), "no trial with a score has a recorded queue"),
+        (lambda trials: trials.assign(score=np.nan), "no trial with a score has a recorded queue"),
         (lambda trials: trials.assign(seed=range(len(trials))), "some configurations share no"),
         (lambda trials: trials[trials["ema_decay"] == 0.75], "only queue_size varies"),
         (lambda trials: trials[trials["queue_size"] == 64], "only ema_decay varies"),
