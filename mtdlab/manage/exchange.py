@@ -16,40 +16,42 @@ from mtdlab.store.records import Records, check_records
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
-from mtdlab.trial.model_folders import CHECKPOINTS
+from mtdlab.trial.model_folders import CHECKPOINTS, own_folders
 
 
-def delete_study(study: str, url: str, models: Path) -> None:
+def delete_study(study: str, url: str, models: Path) -> bool:
     """Delete a study from mtdlab's and Optuna's tables, its plan, and its checkpoints in `models`.
 
-    Its model and its page are kept. A plan is deleted also without a study. Raises NothingToReport
-    if there is no such study, MtdlabError while a sweep runs it, StorageError if the database
-    fails.
+    Its model and its page are kept. A plan is deleted also without a study. Returns whether there
+    were checkpoints of this study (`own_folders`). Raises NothingToReport if there is no such
+    study, MtdlabError while a sweep runs it, StorageError if the database fails.
     """
     refuse_damaged(url)
     if study not in planned_names(url):
         _find(study, url)
-    _refuse_live(study, url)
-    delete_records(url, study)
+    store, checkpoints = _refuse_live(study, url), models / CHECKPOINTS / study
     # a changed database may hold any name, such as a path
-    if is_study_name(study):
-        shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
+    has_own = is_study_name(study) and checkpoints in own_folders(store, study, models)
+    delete_records(url, study)
+    if has_own:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    return has_own
 
 
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
-    Raises NothingToReport if there is no such study; MtdlabError if `new` is not a name of a study
-    or is taken, while a sweep runs the study, and if a folder cannot be renamed after the study
-    was; StorageError if the database fails.
+    Those of a study in another database stay (`own_folders`). Raises NothingToReport if there is no
+    such study; MtdlabError if `new` is not a name of a study or is taken, while a sweep runs the
+    study, and if a folder cannot be renamed after the study was; StorageError if the database
+    fails.
     """
     for name in (old, new):
         _check_name(name)
     refuse_damaged(url)
     _find(old, url)
     store = _refuse_live(old, url)
-    folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
-    present = {before: after for before, after in folders.items() if before.exists()}
+    present = {each: each.with_name(new) for each in own_folders(store, old, models)}
     for after in present.values():
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
@@ -66,8 +68,8 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
         ) from None
     model = store and store.saved_model()
     here = (platform.node(), str((models / old).absolute()))
-    # it may be that of another machine, or in another folder
-    if store and model and (model.host, model.folder) == here:
+    # it may be that of another machine, of another study, or in another folder
+    if models / old in present and store and model and (model.host, model.folder) == here:
         store.record_model(model.trial, model.host, str((models / new).absolute()))
     return list(present.values())
 
