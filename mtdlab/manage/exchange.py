@@ -6,13 +6,13 @@ import tempfile
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest, reason_of
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import adding, refuse_damaged
+from mtdlab.store.database import adding, reading, refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.names import conflict_in, names_in, planned_names
-from mtdlab.store.records import Records, check_records
+from mtdlab.store.records import Records, check_records, find_study
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
@@ -141,15 +141,13 @@ def _read_exported(file: Path) -> Records:
 
 def _find(study: str, url: str) -> None:
     """Raise NothingToReport where mtdlab has recorded no such study."""
-    known = study_names(url)
-    if study in known:
-        return
-    if study in names_in(url):
+    if study in names_in(url) and study not in study_names(url):
         raise NothingToReport(
             f"study {study} of {mask(url)} is in Optuna's tables alone; mtdlab did not record it "
             "and does not change it"
         )
-    raise NothingToReport(f"no study {study} in {mask(url)}; {nearest(study, known)}")
+    with reading(url) as session:
+        find_study(session, study, url)
 
 
 def _check_name(name: str) -> None:

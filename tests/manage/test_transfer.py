@@ -390,6 +390,11 @@ def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Pat
     with pytest.raises(MtdlabError, match=match):
         rename_study("grid", "planned", two, tmp_path)
     assert names_in(two) == {"grid", "drawn"}
+    no_trials = r"study planned of .* has a recorded plan and no trials yet; .*mtdlab sweep FILE"
+    with pytest.raises(NothingToReport, match=no_trials):
+        load_study("planned", two)
+    with pytest.raises(NothingToReport, match=no_trials):
+        rename_study("planned", "other", two, tmp_path)
     delete_study("planned", two, tmp_path)
     assert rename_study("grid", "planned", two, tmp_path) == []
 
