@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
+from mtdlab.data_paths import exists
 from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import adding, reading, refuse_damaged
+from mtdlab.store.database import adding, check_file, reading, refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.names import conflict_in, names_in, planned_names
 from mtdlab.store.records import Records, check_records, find_study
@@ -122,7 +123,10 @@ def _read_exported(file: Path) -> Records:
     """The study of an exported file. Raises MtdlabError."""
     source = sqlite_url(file)
     advice = "import a file of mtdlab export-study"
+    if not exists(file):
+        raise MtdlabError(f"{file}: no such file; {advice}")
     try:
+        check_file(file, advice)
         found = study_names(source)
         if len(found) != 1:
             raise MtdlabError(f"{file} holds {len(found)} studies; {advice}")

@@ -164,8 +164,12 @@ def test_an_import_is_refused_or_takes_another_name(
     with pytest.raises(MtdlabError, match=r"'\.\./x': not a name of a study"):
         import_study(file, two, "../x")
     (tmp_path / "text.db").write_text("some text, longer than a header")
-    with pytest.raises(MtdlabError, match=r"text\.db is not a SQLite database"):
+    with pytest.raises(MtdlabError, match=r"text\.db is not a SQLite database; import a file of"):
         import_study(tmp_path / "text.db", two)
+    with pytest.raises(
+        MtdlabError, match=r"gone\.db: no such file; import a file of mtdlab export"
+    ):
+        import_study(tmp_path / "gone.db", two)
 
 
 def test_an_export_never_overwrites(two: str, tmp_path: Path) -> None:
