@@ -24,7 +24,7 @@ class ConnectionLost(StorageError):
 
 
 class NothingToReport(MtdlabError):
-    """The named study does not exist or has no trials yet."""
+    """The named study or trial does not exist, or the study has no trials yet."""
 
     exit_code, kind = 5, "nothing to report"
 

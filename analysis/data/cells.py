@@ -195,7 +195,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
 
 def _check_header(header: Sequence[str]) -> None:
     if not header:
-        raise TableError("empty; it must begin with a header")
+        raise TableError("empty; it must have a row for each run, below the names of the columns")
     if len(header) > MAX_COLUMNS:
         raise TableError(f"{len(header)} columns; at most {MAX_COLUMNS} are read")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):

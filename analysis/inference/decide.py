@@ -91,6 +91,7 @@ def decide(
     drop        it lies below the margin.
 
     Args:
+        study: as `read_run_table` makes it of a file or a DataFrame, and `load_study` reads it.
         candidate, baseline: KEY=VALUE[,KEY=VALUE] of one configuration, its value in a column
             configuration, name or method, or `baseline` for the study's own, which is the default
             of the baseline.
@@ -98,9 +99,14 @@ def decide(
         session: the file that keeps looks and candidates. Without one, this is one look at one
             candidate, or the last of the looks that the study has recorded.
 
-    Raises ValueError for what cannot be compared and for a session of something else, OSError
-    where its file cannot be read or written.
+    Raises ValueError for what cannot be compared and for a session of something else, TypeError
+    for a DataFrame, OSError where the session's file cannot be read or written.
     """
+    if isinstance(study, pd.DataFrame):
+        raise TypeError(
+            "decide takes a study, not a DataFrame: mtdlab.analysis.read_run_table makes one of a "
+            "DataFrame with a row for each run, mtdlab.load_study reads a recorded one"
+        )
     margin = float(study.margin if margin is None else margin)
     if not 0 <= margin < math.inf:
         raise ValueError(f"the margin is {margin:g} points; it must be a number of at least 0")

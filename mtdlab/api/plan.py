@@ -137,7 +137,8 @@ def plan(
             have to be found with 80 % power.
         sd: residual standard deviation of a run in points; by default that of the study's runs, or
             1.5.
-        record: whether to record in the database what the verdict is judged by.
+        record: whether to record in the database what the verdict is judged by, once the steps were
+            timed.
         measure: whether to time a few training steps on this machine.
 
     Raises:
@@ -152,10 +153,12 @@ def plan(
     given = Given(study, profile, assign(overrides), imports, evaluator, objective, storage)
     spec = read_begun(given)
     rows, planned = list_configurations(spec), spec.planned_trials()
-    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
+    design = find_design(spec, storage, effect=effect, sd=sd)
     ended, cost = find_ended(spec, storage_url(storage)), None
     if measure and not spec.unknown_cost and any(trial.key not in ended for trial in planned):
         cost = estimate(MethodSpec.of(spec), jobs, jobs_per_gpu, done=ended)
+    if record:
+        design = record_design(design, spec, storage)
     return StudyPlan(
         spec.name,
         len(planned),
@@ -241,21 +244,30 @@ def warn_of_confounding(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def find_design(
-    spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None, record: bool
+    spec: "StudySpec", storage: str | None, *, effect: float, sd: float | None
 ) -> Design:
-    """A study's design; its specification is recorded if asked to, which may raise StorageError."""
+    """A study's design, with its specification as one that is not recorded."""
     from mtdlab.analysis.inference.looks import boundaries_at
     from mtdlab.config.study import plan_of, sha256_of
+    from mtdlab.store.urls import storage_url
+
+    plan = plan_of(spec)
+    nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
+    power = _power(spec, storage_url(storage), effect, sd, nominal)
+    looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
+    specified = Specification(**plan, sha256=sha256_of(plan), trials_started=None)
+    return Design(power, looks, specified)
+
+
+def record_design(design: Design, spec: "StudySpec", storage: str | None) -> Design:
+    """The design with its specification recorded. Raises StorageError."""
+    from mtdlab.config.study import plan_of
     from mtdlab.store.store import record_plan
     from mtdlab.store.urls import storage_url
 
-    url, plan = storage_url(storage), plan_of(spec)
-    digest = sha256_of(plan)
-    nominal = boundaries_at(spec.looks, spec.alpha).nominal.tolist()
-    power = _power(spec, url, effect, sd, nominal)
-    started = record_plan(url, spec.name, plan, digest) if record else None
-    looks = [Look(*look) for look in zip(spec.looks, nominal, strict=True)]
-    return Design(power, looks, Specification(**plan, sha256=digest, trials_started=started))
+    specified = design.specification
+    started = record_plan(storage_url(storage), spec.name, plan_of(spec), specified.sha256)
+    return replace(design, specification=replace(specified, trials_started=started))
 
 
 def _power(

@@ -85,12 +85,13 @@ def report(
 
     Raises:
         NothingToReport: for a study that is missing.
-        MtdlabError: for a name that a folder cannot have, and for score or columns of a study.
-        TableError: a ValueError, for a DataFrame or a file that cannot be read.
+        MtdlabError: for a name that a folder cannot have, for score or columns of a study, and for
+            a DataFrame or a file that is no table of runs.
         OSError: where `out` cannot be written.
     """
     from pandas import DataFrame
 
+    from mtdlab.analysis.data.cells import TableError
     from mtdlab.analysis.data.defaults import TABLE_SUFFIXES
     from mtdlab.analysis.notebook import read_run_table
     from mtdlab.analysis.report import write_multi_study, write_report
@@ -99,7 +100,10 @@ def report(
         study = Path(study)
     if isinstance(study, DataFrame | Path):
         check_name(name)
-        study = read_run_table(study, score=score, columns=columns, name=name or "")
+        try:
+            study = read_run_table(study, score=score, columns=columns, name=name or "")
+        except TableError as error:
+            raise MtdlabError(str(error)) from None
     elif score or columns:
         raise MtdlabError(
             "score and columns describe runs made elsewhere; give them with a DataFrame, or with a "

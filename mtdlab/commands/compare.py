@@ -44,19 +44,30 @@ def compare(
     """
     from mtdlab.analysis.statistics.contrasts import compare_studies, compare_trials
     from mtdlab.store.frames import load_frames
+    from mtdlab.store.names import study_names
+    from mtdlab.store.recorded import read_trial
+    from mtdlab.store.urls import storage_url
 
     frames = load_frames(study, storage, curves=False)
+    problem = ""
+    if second is not None and not first.isdecimal():
+        problem = "none"
+    elif second is None and first.isdecimal() and first not in study_names(storage):
+        problem = "one"
+    if problem:
+        raise MtdlabError(
+            "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
+            f"{first!r} is {problem}. Two studies are compared by compare STUDY STUDY"
+        )
     try:
         if second is None:
             other = load_frames(first, storage, curves=False)
             contrast, names = compare_studies(frames, other), (study, first)
         else:
-            if not first.isdecimal():
-                raise MtdlabError(
-                    "compare STUDY TRIAL TRIAL needs the numbers of two trials; "
-                    f"{first!r} is none. Two studies are compared by compare STUDY STUDY"
-                )
             numbers = (int(first), second)
+            for number in numbers:
+                # raises the error that other commands raise for a trial that is not there
+                read_trial(storage_url(storage), study, number)
             contrast = compare_trials(frames, *numbers)
             names = (f"trial {numbers[0]}", f"trial {numbers[1]}")
     except ValueError as error:

@@ -14,11 +14,13 @@ from mtdlab.api.plan import (
     Design,
     NoEstimate,
     Power,
+    Specification,
     find_costs,
     find_design,
     find_ended,
     list_configurations,
     read_begun,
+    record_design,
     suggest_baseline,
     warn_of_confounding,
 )
@@ -73,7 +75,7 @@ def plan(
 
     given = Given(file, profile, set_, import_, evaluator, objective, storage)
     spec = read_begun(given)
-    design = find_design(spec, storage, effect=effect, sd=sd, record=record)
+    design = find_design(spec, storage, effect=effect, sd=sd)
     rows = list_configurations(spec)
     url = storage_url(storage)
     warnings, ended = warn_of_confounding(rows) + spec.warnings(), find_ended(spec, url)
@@ -87,16 +89,23 @@ def plan(
         print_text("\n".join(lines), flush=True)
     # it takes seconds, after everything else is shown
     costs = find_costs(spec, jobs, jobs_per_gpu, ended) if measure and left else None
+    code = costs.exit_code if isinstance(costs, NoEstimate) else 0
+    # what a sweep would refuse is not recorded
+    if record and not code:
+        design = record_design(design, spec, storage)
     if as_json:
         fields = {"study": spec.name, "trials": len(planned), "remaining": len(left)}
         fields |= {"settings": rows, "warnings": warnings, "baseline": spec.baseline}
         fields |= {"suggestion": suggest_baseline(spec) or None} | asdict(design)
         print_json(fields | ({"estimate": asdict(costs)} if costs else {}))
-    elif costs:
-        print_text("\n".join(cost_lines(costs)))
-    elif not left:
-        print_text(f"nothing is left to run; next: {report_command(spec.name, url)}")
-    raise typer.Exit(costs.exit_code if isinstance(costs, NoEstimate) else 0)
+    else:
+        lines = [
+            *describe_specification(design.specification),
+            *(cost_lines(costs) if costs else []),
+        ]
+        lines += [] if left else [f"nothing is left to run; next: {report_command(spec.name, url)}"]
+        print_text("\n".join(lines))
+    raise typer.Exit(code)
 
 
 def _describe_study(
@@ -193,20 +202,22 @@ def _span(bounds: tuple[float, float]) -> str:
 
 
 def describe_design(design: Design) -> list[str]:
-    """The design in a few lines."""
-    from mtdlab.analysis.inference.looks import describe_recorded
-
-    lines, specified = [], design.specification
-    if design.power:
-        lines = _describe_power(design.power)
+    """Power and looks in a few lines."""
+    lines = _describe_power(design.power) if design.power else []
     if len(design.looks) > 1:
         levels = ", ".join(f"{look.seeds} ({look.nominal_level:.2g})" for look in design.looks)
         lines.append(f"looks   at seeds (nominal level): {levels}")
+    return lines
+
+
+def describe_specification(specified: Specification) -> list[str]:
+    """What the verdict is judged by, and whether that is recorded, in two lines."""
+    from mtdlab.analysis.inference.looks import describe_recorded
+
     state = "not recorded"
     if specified.trials_started is not None:
         state = f"recorded {describe_recorded(specified.trials_started)}"
     return [
-        *lines,
         f"verdict margin {specified.margin:g}, alpha {specified.alpha:g}, metric "
         f"{specified.metric}; {state}",
         f"        SHA-256 {specified.sha256}",

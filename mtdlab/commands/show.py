@@ -1,5 +1,6 @@
 """The commands studies and show: what a database holds, a study, or one of its trials."""
 
+import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -197,6 +198,8 @@ def find_model(study: "StudyOverview", folder: Path) -> tuple[str | None, str]:
         return None, ""
     if saved.is_shared:
         return saved.path, saved.path
+    if (saved.host, saved.folder) == (platform.node(), str(folder.absolute())):
+        return None, f"no longer in {folder}, where it was saved"
     return None, f"not in {folder} on this machine: {saved}"
 
 

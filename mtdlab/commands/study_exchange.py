@@ -26,8 +26,8 @@ def delete(
     url = storage_url(storage)
     if not yes and not typer.confirm(f"Delete study {study} from {mask(url)}?", err=True):
         raise MtdlabError(f"study {study} was not deleted")
-    delete_study(study, url, models)
-    print_text(f"deleted study {study} from {mask(url)}, and its checkpoints")
+    checkpoints = ", and its checkpoints" if delete_study(study, url, models) else ""
+    print_text(f"deleted study {study} from {mask(url)}{checkpoints}")
     kept = [str(folder) for folder in (models / study, Path("reports") / study) if folder.exists()]
     if kept:
         print_text(f"kept: {', '.join(kept)}")
@@ -84,7 +84,8 @@ def import_study(
 ) -> None:
     """Add the study of an exported file to the database, which may be SQLite or PostgreSQL.
 
-    Refused if the database has a study of that name: choose another with --name.
+    Refused if the database has a study of that name: choose another with --name. Folders of models
+    and checkpoints stay those of the study that was exported, until the imported one is run.
     """
     from mtdlab.manage.exchange import import_study as import_
     from mtdlab.store.urls import mask, storage_url

@@ -12,7 +12,7 @@ from mtdlab.files import free_bytes, temporary_folders
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import database
 from mtdlab.store.invariants import RERUN, ExaminedStudy, Problem, examine_database
-from mtdlab.store.tables import SCHEMA_VERSION, living_state
+from mtdlab.store.tables import IMPORTED, SCHEMA_VERSION, living_state
 from mtdlab.store.urls import mask, sqlite_file
 from mtdlab.trial.model_folders import CHECKPOINTS, RESULT, STAGED, kept_trial
 
@@ -55,8 +55,9 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     studies = {record.study.name: of_record for record, of_record in records}
     notes: dict[str, tuple[str, ...]] = dict.fromkeys(studies, ())
     for record, _ in records:
+        is_copy = all(row.sweep == IMPORTED for row in record.trials)
         # a changed database may hold any name, such as a path, or one too long for a folder
-        if is_study_name(name := record.study.name):
+        if is_study_name(name := record.study.name) and not is_copy:
             studies[name] += (
                 *model_is_that_of_the_best_trial(record, models),
                 *checkpoints_belong_to_unfinished_trials(record, models),

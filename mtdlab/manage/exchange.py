@@ -6,50 +6,53 @@ import tempfile
 from pathlib import Path
 
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
-from mtdlab.errors import MtdlabError, NothingToReport, StorageError, nearest, reason_of
+from mtdlab.data_paths import exists
+from mtdlab.errors import MtdlabError, NothingToReport, StorageError, reason_of
 from mtdlab.settings.messages import is_study_name
 from mtdlab.store import Store, study_names
-from mtdlab.store.database import adding, refuse_damaged
+from mtdlab.store.database import adding, check_file, reading, refuse_damaged
 from mtdlab.store.exchange import delete_records, read_records, rename_records, write_records
 from mtdlab.store.names import conflict_in, names_in, planned_names
-from mtdlab.store.records import Records, check_records
+from mtdlab.store.records import Records, check_records, find_study
 from mtdlab.store.store import open_store
 from mtdlab.store.tables import StudyRow
 from mtdlab.store.urls import mask, sqlite_url, storage_url
-from mtdlab.trial.model_folders import CHECKPOINTS
+from mtdlab.trial.model_folders import CHECKPOINTS, own_folders
 
 
-def delete_study(study: str, url: str, models: Path) -> None:
+def delete_study(study: str, url: str, models: Path) -> bool:
     """Delete a study from mtdlab's and Optuna's tables, its plan, and its checkpoints in `models`.
 
-    Its model and its page are kept. A plan is deleted also without a study. Raises NothingToReport
-    if there is no such study, MtdlabError while a sweep runs it, StorageError if the database
-    fails.
+    Its model and its page are kept. A plan is deleted also without a study. Returns whether there
+    were checkpoints of this study (`own_folders`). Raises NothingToReport if there is no such
+    study, MtdlabError while a sweep runs it, StorageError if the database fails.
     """
     refuse_damaged(url)
     if study not in planned_names(url):
         _find(study, url)
-    _refuse_live(study, url)
-    delete_records(url, study)
+    store, checkpoints = _refuse_live(study, url), models / CHECKPOINTS / study
     # a changed database may hold any name, such as a path
-    if is_study_name(study):
-        shutil.rmtree(models / CHECKPOINTS / study, ignore_errors=True)
+    has_own = is_study_name(study) and checkpoints in own_folders(store, study, models)
+    delete_records(url, study)
+    if has_own:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    return has_own
 
 
 def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
     """Rename a study, and the folders of its model and checkpoints; returns the renamed folders.
 
-    Raises NothingToReport if there is no such study; MtdlabError if `new` is not a name of a study
-    or is taken, while a sweep runs the study, and if a folder cannot be renamed after the study
-    was; StorageError if the database fails.
+    Those of a study in another database stay (`own_folders`). Raises NothingToReport if there is no
+    such study; MtdlabError if `new` is not a name of a study or is taken, while a sweep runs the
+    study, and if a folder cannot be renamed after the study was; StorageError if the database
+    fails.
     """
     for name in (old, new):
         _check_name(name)
     refuse_damaged(url)
     _find(old, url)
     store = _refuse_live(old, url)
-    folders = {each / old: each / new for each in (models, models / CHECKPOINTS)}
-    present = {before: after for before, after in folders.items() if before.exists()}
+    present = {each: each.with_name(new) for each in own_folders(store, old, models)}
     for after in present.values():
         if after.exists():
             raise MtdlabError(f"{after} exists; move it, or choose another name")
@@ -66,8 +69,8 @@ def rename_study(old: str, new: str, url: str, models: Path) -> list[Path]:
         ) from None
     model = store and store.saved_model()
     here = (platform.node(), str((models / old).absolute()))
-    # it may be that of another machine, or in another folder
-    if store and model and (model.host, model.folder) == here:
+    # it may be that of another machine, of another study, or in another folder
+    if models / old in present and store and model and (model.host, model.folder) == here:
         store.record_model(model.trial, model.host, str((models / new).absolute()))
     return list(present.values())
 
@@ -120,7 +123,10 @@ def _read_exported(file: Path) -> Records:
     """The study of an exported file. Raises MtdlabError."""
     source = sqlite_url(file)
     advice = "import a file of mtdlab export-study"
+    if not exists(file):
+        raise MtdlabError(f"{file}: no such file; {advice}")
     try:
+        check_file(file, advice)
         found = study_names(source)
         if len(found) != 1:
             raise MtdlabError(f"{file} holds {len(found)} studies; {advice}")
@@ -139,15 +145,13 @@ def _read_exported(file: Path) -> Records:
 
 def _find(study: str, url: str) -> None:
     """Raise NothingToReport where mtdlab has recorded no such study."""
-    known = study_names(url)
-    if study in known:
-        return
-    if study in names_in(url):
+    if study in names_in(url) and study not in study_names(url):
         raise NothingToReport(
             f"study {study} of {mask(url)} is in Optuna's tables alone; mtdlab did not record it "
             "and does not change it"
         )
-    raise NothingToReport(f"no study {study} in {mask(url)}; {nearest(study, known)}")
+    with reading(url) as session:
+        find_study(session, study, url)
 
 
 def _check_name(name: str) -> None:

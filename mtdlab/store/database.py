@@ -52,6 +52,8 @@ CREATION_LOCK = 0x6D74646C6162
 """Key of PostgreSQL's advisory lock for `lock_writers` ("mtdlab" in ASCII)."""
 PACKAGES = ("optuna", "sqlalchemy")
 """The packages that create tables and write rows."""
+RESTORE = "restore it from a backup, or name another storage"
+"""What to do about a database that cannot be read."""
 _CREATIONS = 20
 """Attempts to create Optuna's tables, which another process may create at the same time."""
 _INDEX = "CREATE INDEX IF NOT EXISTS ix_mtdlab_copies ON trials (study_id, number)"
@@ -140,23 +142,19 @@ def _find_damage(session: Session, url: str) -> str:
 
 
 def _damaged(url: str, problem: str) -> StorageError:
-    restored = "restore it from a backup, or name another storage"
-    return StorageError(f"{mask(url)} {problem}; {restored}")
+    return StorageError(f"{mask(url)} {problem}; {RESTORE}")
 
 
 def engine_arguments(url: str) -> dict[str, Any]:
     """Return the arguments of mtdlab's engine, and of that which creates Optuna's tables."""
     parsed = parse_url(url)
-    backend = parsed.get_backend_name()
-    if backend == "sqlite":
+    if parsed.get_backend_name() == "sqlite":
         return {"connect_args": {"timeout": LOCK_TIMEOUT_SECONDS}}
-    if backend == "postgresql":
-        # the URL's own options are kept, such as the schema of the tables
-        given = parsed.query.get("options", "")
-        options = f"{given} -c lock_timeout={LOCK_TIMEOUT_SECONDS:.0f}s".strip()
-        connect = {"connect_timeout": CONNECT_SECONDS, "options": options}
-        return {"connect_args": connect, "poolclass": NullPool}
-    return {}
+    # the URL's own options are kept, such as the schema of the tables
+    given = parsed.query.get("options", "")
+    options = f"{given} -c lock_timeout={LOCK_TIMEOUT_SECONDS:.0f}s".strip()
+    connect = {"connect_timeout": CONNECT_SECONDS, "options": options}
+    return {"connect_args": connect, "poolclass": NullPool}
 
 
 def _open_engine(url: str, target: URL) -> Engine:
@@ -305,8 +303,11 @@ def _read_only(path: Path) -> URL:
     return URL.create("sqlite", database=uri, query={"mode": "ro", "uri": "true"})
 
 
-def check_file(path: Path) -> None:
-    """Raise StorageError for a path that is no SQLite file and where none can be created."""
+def check_file(path: Path, advice: str = RESTORE) -> None:
+    """Raise StorageError for a path that is no SQLite file and where none can be created.
+
+    `advice` is what to do about another file.
+    """
     if path.is_dir():
         raise StorageError(f"{path} is a folder; name a database file inside it")
     if not path.exists():
@@ -325,7 +326,7 @@ def check_file(path: Path) -> None:
         raise StorageError(f"{path} cannot be read: {reason_of(error)}") from None
     if beginning != b"SQLite format 3\x00":
         what = "is empty (0 bytes)" if not beginning else "is not a SQLite database"
-        raise StorageError(f"{path} {what}; restore it from a backup, or name another storage")
+        raise StorageError(f"{path} {what}; {advice}")
 
 
 @contextmanager
@@ -373,7 +374,7 @@ def _is_of_decoding(error: Exception) -> bool:
 def _driver_hint(error: Exception) -> str:
     """Say how a URL names the driver for PostgreSQL, and how it is installed."""
     missing = getattr(error, "name", None) or str(error)
-    if "psycopg2" in missing or "dialects:postgres" in missing:
+    if "psycopg2" in missing:
         return "; write postgresql+psycopg://..., the URL of the driver that mtdlab uses, psycopg 3"
     return "; install it with pip install 'mtdlab[postgresql]'" if "psycopg" in missing else ""
 

@@ -8,7 +8,16 @@ from mtdlab.store.database import adding, create_tables, read_at_one_moment, rea
 from mtdlab.store.names import conflict_in
 from mtdlab.store.optuna_copy import STUDIES, delete_copy, find_copy, repair_copy
 from mtdlab.store.records import Records, Row, records_of
-from mtdlab.store.tables import ArrayRow, ItemsRow, LookRow, PlanRow, ScoreRow, StudyRow, TrialRow
+from mtdlab.store.tables import (
+    IMPORTED,
+    ArrayRow,
+    ItemsRow,
+    LookRow,
+    PlanRow,
+    ScoreRow,
+    StudyRow,
+    TrialRow,
+)
 
 
 def read_records(url: str, name: str) -> Records:
@@ -26,7 +35,8 @@ def write_records(url: str, records: Records, name: str) -> None:
     """Write a study under `name`, with its copy in Optuna's tables, in one transaction.
 
     A trial that was running waits. Checkpoints and models are not shared with the study that it is
-    copied from: each of the two would remove the other's. Raises StorageError, and MtdlabError for
+    copied from: each of the two would remove the other's, and those on this machine stay that
+    study's until a trial is claimed here. Raises StorageError, and MtdlabError for
     a name that is taken.
     """
     create_tables(url)
@@ -76,7 +86,7 @@ def rename_records(url: str, old: str, new: str, invocation: Invocation) -> None
 
 def _moved(record: Row, study_id: int) -> Row:
     """Return a trial's record for another database, which assigns its id."""
-    moved = record | {"id": None, "study_id": study_id, "sweep": None}
+    moved = record | {"id": None, "study_id": study_id, "sweep": IMPORTED}
     if record["state"] == "RUNNING":
         moved |= {"state": "WAITING", "owner": None, "heartbeat": None, "step": 0}
         moved |= {"reports": None, "attributes": None}

@@ -47,6 +47,12 @@ def find_study(session: Session, name: str, url: str) -> StudyRow:
     """Return the row of a study. Raises NothingToReport where there is no such study."""
     row = session.scalars(select(StudyRow).where(StudyRow.name == name)).first()
     if row is None:
+        plans = select(PlanRow.study).where(PlanRow.study == name)
+        if session.scalars(plans).first() is not None:
+            raise NothingToReport(
+                f"study {name} of {mask(url)} has a recorded plan and no trials yet; run it with "
+                "mtdlab sweep FILE"
+            )
         names = session.scalars(select(StudyRow.name))
         raise NothingToReport(f"no study {name} in {mask(url)}; {nearest(name, names)}")
     return row

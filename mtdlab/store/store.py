@@ -17,7 +17,16 @@ from mtdlab.store.optuna_copy import delete_copy, repair_copy
 from mtdlab.store.owner import Owner
 from mtdlab.store.progress import StudyOverview, count_states, overview_of
 from mtdlab.store.ranking import FinishedTrial, SavedModel, find_best, find_ranking, read_finished
-from mtdlab.store.tables import FINISHED, LookRow, Now, PlanRow, StudyRow, SweepRow, TrialRow
+from mtdlab.store.tables import (
+    FINISHED,
+    IMPORTED,
+    LookRow,
+    Now,
+    PlanRow,
+    StudyRow,
+    SweepRow,
+    TrialRow,
+)
 from mtdlab.store.urls import mask, without_password
 
 if TYPE_CHECKING:
@@ -144,6 +153,12 @@ class Store(Claims):
         ended = ended.where(TrialRow.reason_code != "interrupted")
         with self.database.reading() as session:
             return [Claim.of(row) for row in session.scalars(ended)]
+
+    def claimed_here(self) -> set[int]:
+        """Read the numbers of the trials that were claimed in this database, not only imported."""
+        claimed = select(TrialRow.number).where(self.mine, TrialRow.number.is_not(None))
+        with self.database.reading() as session:
+            return set(session.scalars(claimed.where(TrialRow.sweep.is_distinct_from(IMPORTED))))
 
     def check_readable(self) -> None:
         """Read what a sweep reads while it runs: trials that have not ended, the best, failures."""

@@ -67,6 +67,8 @@ STATE = rules.one_of("WAITING", "RUNNING", *FINISHED)
 REASON_CODES = ("nan_loss", "collapsed", "oom", "error", "interrupted")
 """Why a trial failed: a loss or vectors that are not finite, an encoder that gives every sentence
 the same vector, no memory left, any other error, a process that died three times."""
+IMPORTED = 0
+"""The number of no sweep: that of a trial which was imported, until a worker claims it."""
 CURVES = {"curve/loss", "curve/step"}
 """Every complete trial has one of these arrays: that of mtdlab's trainer, or of a program."""
 ITEMS = "items/"

@@ -21,11 +21,15 @@ def storage_url(given: str | None) -> str:
     """Return the database URL: `given`, MTDLAB_STORAGE, OPTUNA_STORAGE, or else the default.
 
     A text without a scheme is the path of a SQLite file, whatever characters it has. Raises
-    StorageError for a path that is not UTF-8.
+    StorageError for a path that is not UTF-8, and as `parse_url`.
     """
     text = given or os.environ.get("MTDLAB_STORAGE") or os.environ.get("OPTUNA_STORAGE")
     text = text or DEFAULT_STORAGE
-    return text if _IS_URL.match(text) else sqlite_url(text)
+    if not _IS_URL.match(text):
+        return sqlite_url(text)
+    # what is none is refused before anything else is done
+    parse_url(text)
+    return text
 
 
 def sqlite_url(path: str | Path) -> str:
@@ -39,7 +43,11 @@ def sqlite_url(path: str | Path) -> str:
 
 def mask(url: str) -> str:
     """Return a storage URL without its password, for printing."""
-    return without_password(parse_url(url).render_as_string(hide_password=True))
+    return _printed(parse_url(url))
+
+
+def _printed(parsed: URL) -> str:
+    return without_password(parsed.render_as_string(hide_password=True))
 
 
 def without_password(text: str) -> str:
@@ -67,8 +75,9 @@ def _mask_value(pair: str) -> str:
 def parse_url(url: str) -> URL:
     """Return the parts of a storage URL.
 
-    Raises StorageError for a text that is none, and for one with several @, or ? before it: its
-    parts, as which messages and drivers would print them, may be parts of the password.
+    Raises StorageError for a text that is none, for one of another database than SQLite and
+    PostgreSQL, and for one with several @, or ? before it: its parts, as which messages and drivers
+    would print them, may be parts of the password.
     """
     try:
         parsed = make_url(url)
@@ -82,6 +91,11 @@ def parse_url(url: str) -> URL:
             "--storage is a URL with several @, or with ? before it, so that it is not certain "
             "where its password ends; write %40 for each @ but the one before the host, and %3F "
             "for each ? of the password"
+        )
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StorageError(
+            f"{_printed(parsed)}: a database of mtdlab is SQLite or PostgreSQL; write "
+            "sqlite:///mtdlab.db or postgresql+psycopg://..., the URL of the driver psycopg 3"
         )
     return parsed
 

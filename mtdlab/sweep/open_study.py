@@ -110,12 +110,12 @@ def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
     if not is_new:
         if (recorded := store.study()) is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
-        refuse_other_settings(spec, identity, recorded, invocation)
+        refuse_other_settings(spec, identity, recorded, invocation, names_in(url))
     if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
-            f"another study: {as_another_study(spec, invocation)}"
+            f"another study: {as_another_study(spec, invocation, names_in(url))}"
         )
     store.write_study(
         StudyRow(

@@ -30,6 +30,20 @@ def kept_trial(model: Path) -> int | None:
     return None
 
 
+def own_folders(store: "Store | None", study: str, models: Path) -> list[Path]:
+    """Those of a study's model and of its checkpoints that are there, without another study's.
+
+    A study that was imported has the name, and so the folders, of the one it is a copy of, until
+    trials of it are claimed in its own database.
+    """
+    if store is None or not (claimed := store.claimed_here()):
+        return []
+    model, own = models / study, [models / CHECKPOINTS / study]
+    if (kept := kept_trial(model)) is None or kept in claimed:
+        own.insert(0, model)
+    return [folder for folder in own if folder.exists()]
+
+
 def check_writable(folder: Path) -> None:
     """Raise MtdlabError if files cannot be written to a folder, or it cannot be created."""
     existing = folder

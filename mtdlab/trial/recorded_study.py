@@ -1,8 +1,9 @@
 """A study file and the record of its study: what differs, and the study as it was begun."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from mtdlab.analysis.data.invocation import ANY_SWEEP, Invocation
@@ -18,6 +19,8 @@ from mtdlab.user_code import UserModule
 
 Difference = tuple[str, object, object]
 """The name of a setting, its recorded value and that of the file."""
+_MODULE = "imports."
+"""What the name begins with where the values are the SHA-256 of an imported module."""
 
 
 class OtherFile(MtdlabError):
@@ -40,18 +43,29 @@ def check_unchanged(spec: StudySpec, recorded: StudyRow | None) -> None:
 
 
 def refuse_other_settings(
-    spec: StudySpec, identity: dict[str, Any], recorded: StudyRow, invocation: Invocation
+    spec: StudySpec,
+    identity: dict[str, Any],
+    recorded: StudyRow,
+    invocation: Invocation,
+    taken: Set[str],
 ) -> None:
-    """Only trials may be added to a study: results of other settings are not comparable."""
+    """Only trials may be added to a study: results of other settings are not comparable.
+
+    `taken` are the names of studies of the database.
+    """
     before, now, problem = recorded.objective, identity.get("objective", ""), ""
     if before != now:
         problem = describe_objectives(spec.name, before, now)
     elif differences := list(_differences_from(recorded, spec, identity)):
-        shown = "; ".join(f"{name}: was {before}, now {now}" for name, before, now in differences)
+        shown = "; ".join(map(_describe, differences))
+        changed = [name for name, *_ in differences if name.startswith(_MODULE)]
+        ways = ["import the modules with their former content"] if changed else []
+        if len(changed) < len(differences):
+            ways.insert(0, "put the former values back into the file, or give them by --set")
         problem = f"study {spec.name} was begun with another file ({shown})\n"
-        problem += "  to resume it: put the former values back into the file, or give them by --set"
+        problem += f"  to resume it: {'; '.join(ways)}"
     if problem:
-        another = as_another_study(spec, invocation)
+        another = as_another_study(spec, invocation, taken)
         raise OtherFile(f"{problem}\n  to run this file as another study: {another}")
 
 
@@ -87,11 +101,20 @@ def describe_objectives(study: str, recorded: str, given: str) -> str:
     return f"study {study} was begun with {before}, not {now}; {what} to resume it"
 
 
-def as_another_study(spec: StudySpec, invocation: Invocation) -> str:
-    """The command with another name for the study: its own with a number, or with the next."""
+def as_another_study(spec: StudySpec, invocation: Invocation, taken: Set[str]) -> str:
+    """The command with another name for the study: its own with the next number that is free."""
     numbered = re.fullmatch(r"(.+)-(\d+)", spec.name)
-    stem, number = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
-    return str((invocation or ANY_SWEEP).adding("set", f"study={stem}-{number}"))
+    stem, first = (numbered[1], int(numbered[2]) + 1) if numbered else (spec.name, 2)
+    name = next(each for number in count(first) if (each := f"{stem}-{number}") not in taken)
+    return str((invocation or ANY_SWEEP).adding("set", f"study={name}"))
+
+
+def _describe(difference: Difference) -> str:
+    name, *values = difference
+    if name.startswith(_MODULE):
+        values = [each and f"SHA-256 {str(each)[:12]}" for each in values]
+    before, now = values
+    return f"{name}: was {before}, now {now}"
 
 
 def _differences(old: object, new: object, path: str = "") -> Iterator[Difference]:

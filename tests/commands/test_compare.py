@@ -47,7 +47,8 @@ def test_two_studies_are_compared_over_what_both_ran(command: Command, storage: 
     [
         ("tiny 0 1", 2, "trial 1 of study tiny is not complete"),
         ("tiny 0 2", 2, "trials 0 and 2 of study tiny are of one configuration"),
-        ("tiny 0 99", 2, "study tiny has no trial 99"),
+        ("tiny 0 99", 5, "study tiny has no trial 99; trials are numbered from 0 to "),
+        ("tiny 0", 2, "needs the numbers of two trials; '0' is one"),
         ("tiny warm 1", 2, "needs the numbers of two trials; 'warm' is none"),
         ("tiny warn", 5, "did you mean warm?"),
         ("tiny", 2, "Missing argument"),

@@ -62,8 +62,10 @@ def test_a_frame_of_runs_made_elsewhere_has_a_page(tmp_path: Path) -> None:
     assert written.summary[0] == "lr 0.1 has the highest mean score: 91.00."
     named = mtdlab.report(frame, columns={"score": "accuracy"}, out=tmp_path)
     assert named.page == tmp_path / "runs" / "index.html"
-    with pytest.raises(ValueError, match="the DataFrame: no column 'acuracy'; did you mean"):
+    with pytest.raises(MtdlabError, match="the DataFrame: no column 'acuracy'; did you mean"):
         mtdlab.report(frame, score="acuracy", out=tmp_path)
+    with pytest.raises(MtdlabError, match="the DataFrame: empty; it must have a row for each run"):
+        mtdlab.report(pd.DataFrame(), out=tmp_path)
     frame.to_csv(tmp_path / "runs.csv", index=False)
     of_file = mtdlab.report(str(tmp_path / "runs.csv"), score="accuracy", out=tmp_path)
     assert (of_file.summary, of_file.page) == (written.summary, named.page)

@@ -29,6 +29,8 @@ def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     printed = command("plan a.yaml", code=2)
     assert "gone.txt: cannot be read" in printed.stdout
     assert "ema_decay" in printed.stdout
+    assert "; not recorded\n" in printed.stdout
+    assert not (tmp_path / "mtdlab.db").exists()
     # not looked for
     command("plan a.yaml --no-measure")
 

@@ -1,6 +1,7 @@
 """The end of a sweep: best trial, model, failures with reasons, the next command."""
 
 import json
+import platform
 import re
 import shutil
 from dataclasses import replace
@@ -12,7 +13,7 @@ import yaml
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.plan import mtd_value
 from mtdlab.commands.sweep_summary import summary_fields, summary_lines
-from mtdlab.store import FinishedTrial
+from mtdlab.store import FinishedTrial, SavedModel
 from mtdlab.sweep.run import SweepResult
 from tests.commands.conftest import Command, Recorded
 
@@ -68,6 +69,9 @@ def test_another_trials_model_is_not_named(tmp_path: Path) -> None:
     [line] = [each for each in summary_lines(RESULT, tmp_path, SWEEP) if each.startswith("model")]
     absent = "another machine has it, or it could not be saved"
     assert line == f"model: not in {tmp_path / 'a'}: {absent}"
+    saved = replace(RESULT, model=SavedModel(7, platform.node(), str(tmp_path / "a")))
+    lines = summary_lines(saved, tmp_path, SWEEP)
+    assert f"model: no longer in {tmp_path / 'a'}, where it was saved" in lines
 
 
 def test_failures_are_listed_by_reason_with_the_command_that_retries(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import optuna
 import pandas as pd
 import pytest
 from pytest_postgresql.executors import PostgreSQLExecutor
+from sqlalchemy import update
 from stub_store import claim_trial
 
 from mtdlab import load_study
@@ -80,6 +81,9 @@ def both_on_server(
         for name in ("grid", "drawn"):
             found = import_study(exported / f"{name}.db", url_of(postgresql_server, "both"))
             assert found == name
+        # as if its trials had run there
+        with Store(url_of(postgresql_server, "both"), 0).database.writing() as session:
+            session.execute(update(TrialRow).values(sweep=None))
         yield "both"
 
 
@@ -160,8 +164,12 @@ def test_an_import_is_refused_or_takes_another_name(
     with pytest.raises(MtdlabError, match=r"'\.\./x': not a name of a study"):
         import_study(file, two, "../x")
     (tmp_path / "text.db").write_text("some text, longer than a header")
-    with pytest.raises(MtdlabError, match=r"text\.db is not a SQLite database"):
+    with pytest.raises(MtdlabError, match=r"text\.db is not a SQLite database; import a file of"):
         import_study(tmp_path / "text.db", two)
+    with pytest.raises(
+        MtdlabError, match=r"gone\.db: no such file; import a file of mtdlab export"
+    ):
+        import_study(tmp_path / "gone.db", two)
 
 
 def test_an_export_never_overwrites(two: str, tmp_path: Path) -> None:
@@ -212,6 +220,33 @@ def test_a_renamed_study_keeps_everything(two: str, tmp_path: Path) -> None:
     assert len(optuna_study("other", two).trials) == ended
     assert names_in(two) == {"other", "drawn"}
     assert after.plans == before.plans
+
+
+def test_an_imported_study_has_no_folder_until_a_trial_is_claimed(
+    exported: Path, tmp_path: Path
+) -> None:
+    """Those of its name are of the study that was exported, in another database."""
+    copy, models = f"sqlite:///{tmp_path / 'copy.db'}", tmp_path / "models"
+    (models / ".checkpoints" / "grid" / "a-0").mkdir(parents=True)
+    (models / "grid" / "mtdlab").mkdir(parents=True)
+    (models / "grid" / "mtdlab" / "run.json").write_text('{"trial": 0}')
+    import_study(exported / "grid.db", copy)
+    store = open_store(copy, "grid")
+    store.record_model(0, platform.node(), str(models / "grid"))
+    assert not any(examine(copy, models).studies.values())
+    assert rename_study("grid", "copied", copy, models) == []
+    assert load_study("copied", copy).model["folder"] == str(models / "grid")
+    rename_study("copied", "grid", copy, models)
+    assert not delete_study("grid", copy, models)
+    assert (models / ".checkpoints" / "grid" / "a-0").exists()
+    # a claimed trial of its own, and the model of another study's trial
+    import_study(exported / "grid.db", copy)
+    store = open_store(copy, "grid")
+    store.release(claim_trial(store))
+    renamed = rename_study("grid", "copied", copy, models)
+    assert renamed == [models / ".checkpoints" / "copied"]
+    assert delete_study("copied", copy, models)
+    assert not renamed[0].exists()
 
 
 def assert_kept(url: str, models: Path) -> None:
@@ -359,6 +394,11 @@ def test_a_recorded_plan_is_not_replaced(two: str, exported: Path, tmp_path: Pat
     with pytest.raises(MtdlabError, match=match):
         rename_study("grid", "planned", two, tmp_path)
     assert names_in(two) == {"grid", "drawn"}
+    no_trials = r"study planned of .* has a recorded plan and no trials yet; .*mtdlab sweep FILE"
+    with pytest.raises(NothingToReport, match=no_trials):
+        load_study("planned", two)
+    with pytest.raises(NothingToReport, match=no_trials):
+        rename_study("planned", "other", two, tmp_path)
     delete_study("planned", two, tmp_path)
     assert rename_study("grid", "planned", two, tmp_path) == []
 

@@ -281,7 +281,8 @@ def test_another_program_or_none_is_refused(folder: Path, run: Command) -> None:
     assert "need --objective" in printed.stderr
     (folder / "own.py").write_text(PROGRAM + "# changed\n")
     printed = run(SWEEP + " --set seeds=[0,1,2]", code=2)
-    assert "imports.own: was" in printed.stderr
+    assert re.search(r"imports\.own: was SHA-256 \w{12}, now SHA-256 \w{12}\)", printed.stderr)
+    assert "to resume it: import the modules with their former content\n" in printed.stderr
     assert len(trials()) == 4
 
 

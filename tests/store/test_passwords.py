@@ -150,9 +150,9 @@ def test_no_command_prints_the_password(
     assert not [text for text in (printed, *texts) if PASSWORD in text]
 
 
-@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg2"])
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql+psycopg2", "mysql"])
 def test_a_url_of_another_driver_names_that_of_mtdlab(scheme: str) -> None:
-    match = r"postgresql\+psycopg://\.\.\., the URL of the driver"
+    match = r"write .*postgresql\+psycopg://\.\.\., the URL of the driver"
     with pytest.raises(StorageError, match=match) as caught:
         list_studies(f"{scheme}://u:{SECRET}@127.0.0.1:1/db")
     assert SECRET not in str(caught.value)

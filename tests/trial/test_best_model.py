@@ -123,8 +123,9 @@ def test_the_model_of_a_trial_whose_process_was_killed_is_published_without_trai
 def test_a_model_that_is_missing_here_is_named_with_its_host(
     of_one_seed, url, tmp_path, monkeypatch
 ) -> None:
-    monkeypatch.setattr("mtdlab.trial.best_model.platform.node", lambda: "gpu-7")
-    result = sweep(of_one_seed, tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("mtdlab.trial.best_model.platform.node", lambda: "gpu-7")
+        result = sweep(of_one_seed, tmp_path)
     models = tmp_path / "models"
     place = f"the model of trial {result.best.number} is on host gpu-7 in folder {models / 'kept'}"
     assert place not in " ".join(summary_lines(result, models, NO_INVOCATION))

@@ -62,6 +62,11 @@ def test_what_differs_is_named_with_both_ways_to_go_on(refused: Refused) -> None
     assert rename == f"  to run this file as another study: {COMMAND} --set study=a-2"
 
 
+def test_a_name_that_is_taken_is_not_proposed(refused: Refused, opened: Opened) -> None:
+    opened(BEGUN, "study=a-2")
+    assert refused(LONGER)[-1].endswith(" --set study=a-3")
+
+
 def test_what_the_command_prints_opens_the_study(refused: Refused, opened: Opened) -> None:
     *_, rename = refused(LONGER)
     for given in ("trainer.steps=4", rename.split(" --set ")[1]):

@@ -429,7 +429,7 @@ REFUSED = [
     (["score;seed;mtd", "31;0;12"], r"separated by commas, not by semicolons or tabs"),
     (["score,config.seed,seed.value,mtd", "31,0,0,12"], r"both mean seed; choose one with"),
     (["summary,config,name", "a,b,c"], r"column 'config' has all settings of a run in one cell"),
-    ([""], r"t.csv: empty; it must begin with a header"),
+    ([""], r"t.csv: empty; it must have a row for each run, below the names"),
     (["score,seed,mtd"], r"t.csv: no row below the header; a row is a run"),
     (
         ["mtd,mean,low,high", "5,1,0,2", "6,1,0,2"],

@@ -112,6 +112,11 @@ def test_what_cannot_be_compared(arguments: dict[str, Any], message: str) -> Non
         decide(pair_of([0.3, 0.9, -0.4]), **({"baseline": "c0"} | arguments))
 
 
+def test_a_frame_is_no_study() -> None:
+    with pytest.raises(TypeError, match=r"takes a study, not a DataFrame: .*read_run_table makes"):
+        decide(pair_of([0.3, 0.9]).trials, "c1", baseline="c0")
+
+
 def test_a_configuration_is_named_by_every_digit_of_a_number() -> None:
     frames = pair_of([0.9, 1.0, 1.1])
     rate = frames.trials["rate"] / 1e6 + 0.123456
