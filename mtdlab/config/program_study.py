@@ -205,9 +205,10 @@ def _check_name(path: KeyPath, source: Source) -> None:
     # it imports pandas
     from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS
 
-    of_choices = ("group", "configuration", "selected")
-    recorded = {*TRIAL_COLUMNS, *TAKEN_NAMES, *of_choices, "method", "note"}
-    name = str(path[-1])
+    recorded, name = {*TRIAL_COLUMNS, "method", "note"}, str(path[-1])
+    if path[0] != "trainer":
+        # columns beside the settings that vary, and those of a choice
+        recorded |= {*TAKEN_NAMES, "group", "configuration", "selected"}
     if not name.isidentifier():
         source.add(path, "a setting's name has letters, digits and _, and no digit first")
     elif name == "seed":
