@@ -41,7 +41,10 @@ def test_a_reader_that_ends_gets_no_traceback(tmp_path: Path) -> None:
         # imports torch
         pytest.param("methods >&- 2>&- <&-", 0, "", "", marks=pytest.mark.slow),
         ("studies --storage gone.db 2>&-", 4, "", ""),
-        ("delete own <&-", 1, r"\s*", r"Delete study own from .*Aborted\.\s*"),
+        pytest.param(
+            *("delete own <&-", 1, r"\s*", r"Delete study own from .*Aborted\.\s*"),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_closed_streams_change_no_exit_code(

@@ -103,6 +103,9 @@ TOO_LARGE = {
 LONG = {
     "keys that stand twice",
     "unknown settings",
+    "unknown keys",
+    "profiles",
+    "strata",
     "wrong seeds",
     "points",
     "skipped",

@@ -41,7 +41,12 @@ def misspelt(section: str, known: list[str]) -> list[tuple[str, str, str, int, i
 
 
 @pytest.mark.parametrize(
-    ("section", "known"), [("", TOP), ("trainer", SETTINGS), ("search", SETTINGS)]
+    ("section", "known"),
+    [
+        pytest.param("", TOP, marks=pytest.mark.slow),
+        ("trainer", SETTINGS),
+        pytest.param("search", SETTINGS, marks=pytest.mark.slow),
+    ],
 )
 def test_every_misspelt_key_is_pointed_at_with_the_right_one(
     read: Read, path: Path, section: str, known: list[str]

@@ -75,7 +75,7 @@ LIBRARY_WORDS = re.compile("[Ii]nput should|should (have|match)|is not allowed h
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(i, marks=[pytest.mark.slow] if i >= 100 else []) for i in range(300)]
+    "seed", [pytest.param(i, marks=[pytest.mark.slow] if i >= 50 else []) for i in range(300)]
 )
 def test_a_mutated_file_is_read_or_refused(
     seed: int, tmp_path: Path, at_most_calls: AtMostCalls

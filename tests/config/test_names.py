@@ -17,13 +17,24 @@ HOSTILE = [
 ]
 
 
+QUICK = ("../x", "/tmp/x", "a\0b", "", "ä")
+"""One of each kind; the long tests give each name to each command."""
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_study_cannot_be_called_so(name: str) -> None:
     assert not is_study_name(name)
 
 
 # YAML and shells leave a line end out, which makes that name a good one
-@pytest.mark.parametrize("name", [name for name in HOSTILE if name != "a\n"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in HOSTILE
+        if name != "a\n"
+    ],
+)
 @pytest.mark.parametrize(
     "line",
     [

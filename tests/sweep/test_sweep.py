@@ -273,7 +273,9 @@ def test_a_worker_that_lost_its_trial_discards_its_result(sweep, objective) -> N
     assert sweep(ONE_SEED).counts == {"COMPLETE": 3, "RUNNING": 1}
 
 
-@pytest.mark.parametrize("sampler", ["random", "tpe", "qmc"])
+@pytest.mark.parametrize(
+    "sampler", ["tpe", *(pytest.param(name, marks=pytest.mark.slow) for name in ("random", "qmc"))]
+)
 def test_a_sampled_study_draws_once_for_all_seeds(sweep, url, sampler: str) -> None:
     assert sweep(SAMPLED.replace("SAMPLER", sampler)).counts == {"COMPLETE": 6}
     trials = load_study("drawn", url).trials

@@ -301,16 +301,21 @@ def test_a_mean_that_is_highest_for_common_seeds_alone_is_called_so() -> None:
     assert "Rows lack seeds: a mean is over the row's own ones" in table.caption
 
 
-def test_of_more_than_a_hundred_configurations_those_that_are_compared_are_named() -> None:
+def test_of_too_many_configurations_those_that_are_compared_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in ("inference.best", "statistics.configurations", "report.findings"):
+        monkeypatch.setattr(f"mtdlab.analysis.{module}.MOST_COMPARED", 4)
+    monkeypatch.setattr(configurations, "MOST_COMPARED", 4)
     draws = np.random.default_rng(0)
     study = rates_study(
-        {rate / 1e3: BY_SEED[:3] - rate + draws.normal(size=3) for rate in range(144)}
+        {rate / 1e3: BY_SEED[:3] - rate + draws.normal(size=3) for rate in range(1, 7)}
     )
     context = StudyContext(study)
-    assert "the lowest of the 100 compared, learning_rate 0.099" in find_answer(context).certainty
+    assert "the lowest of the 4 compared, learning_rate 0.004" in find_answer(context).certainty
     (table,) = configurations.TOPIC.build(context).tables
-    assert "Of 144 rows the 100 with the highest means are compared" in table.caption
-    assert len(table.rows) == 100
+    assert "Of 6 rows the 4 with the highest means are compared" in table.caption
+    assert len(table.rows) == 4
 
 
 def test_the_method_that_may_be_best_is_named_although_it_is_not_the_runner_up() -> None:

@@ -61,10 +61,10 @@ def assert_on_the_first_screen(page: "Page", parts: list[str]) -> None:
         ("paused", "Paused", "The score peaks between MTD", SWEEP),
         ("failed", "Failed", "All 24 trials failed", f"{SWEEP} --retry-failed"),
         ("learning rates", "Complete", "learning_rate 0.001 is best", ""),
-        ("NaN", "Complete", "No result yet", ""),
+        pytest.param("NaN", "Complete", "No result yet", "", marks=pytest.mark.slow),
         ("0", "Planned", "No result yet", SWEEP),
         ("1", "Complete", "The mean score is", ""),
-        ("2", "Complete", "The mean score is", ""),
+        pytest.param("2", "Complete", "The mean score is", "", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("figures_not_drawn")
