@@ -27,9 +27,11 @@ TRIAL_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("mtd", "score", "alignment", "uniformity", "mean_cosine"), "float64"),
     **dict.fromkeys(("score_before", "best_step", "wall_seconds", "peak_memory"), "float64"),
 }
+DIFFERENCE = ["difference", "difference_low", "difference_high"]
+"""Columns of a difference and the bounds of its interval."""
 RESULT_COLUMNS = (
     *("n", "seeds", "mean", "low", "high", "items"),
-    *("difference", "difference_low", "difference_high", "may_be_best", "seconds", "memory"),
+    *(*DIFFERENCE, "may_be_best", "seconds", "memory"),
 )
 """Columns that stand beside the settings in a table of configurations."""
 TAKEN_NAMES = frozenset((*RESULT_COLUMNS, "text", "trial", "row", "deviation"))

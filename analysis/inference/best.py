@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mtdlab.analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED
+from mtdlab.analysis.data.defaults import LEVEL, MARGIN, MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.frames import Settings
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
@@ -161,10 +161,11 @@ def judge_best(scores: LevelScores, *, level: float, margin: float) -> BestVerdi
     if not scores.comparable:
         return BestVerdict(level=level, margin=margin)
     tests, fit, numbers = scores.tests, scores.fit.part(None), scores.table.columns.to_numpy()
+    order = np.argsort(-scores.fit.effects.round(SCORE_DECIMALS), kind="stable")
     return BestVerdict(
         classify_best(tests, fit, 1 - level, margin)[0],
         float(tests.test_best(fit)[0]),
-        tuple(numbers[np.argsort(-scores.fit.effects.round(9), kind="stable")].tolist()),
+        tuple(numbers[order].tolist()),
         tuple(numbers[tests.find_optimal(fit, 1 - level)[0]].tolist()),
         len(scores.table),
         level,

@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mtdlab.analysis.data.defaults import SCORE_DECIMALS
 from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
 from mtdlab.analysis.inference.simultaneous import Families, Null, null_for, null_of
 from mtdlab.analysis.measures import Floats
@@ -313,10 +314,10 @@ def highest_column(scores: Floats) -> int:
     if not scores.size:
         return 0
     if not columns.any():
-        return int(np.nanmean(scores, axis=0).round(9).argmax())
+        return int(np.nanmean(scores, axis=0).round(SCORE_DECIMALS).argmax())
     table = scores[np.ix_(seeds, columns)]
     effects = Blocks(np.isfinite(table)).estimate(table)
-    return int(np.flatnonzero(columns)[effects.round(9).argmax()])
+    return int(np.flatnonzero(columns)[effects.round(SCORE_DECIMALS).argmax()])
 
 
 def compare_columns(

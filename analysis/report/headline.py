@@ -160,7 +160,7 @@ def _list_settings(context: StudyContext, number: int) -> dict[str, str]:
     chosen = context.trials[context.trials["number"] == number].head(1)
     varied = chosen_settings(context.trials, context.study.settings)
     # a setting that the trial's method does not have is missing
-    names = [n for n in varied if n != "mtd" and not is_missing(chosen[n]).all()]
+    names = [name for name in varied if name != "mtd" and not is_missing(chosen[name]).all()]
     names.sort(key=lambda name: name != "method")
     row, shown = chosen.iloc[0], names[:_MOST_SETTINGS]
     settings = {clean(name): clean(format_value(name, row[name])) for name in shown}

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
-from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.frames import DIFFERENCE, StudyFrames
 from mtdlab.analysis.data.runs import CONFIGURATION, chosen_settings, completed_runs
 from mtdlab.analysis.inference.blocks import Fit, connected_table
 from mtdlab.analysis.inference.pairing import (
@@ -24,7 +24,6 @@ from mtdlab.analysis.inference.pairing import (
 from mtdlab.analysis.inference.simultaneous import Families, compare_own
 from mtdlab.analysis.measures import Floats
 from mtdlab.analysis.statistics.configurations import (
-    DIFFERENCE,
     name_configuration,
     rank_configurations,
 )

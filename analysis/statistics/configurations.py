@@ -15,8 +15,8 @@ from math import prod
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED
-from mtdlab.analysis.data.frames import RESULT_COLUMNS, StudyFrames
+from mtdlab.analysis.data.defaults import LEVEL, MOST_COMPARED, SCORE_DECIMALS
+from mtdlab.analysis.data.frames import DIFFERENCE, RESULT_COLUMNS, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import (
     CONFIGURATION,
@@ -42,7 +42,6 @@ from mtdlab.analysis.inference.shapes import compare_columns, highest_column
 from mtdlab.analysis.inference.simultaneous import compare_own
 from mtdlab.analysis.measures import Floats
 
-DIFFERENCE = ["difference", "difference_low", "difference_high"]
 COLUMNS = ["number", *RESULT_COLUMNS]
 """The columns of a table of configurations after the settings that varied."""
 
@@ -124,7 +123,7 @@ def rank_configurations(
     chosen = first[["number", *varied, *beside, CONFIGURATION]]
     table = chosen.merge(table, on=CONFIGURATION)
     # of equal means, which differ by rounding, the first trial stands first
-    order = table["mean"].round(9).sort_values(ascending=False, kind="stable").index
+    order = table["mean"].round(SCORE_DECIMALS).sort_values(ascending=False, kind="stable").index
     return runs, table.loc[order].reset_index(drop=True)
 
 
@@ -172,8 +171,8 @@ def compare_groups(
 
 def rank_rows(table: pd.DataFrame, best: int) -> pd.DataFrame:
     """The rows in the order of their differences to row `best`; those without one come last."""
-    # equal means differ by rounding; the row that others are compared with stands before its equals
-    differences = table["difference"].round(9)
+    # the row that others are compared with stands before its equals
+    differences = table["difference"].copy()
     differences.iloc[best : best + 1] = np.inf
     order = differences.sort_values(ascending=False, kind="stable").index
     return table.loc[order].reset_index(drop=True)
@@ -195,7 +194,7 @@ def differences_to_best(
         differences[column, 0] = common.mean() if len(common) else np.nan
     differences[best : best + 1] = np.nan
     # without the sign of a 0
-    differences = differences.round(9) + 0.0
+    differences = differences.round(SCORE_DECIMALS) + 0.0
     return pd.DataFrame(differences, columns=DIFFERENCE, dtype="float64")
 
 

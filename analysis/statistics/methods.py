@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL
-from mtdlab.analysis.data.frames import Settings, StudyFrames
+from mtdlab.analysis.data.frames import DIFFERENCE, Settings, StudyFrames
 from mtdlab.analysis.data.runs import completed_runs, covers_equal_sentences, traced_runs
 from mtdlab.analysis.inference.best import (
     METHOD_KEYS,
@@ -17,7 +17,6 @@ from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.shapes import highest_column
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
-    DIFFERENCE,
     compare_groups,
     differences_to_best,
 )

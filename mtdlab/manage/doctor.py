@@ -55,7 +55,7 @@ def examine(url: str, models: Path, study: str | None = None) -> Examination:
     studies = {record.study.name: of_record for record, of_record in records}
     notes: dict[str, tuple[str, ...]] = dict.fromkeys(studies, ())
     for record, _ in records:
-        is_copy = all(row.sweep == IMPORTED for row in record.trials)
+        is_copy = {row.sweep for row in record.trials} == {IMPORTED}
         # a changed database may hold any name, such as a path, or one too long for a folder
         if is_study_name(name := record.study.name) and not is_copy:
             studies[name] += (

@@ -1,7 +1,7 @@
 """Opening a study for a sweep: its row, trials and inputs created, or compared with the record."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from optuna.distributions import distribution_to_json
@@ -73,13 +73,14 @@ def open_study(
     refuse_foreign(url, spec.name)
     # before the study is recorded: one without Optuna's tables is taken for a damaged one
     create_tables(url, spec.name)
-    if twin := find_twin(spec.name, names_in(url), url):
+    names = names_in(url)
+    if twin := find_twin(spec.name, names, url):
         raise MtdlabError(f"{twin}; choose another name")
     if (begun := open_store(url, spec.name)) is not None:
         # before anything is written: a record that cannot be read ends the sweep here
         begun.check_readable()
     try:
-        store = _record(spec, url, invocation)
+        store = _record(spec, url, invocation, names)
     except OtherFile:
         recorded = open_store(url, spec.name)
         # a trial that a worker has claimed is not replaced
@@ -89,7 +90,7 @@ def open_study(
             f"study {spec.name} was planned from another file; it is replaced by this one, since "
             "none of its trials has begun"
         )
-        store = _record(spec, url, invocation)
+        store = _record(spec, url, invocation, names)
     plan = plan_of(spec)
     record_plan(url, spec.name, plan, sha256_of(plan))
     store.release_abandoned()
@@ -103,19 +104,19 @@ def open_study(
     return store
 
 
-def _record(spec: StudySpec, url: str, invocation: Invocation) -> Store:
-    """Record a study and its new trials. Raises OtherFile."""
+def _record(spec: StudySpec, url: str, invocation: Invocation, taken: Set[str]) -> Store:
+    """Record a study and its new trials; `taken` are names of studies. Raises OtherFile."""
     identity = spec.identity()
     store, is_new = create_store(url, spec.name, spec.metric, identity)
     if not is_new:
         if (recorded := store.study()) is None:
             raise MtdlabError(f"study {spec.name} was deleted while this sweep started; rerun it")
-        refuse_other_settings(spec, identity, recorded, invocation, names_in(url))
+        refuse_other_settings(spec, identity, recorded, invocation, taken)
     if missing := store.add_trials(spec.planned_trials(), spec.begins_with):
         raise OtherFile(
             f"study {spec.name} holds {len(missing)} trials that the file no longer has "
             f"(such as seed {missing[0][1]}); put their values and seeds back, or run the file as "
-            f"another study: {as_another_study(spec, invocation, names_in(url))}"
+            f"another study: {as_another_study(spec, invocation, taken)}"
         )
     store.write_study(
         StudyRow(

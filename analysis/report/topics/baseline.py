@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
 from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_items, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
-from mtdlab.analysis.statistics.configurations import DIFFERENCE
 
 _MOST_LETTERS = 80
 

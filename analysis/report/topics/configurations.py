@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis import figures
-from mtdlab.analysis.data.defaults import MOST_COMPARED
+from mtdlab.analysis.data.defaults import MOST_COMPARED, SCORE_DECIMALS
 from mtdlab.analysis.data.points import describe_means
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_settings
 from mtdlab.analysis.inference.intervals import Estimate, summarise
@@ -49,7 +49,7 @@ def lead_over(row: pd.Series) -> Estimate:
 
 def describe_highest(table: pd.DataFrame) -> str:
     """What the first row has: the highest mean, or the highest where seeds are blocks."""
-    means = table["mean"].round(9)
+    means = table["mean"].round(SCORE_DECIMALS)
     adjusted = " adjusted for missing seeds" if means.iloc[0] < means.max() else ""
     return f"has the highest mean score{adjusted}"
 

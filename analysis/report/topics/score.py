@@ -9,6 +9,7 @@ import pandas as pd
 
 from mtdlab.analysis import figures
 from mtdlab.analysis.data.beyond_run import RULE
+from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.data.points import MOST_LOOKS, describe_means
 from mtdlab.analysis.data.published import SOURCE, load_curve
 from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
@@ -35,7 +36,6 @@ from mtdlab.analysis.report.topics.base import (
 )
 from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
 from mtdlab.analysis.statistics.baseline import name_baseline
-from mtdlab.analysis.statistics.configurations import DIFFERENCE
 from mtdlab.analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
 
 _MOST_MARKED = 6
