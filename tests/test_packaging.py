@@ -62,6 +62,7 @@ def files_in(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in paths}
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_package_alone_and_copies_studies_by_name(
     wheel: Path, tmp_path: Path
 ) -> None:

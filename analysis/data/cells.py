@@ -261,6 +261,8 @@ def choose_scale(scores: pd.Series, stated: Scale | None) -> tuple[float, str]:
         return 1.0, "Scores are x 100, as stated by --scale."
     if stated == "fraction":
         return 100.0, "Scores were multiplied by 100: they are fractions, as stated by --scale."
-    if scores.notna().any() and scores.abs().max() <= 1:
+    small, count = int((scores.abs() <= 1).sum()), scores.count()
+    if small and small == count:
         return 100.0, "Scores were multiplied by 100: all of them lie between -1 and 1."
-    return 1.0, "Scores are assumed to be x 100: not all of them lie between -1 and 1."
+    between = f"not all of them ({small} of {count}) lie between -1 and 1"
+    return 1.0, f"Scores are assumed to be x 100: {between}."

@@ -57,6 +57,7 @@ def test_texts_are_the_same_on_every_machine():
     assert {"sentences": digest(builtin_sentences()), **found} == DIGESTS
 
 
+@pytest.mark.slow
 def test_the_files_of_the_package_are_what_is_generated():
     generated = generate_files()
     assert set(generated) == {"sentences", *SPLITS}

@@ -37,7 +37,7 @@ def test_a_reader_that_ends_gets_no_traceback(tmp_path: Path) -> None:
     ("words", "code", "out", "err"),
     [
         ("--version >&-", 0, "", ""),
-        ("--help >&- 2>&- <&-", 0, "", ""),
+        pytest.param("--help >&- 2>&- <&-", 0, "", "", marks=pytest.mark.slow),
         # imports torch
         pytest.param("methods >&- 2>&- <&-", 0, "", "", marks=pytest.mark.slow),
         ("studies --storage gone.db 2>&-", 4, "", ""),

@@ -40,7 +40,9 @@ def test_the_plan_of_a_study_whose_texts_are_missing_is_shown_and_is_bad_input(
     ("out", "reason"),
     [
         ("file", "not a directory|file exists"),
-        ("/proc/reports", "no such file or directory|permission denied"),
+        pytest.param(
+            "/proc/reports", "no such file or directory|permission denied", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_page_that_cannot_be_written_is_a_sentence(

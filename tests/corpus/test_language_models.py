@@ -242,6 +242,7 @@ def test_a_t5_is_asked_for_a_paraphrase_and_others_are_not(tmp_path: Path, bart:
     assert Rewriter.load(str(bart), CPU, "paraphrase").prefix == ""
 
 
+@pytest.mark.slow
 def test_back_translation_goes_through_both_models_and_keeps_every_row(
     bart: Path,
     bert: Path,

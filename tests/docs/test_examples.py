@@ -46,7 +46,7 @@ METHODS = {"align_uniform": "AlignUniform", "byol": "BYOL"}
 
 
 @pytest.mark.parametrize("check", method_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [pytest.param("align_uniform", marks=pytest.mark.slow), "byol"])
 def test_the_example_method_conforms(
     check: Check,
     name: str,
@@ -79,6 +79,7 @@ class Stopped(Exception):
     """Ends a program at a report."""
 
 
+@pytest.mark.slow
 def test_the_example_program_resumes_bit_for_bit(
     example: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:

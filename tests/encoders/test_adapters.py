@@ -156,8 +156,10 @@ def test_seeds_draw_other_adapters(run_of: Settings) -> None:
     "method",
     [
         "mocose",
-        "simcse",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("esimcse", "contriever")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("simcse", "esimcse", "contriever")
+        ),
     ],
 )
 def test_an_exported_model_has_the_layers_of_its_family(

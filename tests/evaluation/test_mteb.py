@@ -28,6 +28,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_mteb_reads_what_is_written(encoder: Encoder, tmp_path: Path) -> None:
     import mteb
 

@@ -74,6 +74,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         read_vectors(tmp_path / "absent.txt", {"dog"})
 
 
+@pytest.mark.slow
 def test_word_vectors_are_evaluated_like_an_encoder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

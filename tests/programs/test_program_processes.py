@@ -146,6 +146,7 @@ def train(settings, *, seed, checkpoints, report):
 
 
 @pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+@pytest.mark.slow
 def test_a_process_that_a_program_forks_records_nothing(
     folder: Path, start: Start, jobs: str
 ) -> None:
@@ -178,6 +179,7 @@ def train(settings, *, seed, checkpoints, report):
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_closes_the_standard_streams_hides_no_output(
     folder: Path, start: Start
 ) -> None:

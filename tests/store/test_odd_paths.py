@@ -25,7 +25,7 @@ NAMES = (
     *("a b", "a\nb", "-x", "~", "ü日", "sqlite:", "file:x", "{0}", "'\"$x;`", "a\\b+"),
 )
 ALL = "run%41 C#a?mode=memory&password={0}:@"
-QUICK = (ALL, "-x", "a\nb", "sqlite:")
+QUICK = (ALL, "-x", "sqlite:")
 """What commands mistook once, in one name, and the oddest others; the long tests have each."""
 STUDY = "study: own\nmetric: score\nsearch: {rate: [1.0, 2.0]}\nseeds: [0]\n"
 PROGRAM = """
@@ -101,6 +101,7 @@ def test_a_database_of_any_name_is_that_file(
 
 
 @pytest.mark.usefixtures("figures_not_drawn", "few_simulated_tables")
+@pytest.mark.slow
 def test_the_other_commands_take_such_a_path_too(folder: Path, run: Command) -> None:
     (folder / "own.yaml").write_text(STUDY)
     (folder / "own.py").write_text(PROGRAM)

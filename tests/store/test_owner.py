@@ -103,8 +103,14 @@ print(owner.is_dead(found, 5.0), owner.is_dead(found, 100.0), owner.is_visible(f
 @PROC
 @pytest.mark.parametrize(
     ("unshared", "mode"),
-    [(("--time", "--boottime", "100000", "--fork"), "shifted"), (("--mount",), "hidden")],
-    ids=["another time namespace", "hidepid"],
+    [
+        pytest.param(
+            *(("--time", "--boottime", "100000", "--fork"), "shifted"),
+            id="another time namespace",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(("--mount",), "hidden", id="hidepid"),
+    ],
 )
 def test_a_process_that_the_kernel_hides_or_shifts_is_judged_by_its_heartbeat(
     child: subprocess.Popen[bytes], unshared: tuple[str, ...], mode: str

@@ -27,12 +27,9 @@ Nodes = Mapping[int, Node]
 Before = Callable[[str, tuple[Any, ...]], None]
 
 KILLED = "killed"
-LOSSES = (
-    "all",
-    *(
-        pytest.param(loss, marks=pytest.mark.slow)
-        for loss in ("contents", "part 1", "part 2", "part 3")
-    ),
+LOSSES = tuple(
+    pytest.param(loss, marks=pytest.mark.slow)
+    for loss in ("all", "contents", "part 1", "part 2", "part 3")
 )
 """All that was not synced is lost; contents are lost, but names are not; a part is, by chance."""
 OPERATIONS = ("mkdir", "rename", "replace", "fsync", "unlink", "remove", "rmdir")

@@ -274,7 +274,10 @@ def rated(settings: TrainerSettings, best: float, noise: float) -> float:
 
 @pytest.mark.parametrize(
     ("best", "noise", "verdict", "decision"),
-    [(4, 0.2, "separated", "decided"), (0, 0.02, "equivalent", "equivalent")],
+    [
+        (4, 0.2, "separated", "decided"),
+        pytest.param(0, 0.02, "equivalent", "equivalent", marks=pytest.mark.slow),
+    ],
 )
 def test_a_comparison_of_configurations_ends_when_it_is_decided(
     sweep: Sweep, score: Any, best: float, noise: float, verdict: str, decision: str

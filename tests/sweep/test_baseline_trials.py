@@ -72,7 +72,11 @@ def test_it_can_be_added_to_a_complete_study(scored: Scored, written: Written, u
     ("other", "difference"),
     [
         (PLAIN, r"\(baseline: was {'method': 'simcse'}, now None\)"),
-        (BESIDE.replace("simcse}", "simcse, steps: 3}"), r"\(baseline.steps: was 4, now 3\)"),
+        pytest.param(
+            BESIDE.replace("simcse}", "simcse, steps: 3}"),
+            r"\(baseline.steps: was 4, now 3\)",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_one_that_has_trials_is_neither_changed_nor_removed(

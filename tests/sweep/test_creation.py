@@ -23,7 +23,12 @@ SWEEPS = 4
 
 
 @pytest.mark.parametrize(
-    ("server", "times"), [(False, 2), (True, 1), pytest.param(False, TIMES, marks=pytest.mark.slow)]
+    ("server", "times"),
+    [
+        (False, 2),
+        pytest.param(True, 1, marks=pytest.mark.slow),
+        pytest.param(False, TIMES, marks=pytest.mark.slow),
+    ],
 )
 def test_sweeps_that_begin_at_once_create_one_study(
     tmp_path: Path, request: pytest.FixtureRequest, written: Written, server: bool, times: int

@@ -353,6 +353,7 @@ def test_a_setting_that_is_newer_than_the_study_has_its_default(written, sweep, 
         sweep(ONE_SEED.replace("steps: 4", "steps: 4, in_batch_negatives: false"))
 
 
+@pytest.mark.slow
 def test_a_study_deleted_through_optuna_is_written_there_again(sweep, url) -> None:
     sweep(ONE_SEED)
     before = optuna_trials(url)

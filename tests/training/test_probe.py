@@ -102,7 +102,7 @@ def test_all_seeds_probe_the_same_sentences(settings_of: Settings) -> None:
         {"fgsm_epsilon": 1e-3, "target_dropout": False},
         {"preset": "published-code", "pooling": "first-last"},
         {"augmentation": "token-cutoff:0.2+position-shuffle+typos:0.2"},
-        {"precision": "bfloat16"},
+        pytest.param({"precision": "bfloat16"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

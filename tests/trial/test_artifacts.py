@@ -126,6 +126,7 @@ def test_the_last_file_is_written_after_all_others(
     assert written[-1] == "a.json"
 
 
+@pytest.mark.slow
 def test_a_bucket_that_is_missing_is_not_created(s3_url: str) -> None:
     with pytest.raises(ArtifactsError, match="shared place s3://misspelt/runs cannot be used"):
         Artifacts("s3://misspelt/runs").check()

@@ -133,6 +133,7 @@ def test_the_best_model_is_shared_and_named_on_every_machine(
     assert str(model) in found.notes["kept"]
 
 
+@pytest.mark.slow
 def test_the_model_of_an_earlier_best_trial_on_this_machine_is_no_problem(
     sweep, url, tmp_path
 ) -> None:
@@ -142,6 +143,7 @@ def test_the_model_of_an_earlier_best_trial_on_this_machine_is_no_problem(
     assert examine(url, tmp_path / "a").holds
 
 
+@pytest.mark.slow
 def test_a_place_that_fails_later_is_a_note_and_the_next_sweep_shares_the_model(
     sweep, url, tmp_path, monkeypatch
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_place_that_fails_later_is_a_note_and_the_next_sweep_shares_the_model(
     assert sweep("a").model.is_shared
 
 
+@pytest.mark.slow
 def test_a_study_that_was_begun_without_a_place_gets_one(sweep, tmp_path) -> None:
     assert not sweep("a").model.is_shared
     result = sweep("a", str(tmp_path / "shared"))
@@ -195,6 +198,7 @@ def test_a_model_that_a_killed_machine_staged_is_published_by_another(
 
 
 @EACH_PLACE
+@pytest.mark.slow
 def test_the_shared_checkpoints_of_a_failed_trial_are_removed(
     sweep, shared_url, monkeypatch
 ) -> None:
@@ -304,6 +308,7 @@ def test_run_study_takes_it_and_the_next_call_in_the_process_uses_it(tmp_path) -
     assert (result.ran, result.model.is_shared) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_study_shares_nothing_with_it(sweep, url, tmp_path) -> None:
     sweep("a", str(tmp_path / "shared"))
     export_study("kept", url, tmp_path / "copy.db")

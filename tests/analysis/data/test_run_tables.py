@@ -350,7 +350,8 @@ def test_settings_repeat_over_seeds_and_measurements_do_not(tmp_path: Path) -> N
     ("scores", "scale", "read", "rule"),
     [
         ((0.315, 0.325), None, (31.5, 32.5), "multiplied by 100: all of them lie between -1"),
-        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them"),
+        ((31.5, 0.5), None, (31.5, 0.5), "assumed to be x 100: not all of them (1 of 2) lie"),
+        ((31.5, 2.5), None, (31.5, 2.5), "x 100: not all of them (0 of 2) lie"),
         ((0.9, 0.5), "percent", (0.9, 0.5), "x 100, as stated by --scale"),
         ((0.9, -0.1), "fraction", (90.0, -10.0), "they are fractions, as stated by --scale"),
     ],

@@ -96,7 +96,7 @@ def test_runs_without_an_mtd_are_a_horizontal_line(ax: Axes) -> None:
 @pytest.mark.parametrize("decays", [(0.75, 0.85), (0.75, 0.999)], ids=["narrow", "wide"])
 @pytest.mark.parametrize(
     "score",
-    [40.0, 70.0, 95.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (55.0, 78.0))],
+    [40.0, 95.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (55.0, 70.0, 78.0))],
 )
 def test_lines_without_an_mtd_lie_inside_the_axes_beside_a_cut_band(
     decays: list[float], score: float
@@ -365,6 +365,7 @@ def test_svg_has_real_text_its_own_ids_and_no_address() -> None:
     assert {name for name in targets if not name.startswith("trial-")} <= set(identifiers)
 
 
+@pytest.mark.slow
 def test_many_points_are_drawn_as_pixels() -> None:
     _, svg = drawn(make_trials(seeds=range(200)))
     assert svg.count("<use") < 200

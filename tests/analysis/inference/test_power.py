@@ -185,9 +185,10 @@ def test_the_precision_tells_seeds_from_items() -> None:
     ("truth", "margin"),
     [
         pytest.param(2 * (1 - np.abs(PLACE)), 0.5, id="peaked"),
-        pytest.param(0.1 * PLACE, 0.8, id="flat", marks=pytest.mark.slow),
+        pytest.param(0.1 * PLACE, 0.8, id="flat"),
     ],
 )
+@pytest.mark.slow
 def test_the_counted_seeds_give_the_power(truth: np.ndarray, margin: float) -> None:
     scatter = independent(DISTANCE, 1.0)
     seeds = count_needed(DISTANCE, truth, scatter=scatter, alpha=0.05, margin=margin).seeds

@@ -58,12 +58,14 @@ def assert_on_the_first_screen(page: "Page", parts: list[str]) -> None:
         pytest.param(
             *("running", "Running", "The score peaks between MTD", SWEEP), marks=pytest.mark.slow
         ),
-        ("paused", "Paused", "The score peaks between MTD", SWEEP),
+        pytest.param(
+            *("paused", "Paused", "The score peaks between MTD", SWEEP), marks=pytest.mark.slow
+        ),
         ("failed", "Failed", "All 24 trials failed", f"{SWEEP} --retry-failed"),
         ("learning rates", "Complete", "learning_rate 0.001 is best", ""),
         pytest.param("NaN", "Complete", "No result yet", "", marks=pytest.mark.slow),
         ("0", "Planned", "No result yet", SWEEP),
-        ("1", "Complete", "The mean score is", ""),
+        pytest.param("1", "Complete", "The mean score is", "", marks=pytest.mark.slow),
         pytest.param("2", "Complete", "The mean score is", "", marks=pytest.mark.slow),
     ],
 )
@@ -146,7 +148,9 @@ def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
     assert page.evaluate("location.hash") == "#limits"
 
 
-@pytest.mark.parametrize("kind", ["program", "table", "means", "studies"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("program", marks=pytest.mark.slow), "table", "means", "studies"]
+)
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_of_every_kind_of_page_has_its_facts(
     open_page: OpenPage, means_address: str, tmp_path: Path, kind: str
@@ -172,7 +176,7 @@ def test_the_first_screen_of_every_kind_of_page_has_its_facts(
     assert page.locator(".facts pre").inner_text().startswith("mtdlab ")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_page_fits_and_complains_of_nothing(
     open_page: OpenPage, address: str, scheme: Literal["light", "dark"]
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_link_to_a_row_opens_the_section_that_is_folded(
     assert shown(page).count() == 0
 
 
+@pytest.mark.slow
 def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
     button = page.get_by_role("button", name="Copy: Next command")
     button.focus()
@@ -212,6 +213,7 @@ def test_without_scripts_each_point_is_a_link_with_a_title(
 @pytest.mark.parametrize(
     ("width", "layout"), [(390, "narrow"), pytest.param(768, "wide", marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_one_layout_is_shown_and_fits(
     open_page: OpenPage, points_address: str, width: int, layout: str
 ) -> None:

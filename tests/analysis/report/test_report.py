@@ -280,8 +280,11 @@ def make_state(state: str) -> StudyFrames:
     ("state", "figures", "sentences"),
     [
         ("0", 0, ["Planned 0 of 1 trial complete, 1 waiting", "Run it (1 trial). "]),
-        ("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
-        ("1", 3, ["all scored trials have the same MTD"]),
+        pytest.param(
+            *("0", 0, ["No trial is complete with a score.", "No trial has been started."]),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("1", 3, ["all scored trials have the same MTD"], marks=pytest.mark.slow),
         ("failed", 0, ["All 24 trials failed", "FAIL reason 0 of some length", "not recorded"]),
         ("running", 10, ["Running 22 of 24 trials complete, 2 running"]),
         ("NaN", 0, ["24 completed trials excluded for lack of a score."]),

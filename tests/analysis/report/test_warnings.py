@@ -178,6 +178,7 @@ def test_failures_at_one_level_are_warned_of_and_scattered_ones_are_not() -> Non
     assert "4 of 5 with lr 1, method a" in warn_of_failures(trials, settings)
 
 
+@pytest.mark.slow
 def test_the_test_of_failures_rarely_warns_of_chance() -> None:
     trials = make_trials(seeds=range(10))
     rng = np.random.default_rng(1)
