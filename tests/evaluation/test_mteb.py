@@ -89,6 +89,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, obje
     return rows
 
 
+@pytest.mark.slow
 def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], encoder: Encoder) -> None:
     embedder = embedder_of(encoder, "mean")
     [score] = MtebTask("mteb:STSBenchmark", encoder).score(embedder, "test")
