@@ -23,7 +23,7 @@ from mtdlab.config.checks import (
     with_evaluator,
 )
 from mtdlab.config.method_study import MethodSpec, known_settings, with_pooling
-from mtdlab.config.nuisance import read_nuisance
+from mtdlab.config.nuisance import NUISANCE, PER, SEEDS, Nuisance, nuisance_values
 from mtdlab.config.paths import Places, resolve_paths
 from mtdlab.config.program_study import (
     ProgramSpec,
@@ -41,7 +41,7 @@ from mtdlab.config.search import (
     read_skip,
     read_strata,
 )
-from mtdlab.config.source import KeyPath, Source, SpecError, parse, read
+from mtdlab.config.source import OF_PROGRAM, KeyPath, Source, SpecError, parse, read
 from mtdlab.config.study import StudySpec, default_looks
 from mtdlab.config.study_file import StudyFile, check_section, top_level, unknown_key
 from mtdlab.encoders.folders import declared_pooling
@@ -98,7 +98,7 @@ def build_study(
         if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
             spec = replace(spec, skip=spec.skip + skip)
         if top.nuisance is not None and source.sound("select_by"):
-            spec = replace(spec, nuisance=read_nuisance(top, spec, source))
+            spec = replace(spec, nuisance=_read_nuisance(top, spec, source))
         try:
             check_study(top, spec, source)
         except ValueError as error:
@@ -215,6 +215,62 @@ def _read_search(
             if (dimension := source.attempt(read)) is not None:
                 search[name] = dimension
     return search, skip
+
+
+def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance | None:
+    """The section of a study file; None where it has a mistake."""
+    if spec.sampler != "grid":
+        message = f"needs sampler: grid; {spec.sampler} has no configurations before it runs"
+        source.add((NUISANCE,), message)
+    if spec.select_by in (spec.metric, "sts_test"):
+        message = f"its values would be chosen by {spec.select_by}, which is no score on dev data"
+        source.add((NUISANCE,), f"{message}; name one under select_by")
+    others = {"trainer": top.trainer, "search": top.search, BASELINE: top.baseline or {}}
+    section: dict[str, Any] = source.values[NUISANCE]
+    values = nuisance_values(section)
+    if not values:
+        example = "{learning_rate: [3e-4, 1e-3]}"
+        source.add((NUISANCE,), f"name a setting and its values, as in {example}")
+    for name, given in values.items():
+        path = (NUISANCE, name)
+        if elsewhere := [key for key, settings in others.items() if name in settings]:
+            source.add(path, f"is given under {elsewhere[0]} too; take it out of one")
+        elif name not in spec.known:
+            source.collect([source.unknown(path, spec.known, OF_PROGRAM)])
+        elif not isinstance(given, list) or len({*map(repr, given)}) < 2:
+            source.add(path, f"{given!r}: write a list of two values or more")
+        elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
+            source.add(path, f"{wrong[0]!r} is not a single value")
+    own = source.attempt(lambda: _read_nuisance_seeds(source, section.get(SEEDS), spec.seeds))
+    per = source.attempt(lambda: _read_nuisance_per(source, section.get(PER), top.search))
+    if own is None or per is None or not source.sound(NUISANCE):
+        return None
+    return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)
+
+
+def _read_nuisance_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tuple[int, ...]:
+    """The seeds of the choice; by default two from the next multiple of 1,000 on."""
+    if given is None:
+        first = 1000 * (max(seeds) // 1000 + 1)
+        return tuple(range(first, first + 2))
+    path = (NUISANCE, SEEDS)
+    if not isinstance(given, list) or not given or any(type(seed) is not int for seed in given):
+        raise source.error(path, f"{given!r}: write a list of seeds, as in [900, 901]")
+    for seed in given:
+        if seed < 0:
+            raise source.error(path, f"{seed}: a seed is 0 or more")
+        if seed in seeds:
+            raise source.error(path, f"{seed} is a seed of the study too; its own differ from all")
+    return tuple(dict.fromkeys(given))
+
+
+def _read_nuisance_per(source: Source, given: Any, search: Mapping[str, Any]) -> tuple[str, ...]:
+    names = [] if given is None else given if isinstance(given, list) else [given]
+    for name in names:
+        if name not in search:
+            listed = ", ".join(search) or "nothing"
+            raise source.error((NUISANCE, PER), f"{name!r} is not searched; search has {listed}")
+    return tuple(names)
 
 
 def places_of(source: Source, folder: Path | None) -> Places:
