@@ -408,6 +408,7 @@ def test_a_sweep_cut_short_goes_on_where_it_was(
     assert not (place / "models" / ".checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_on_no_database_share_one_study(
     begin: Begin, place: Path, tiny: str
 ) -> None:

@@ -210,6 +210,7 @@ def test_a_corpus_found_damaged_leaves_nothing_behind(
     assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_ids_take_two_bytes_where_the_vocabulary_allows(
     store: TokenStore, prepare: Prepare, tokenizer: PreTrainedTokenizerBase
 ) -> None:

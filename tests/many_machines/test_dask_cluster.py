@@ -136,6 +136,7 @@ def test_a_scheduler_that_is_started_again_goes_on(runs: Runs) -> None:
     runs.assert_complete(killed=1)
 
 
+@pytest.mark.slow
 def test_options_that_do_not_fit_are_refused(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(INTERVALS, "mtdlab.sweep.cluster.CONNECT_SECONDS", 0.2)
     runs.run("sweep", "own.yaml", "--jobs", "0")

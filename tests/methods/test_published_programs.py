@@ -593,6 +593,7 @@ def test_the_prediction_dimension_is_that_of_queries_keys_and_queue(
     assert losses_of(other) != pytest.approx(expected, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_preset_of_mocose_is_the_published_program_in_float32(tiny_run: Settings) -> None:
     """To 1e-5, a hundred units in the last place; 4e-7 was measured on one processor."""
     settings = tiny_run("mocose", "published-code")

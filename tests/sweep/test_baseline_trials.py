@@ -59,6 +59,7 @@ def test_it_is_run_with_each_seed_and_is_no_part_of_the_search(
     assert (overview.planned, overview.best.number) == (6, result.best.number)
 
 
+@pytest.mark.slow
 def test_it_can_be_added_to_a_complete_study(scored: Scored, written: Written, url: str) -> None:
     scored(higher)
     run.sweep(written(PLAIN), url, run.Execution(jobs=1))
@@ -201,6 +202,7 @@ def test_a_trained_one_is_recorded_exported_and_reproduced_but_its_model_is_not_
     assert examine(copied, Path("none")).holds
 
 
+@pytest.mark.slow
 def test_an_import_refuses_another_role_and_the_model_of_a_baseline(
     scored: Scored, written: Written, url: str, tmp_path: Path
 ) -> None:

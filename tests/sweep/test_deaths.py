@@ -60,6 +60,7 @@ def test_a_killed_trial_of_the_baseline_goes_on_from_its_checkpoint(tmp_path: Pa
     assert study.leftovers() == []
 
 
+@pytest.mark.slow
 def test_a_fork_that_a_method_leaves_ends_at_the_next_step(tmp_path: Path) -> None:
     """It would record the trial, and go on as a second sweep that prints its own end."""
     study = StubSweep(tmp_path, configurations=1, seeds=1, steps=6, options={"fork": True})

@@ -134,6 +134,7 @@ def test_a_bucket_that_is_missing_is_not_created(s3_url: str) -> None:
     Artifacts(s3_url).check()
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_one_sentence(
     s3_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

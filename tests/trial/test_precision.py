@@ -59,6 +59,7 @@ def recorded(url: str) -> str | None:
         pytest.param(NEW, OLD, "bfloat16", "float32", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_later_sweep_keeps_the_precision_that_auto_had_at_first(
     sweep: Sweep,
     url: str,
@@ -79,6 +80,7 @@ def test_a_later_sweep_keeps_the_precision_that_auto_had_at_first(
     assert trials["precision"].tolist() == ["auto"] * 4
 
 
+@pytest.mark.slow
 def test_a_precision_that_the_file_names_is_used_as_it_is(
     sweep: Sweep, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

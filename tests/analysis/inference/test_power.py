@@ -160,6 +160,7 @@ def test_a_flat_score_is_shown_at_the_stated_margin() -> None:
         assert "flat" not in plan(levels, independent(levels, 0.5), looks=(seeds,))
 
 
+@pytest.mark.slow
 def test_items_bound_the_margin_of_a_flat_score() -> None:
     scatter = with_items(THREE, 0.5, 0.6, 1_000)
     [flat, wanted] = plan(THREE, scatter, looks=(10,))["flat"]
@@ -274,6 +275,7 @@ def test_equivalence_of_two_takes_the_seeds_of_two_one_sided_tests() -> None:
     assert normal < equivalent.needed.seeds < 1.4 * normal
 
 
+@pytest.mark.slow
 def test_more_configurations_take_more_seeds_and_looks_have_less_power() -> None:
     few, many = (plan_best(count, 1.0, margin=1) for count in (2, 5))
     for small, large in zip(few, many, strict=True):

@@ -123,6 +123,7 @@ def test_the_printed_page_is_whole(page: "Page") -> None:
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+@pytest.mark.slow
 def test_more_trials_than_are_shown_are_filtered(open_page: OpenPage, tmp_path: Path) -> None:
     frame = make_trials(seeds=range(1_100), decays=(0.85,), times=(1,))
     page = open_page(write_trials(build_study(frame), tmp_path))
@@ -199,6 +200,7 @@ def test_points_of_one_seed_are_marked_together_while_one_of_them_is_pointed_at(
     assert marked.count() == 0, "a mean is of no seed"
 
 
+@pytest.mark.slow
 def test_without_scripts_each_point_is_a_link_with_a_title(
     open_page: OpenPage, points_address: str
 ) -> None:
