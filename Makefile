@@ -50,8 +50,8 @@ FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/suffic
   robustness/robustness:docs/gallery/robustness \
   methods/spherical_cap:docs/methods/spherical_cap
 # pages that the gallery holds whole, with the data beside them, from which they can be made again
-PAGES := wiki-minilm queue-or-batch age-or-number methods best-history ema-rule ema-rule-large-batch \
-  ema-rule-long-queue ema-rule-short-run
+PAGES := wiki-minilm queue-or-batch age-or-number methods methods-minilm best-history ema-rule \
+  ema-rule-large-batch ema-rule-long-queue ema-rule-short-run
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
