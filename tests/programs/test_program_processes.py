@@ -145,7 +145,7 @@ def train(settings, *, seed, checkpoints, report):
 """
 
 
-@pytest.mark.parametrize("jobs", [pytest.param("1", marks=pytest.mark.slow), "2"])
+@pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.slow
 def test_a_process_that_a_program_forks_records_nothing(
     folder: Path, start: Start, jobs: str

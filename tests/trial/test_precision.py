@@ -56,7 +56,7 @@ def recorded(url: str) -> str | None:
     ("first", "second", "precision", "other"),
     [
         (OLD, NEW, "float32", "bfloat16"),
-        pytest.param(NEW, OLD, "bfloat16", "float32", marks=pytest.mark.slow),
+        (NEW, OLD, "bfloat16", "float32"),
     ],
 )
 @pytest.mark.slow

@@ -212,9 +212,7 @@ def test_without_scripts_each_point_is_a_link_with_a_title(
     assert page.locator(links.first.get_attribute("href") or "none").count() == 1
 
 
-@pytest.mark.parametrize(
-    ("width", "layout"), [(390, "narrow"), pytest.param(768, "wide", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("width", "layout"), [(390, "narrow"), (768, "wide")])
 @pytest.mark.slow
 def test_one_layout_is_shown_and_fits(
     open_page: OpenPage, points_address: str, width: int, layout: str
