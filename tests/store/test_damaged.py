@@ -92,16 +92,11 @@ def test_a_damaged_database_is_refused_in_a_sentence_and_not_changed(
     assert try_commands(path, COMMANDS[:2], monkeypatch) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "table",
-    [
-        "mtdlab_scores",
-        # of Optuna's tables, and of what says which tables there are
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in ("trials", "trial_values", "mtdlab_schema")
-        ),
-    ],
+    # of Optuna's tables, and of what says which tables there are
+    ["mtdlab_scores", "trials", "trial_values", "mtdlab_schema"],
 )
 def test_a_sweep_does_not_create_a_lost_table_anew(
     table: str, path: Path, refusal: Callable[[str], str], monkeypatch: pytest.MonkeyPatch

@@ -73,9 +73,8 @@ def test_a_sweep_on_a_server_is_read_like_one_on_a_file(
     assert len(optuna.load_study(study_name=name, storage=storage).trials) == count
 
 
-@pytest.mark.parametrize(
-    ("trials", "repeats"), [(50, 1), pytest.param(200, 5, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("trials", "repeats"), [(50, 1), (200, 5)])
 def test_four_processes_claim_every_queued_trial_once(
     postgresql_url: str, trials: int, repeats: int
 ) -> None:

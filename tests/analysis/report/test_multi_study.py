@@ -52,7 +52,7 @@ def pages(
         return {1: write(bare[2:], folders[0]), 2: write(bare[1:], folders[1]), 3: whole}
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_every_study_is_on_the_page_and_has_its_own(
     three: list[StudyFrames], pages: dict[int, MultiStudyReport], count: int
 ) -> None:

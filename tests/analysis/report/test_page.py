@@ -149,7 +149,12 @@ def test_at_most_three_caveats_stand_on_the_first_screen_and_all_below(
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param("program", marks=pytest.mark.slow), "table", "means", "studies"]
+    "kind",
+    [
+        "table",
+        "means",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("program", "studies")),
+    ],
 )
 @pytest.mark.usefixtures("figures_not_drawn")
 def test_the_first_screen_of_every_kind_of_page_has_its_facts(

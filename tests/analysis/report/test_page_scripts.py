@@ -104,6 +104,7 @@ def test_a_command_is_copied_with_the_keyboard(page: "Page") -> None:
     assert copied == page.locator(".next pre").inner_text()
 
 
+@pytest.mark.slow
 def test_the_printed_page_is_whole(page: "Page") -> None:
     page.get_by_label("Filter rows").fill("no row has this")
     unfold(page)
