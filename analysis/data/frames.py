@@ -254,6 +254,11 @@ class StudyFrames:
         return self.environments[0] if self.environments else Environment()
 
     @property
+    def commits(self) -> tuple[str, ...]:
+        """The commits of mtdlab that its trials ran with, each once, in the order of the trials."""
+        return tuple(dict.fromkeys(each.commit for each in self.environments if each.commit))
+
+    @property
     def evaluation_name(self) -> str:
         """The data set of the graded pairs; empty where it was not recorded."""
         return self.ran_with.evaluation.name if self.ran_with.evaluation else ""

@@ -203,7 +203,7 @@ class BasePage:
 
     Attributes:
         figure: the main figure, beside the answer; None where there is none.
-        commit: of the program that trained the runs, or empty.
+        commits: of the program that trained the runs, as far as they are known.
         limits: sentences on the limits of the conclusions.
         summary: the answer in full sentences, where no section has them.
         methods: paragraphs on how the numbers are computed.
@@ -218,7 +218,7 @@ class BasePage:
     figure: Figure | None = None
     summary: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    commit: str = ""
+    commits: tuple[str, ...] = ()
     template: str = "base.html"
 
 

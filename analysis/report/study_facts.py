@@ -232,14 +232,16 @@ _DIRTY = "-dirty"
 
 
 def describe_rerun(study: StudyFrames) -> tuple[str, str]:
-    """The commands that run the study again, of the same version where its commit is known.
+    """The commands that run the study again, of the last commit of its trials where it is known.
+
+    A study file that lies in the repository may have got more seeds since the first trial.
 
     Returns:
         The commands, a line each, and where to run them; both are empty where none was recorded.
     """
-    commit = study.ran_with.commit
-    if not study.command or not commit or study.program:
+    if not study.command or not study.commits or study.program:
         return study.command, ""
+    commit = study.commits[-1]
     checkout = f"git checkout {commit.removesuffix(_DIRTY)} && pip install ."
     changed = ", whose uncommitted changes are not known" if commit.endswith(_DIRTY) else ""
     return f"{checkout}\n{study.command}", f"in a clone of mtdlab's repository{changed}"

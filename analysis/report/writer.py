@@ -306,7 +306,7 @@ def write_report(
         version=version,
         headline=headline,
         summary=summary if finding.best is not None else (),
-        commit=study.ran_with.commit,
+        commits=study.commits,
         limits=tuple(filter(None, (*list_warnings(context), exploratory))),
         methods=describe_methods(context, finding),
         description=clean(description, most=_MOST_DESCRIPTION),

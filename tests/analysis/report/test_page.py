@@ -92,13 +92,14 @@ def test_the_first_screen_answers(
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A study of which much limits the answer, with a known commit."""
+    """A study of which much limits the answer, whose trials ran with two commits."""
     frame = make_trials(times=(2,), decays=(0.5, 0.85, 0.9), seeds=range(4))
     frame = frame.assign(steps=160, best_step=160.0, select_on="test")
     frame.loc[3, "state"] = "PRUNED"
     study = build_study(frame)
-    used = dataclasses.replace(study.ran_with, versions={"Python": "3.11"}, commit="ab12")
-    study = dataclasses.replace(study, environments=(used,), sampler="tpe")
+    used = dataclasses.replace(study.ran_with, versions={"Python": "3.11"})
+    both = tuple(dataclasses.replace(used, commit=commit) for commit in ("ab12", "cd34"))
+    study = dataclasses.replace(study, environments=both, sampler="tpe")
     return write(study, tmp_path_factory.mktemp("crowded")).page.as_uri()
 
 
@@ -118,7 +119,8 @@ def test_the_first_screen_has_one_large_number_and_the_figure_beside_the_answer(
     assert sorted(sizes)[-1] > 2 * sorted(sizes)[-2]
     assert page.locator(".effect b").count() == 1
     commands = page.locator(".facts pre").inner_text().splitlines()
-    assert commands == ["git checkout ab12 && pip install .", SWEEP]
+    assert commands == ["git checkout cd34 && pip install .", SWEEP]
+    assert page.locator(".made").inner_text().endswith(" · runs of commits ab12, cd34")
 
 
 def test_a_phone_shows_the_answer_then_the_figure_then_the_advice(
