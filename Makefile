@@ -32,11 +32,11 @@ paper-small: .venv/installed  ## Run the paper's studies, small, and write a pag
 test: .venv/tested  ## Run the tests, except those marked slow
 	$(PYTEST) -m "not slow"
 
-test-long: .venv/mutation  ## Run all tests, then `make mutation`
+test-long: .venv/test-long  ## Run all tests, then `make mutation`
 	$(PYTEST)
 	$(MUTATION)
 
-mutation: .venv/mutation  ## Count how many of 100 mutations of the code the tests detect
+mutation: .venv/test-long  ## Count how many of 100 mutations of the code the tests detect
 	$(MUTATION)
 
 evidence: .venv/tested  ## Simulate error rates, coverage and power of the verdict (15 to 40 minutes)
@@ -50,8 +50,8 @@ FIGURES := mtd/mtd_curve:reports/mtd sufficiency/sufficiency:docs/gallery/suffic
   robustness/robustness:docs/gallery/robustness \
   methods/spherical_cap:docs/methods/spherical_cap
 # pages that the gallery holds whole, with the data beside them, from which they can be made again
-PAGES := wiki-minilm queue-or-batch age-or-number methods methods-minilm best-history ema-rule \
-  ema-rule-large-batch ema-rule-long-queue ema-rule-short-run
+PAGES := wiki-minilm queue-or-batch age-or-number methods methods-published-code methods-minilm \
+  best-history ema-rule ema-rule-large-batch ema-rule-long-queue ema-rule-short-run
 
 figures:  ## Copy the figures of the pages in reports/ into the README and docs/
 	@for each in $(FIGURES); do \
@@ -96,6 +96,6 @@ PIP = $(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c con
 	$(PIP) -e '.[test]'
 	touch .venv/installed $@
 
-.venv/mutation: .venv/tested
-	$(PIP) -e '.[test,mutation]'
+.venv/test-long: .venv/tested
+	$(PIP) -e '.[test-long]'
 	touch $@

