@@ -111,7 +111,7 @@ def build_study(
 
 def _read_seeds(top: StudyFile, source: Source) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """All seeds of a study, and its looks; None without `until`."""
-    seeds = tuple(dict.fromkeys(top.seeds))
+    seeds = source.distinct(("seeds",), top.seeds)
     if top.until is None:
         return seeds, None
     most = top.until.max_seeds
@@ -245,7 +245,8 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
     per = source.attempt(lambda: _read_nuisance_per(source, section.get(PER), top.search))
     if own is None or per is None or not source.sound(NUISANCE):
         return None
-    return Nuisance({name: tuple(dict.fromkeys(given)) for name, given in values.items()}, own, per)
+    tried = {name: source.distinct((NUISANCE, name), given) for name, given in values.items()}
+    return Nuisance(tried, own, per)
 
 
 def _read_nuisance_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tuple[int, ...]:
@@ -261,7 +262,7 @@ def _read_nuisance_seeds(source: Source, given: Any, seeds: Sequence[int]) -> tu
             raise source.error(path, f"{seed}: a seed is 0 or more")
         if seed in seeds:
             raise source.error(path, f"{seed} is a seed of the study too; its own differ from all")
-    return tuple(dict.fromkeys(given))
+    return source.distinct(path, given)
 
 
 def _read_nuisance_per(source: Source, given: Any, search: Mapping[str, Any]) -> tuple[str, ...]:
@@ -303,7 +304,7 @@ def methods_of(source: Source, trainer: Any, search: Mapping[str, Any]) -> tuple
         if not listed or not all(isinstance(name, str) for name in listed):
             example = ", ".join([*BUILTIN][:2])
             raise source.error(path, f"{given!r}: write a list of methods, as in [{example}]")
-        names = tuple(dict.fromkeys(listed))
+        names = source.distinct(path, listed)
     else:
         path = ("trainer", "method")
         names = (trainer.get("method", DEFAULT) if isinstance(trainer, dict) else DEFAULT,)

@@ -159,7 +159,7 @@ def _read_list(source: Source, path: KeyPath, values: Any) -> tuple[Any, ...]:
     for value in values:
         if not isinstance(value, str | int | float | None):
             raise source.error(path, f"{value!r} is not a single value")
-    return tuple(dict.fromkeys(values))
+    return source.distinct(path, values)
 
 
 def _read_multiples(

@@ -5,7 +5,7 @@ Numbers, booleans and nulls are read as YAML 1.2 reads them (3e-5 is a number, n
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -149,6 +149,14 @@ class Source:
                 self.mistakes.append(error)
                 if len(self.mistakes) >= MISTAKES:
                     self.raise_all()
+
+    def distinct(self, path: KeyPath, values: Sequence[Value]) -> tuple[Value, ...]:
+        """The values of a list, each once; one that stands twice is a mistake."""
+        once: dict[Value, int] = {}
+        for place, value in enumerate(values):
+            if once.setdefault(value, place) != place:
+                self.add((*path, place), f"{value!r} stands twice; keep one")
+        return tuple(once)
 
     def attempt(self, read: Callable[[], Value]) -> Value | None:
         """What `read` returns; None, with its mistakes added, where it raises SpecError."""

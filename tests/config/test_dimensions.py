@@ -10,7 +10,7 @@ from tests.config.conftest import Read, settings_of
 @pytest.mark.parametrize(
     ("written", "dimension"),
     [
-        ("[0.5, 0.6, 0.5]", Choices((0.5, 0.6))),
+        ("[0.5, 0.6]", Choices((0.5, 0.6))),
         ("{values: [0.5, 0.6]}", Choices((0.5, 0.6))),
         ("{choices: [0.5]}", Choices((0.5,))),
         ("{value: 0.5}", Choices((0.5,))),

@@ -1,5 +1,6 @@
 """A study file: what is read, and where each mistake is pointed at."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ search:
   ema_decay: [0.75, 0.85]
   queue_size: {times: batch_size, values: [1, 4, 8]}
   initial_queue_size: {share_of: queue_size, values: [0, 0.25]}
-seeds: [3, 1, 3]
+seeds: [3, 1]
 sampler: grid
 pruner: none
 """
@@ -92,6 +93,25 @@ def test_a_byte_order_mark_and_windows_line_ends_are_read(path: Path) -> None:
 def test_what_is_no_study_file_is_refused(read: Read, text: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        ("seeds: [0, 1, 0]", "2:15: seeds.2: 0"),
+        ("search: {ema_decay: [0.5, 0.9, 5e-1]}", "2:32: search.ema_decay.2: 0.5"),
+        (
+            "search: {queue_size: {times: batch_size, values: [4, 4]}}",
+            "2:54: search.queue_size.values.1: 4",
+        ),
+        ("search: {method: [simcse, simcse]}", "2:27: search.method.1: 'simcse'"),
+        ("nuisance: {learning_rate: [1e-3, 1e-3, 3e-3]}", "2:34: nuisance.learning_rate.1: 0.001"),
+        ("nuisance: {learning_rate: [1e-3, 3e-3], seeds: [9, 9]}", "2:52: nuisance.seeds.1: 9"),
+    ],
+)
+def test_a_value_that_stands_twice_is_refused(read: Read, line: str, place: str) -> None:
+    with pytest.raises(SpecError, match=f"{re.escape(place)} stands twice; keep one"):
+        read(f"study: a\n{line}\n")
 
 
 def test_scalars_are_those_of_yaml_1_2(read: Read) -> None:
