@@ -117,7 +117,7 @@ def make(out: Path) -> None:
     """Write the database to `out`."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch("mtdlab.training.inputs.check_inputs"),
+        patch("mtdlab.trial.trainer.check_inputs"),
     ):
         for name, text in (("grid", GRID), ("drawn", DRAWN)):
             file = Path(folder) / f"{name}.yaml"
