@@ -232,6 +232,15 @@ def test_pairs_of_two_correlated_families_are_seldom_significant(own: float) -> 
     assert (np.abs(estimates) > widths).any(axis=1).sum() <= 73
 
 
+@pytest.mark.parametrize(("truth", "is_best"), [((5, 0, 0, 0), True), ((5, 5, 2, 0), False)])
+def test_a_best_level_is_one_above_each_other_whether_or_not_these_differ(
+    truth: tuple[float, ...], is_best: bool
+) -> None:
+    tests = design_tests(np.ones((8, 4), dtype=bool), None)
+    scores = truth + 0.5 * np.random.default_rng(7).normal(size=(1, 8, 4))
+    assert (tests.test_best(tests.fit(scores)) <= 0.05) == [is_best]
+
+
 @pytest.mark.parametrize("truth", [(5, 0, 3, 4.8, 0), (4.1, 0, 0, 2, 3, 4, 0)])
 @pytest.mark.parametrize("noise", [0.5, 1.0])
 def test_a_best_level_at_an_end_stays_in_the_range_of_a_peak(

@@ -46,6 +46,13 @@ def test_flat_requires_equivalence_of_all_levels() -> None:
     assert len(verdict.optimal_range) == verdict.levels
 
 
+def test_one_seed_of_two_levels_states_the_conditions_and_no_scope() -> None:
+    trials = make_trials(seeds=(7,), decays=(0.75,), times=(1, 2))
+    verdict = compute_verdict(trials, SETTINGS)
+    assert verdict.levels == 2
+    assert verdict.sentence.endswith(" This holds at EMA decay 0.75 and batch size 64.")
+
+
 def test_one_seed_is_inconclusive() -> None:
     verdict = compute_verdict(make_trials(seeds=(7,), noise=0), SETTINGS)
     assert (verdict.verdict, verdict.seeds, verdict.levels) == ("inconclusive", 1, 8)
