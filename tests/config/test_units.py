@@ -56,9 +56,7 @@ def test_methods_and_their_settings_are_checked(read: Read, text: str, message: 
 
 
 def test_a_grid_goes_seed_by_seed(read: Read) -> None:
-    spec = read(
-        "study: a\nsearch: {ema_decay: [0.5, 0.6], batch_size: [8, 16]}\nseeds: [2, 0]\n"
-    )
+    spec = read("study: a\nsearch: {ema_decay: [0.5, 0.6], batch_size: [8, 16]}\nseeds: [2, 0]\n")
     units = spec.search_trials()
     points = [(0.5, 8), (0.5, 16), (0.6, 8), (0.6, 16)]
     assert [unit.seed for unit in units] == [2] * 4 + [0] * 4
