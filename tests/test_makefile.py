@@ -48,7 +48,7 @@ def test_the_papers_studies_run_one_by_one_and_then_the_page(
 def test_the_long_tests_add_the_slow_ones_and_the_mutants(
     target: str, has_slow: bool, has_mutants: bool
 ) -> None:
-    built = [part for stamp in ("tested", "mutation") for part in ("-o", f".venv/{stamp}")]
+    built = [part for stamp in ("tested", "test-long") for part in ("-o", f".venv/{stamp}")]
     command = ["make", "--dry-run", *built, target]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "-m pytest -n 2" in printed

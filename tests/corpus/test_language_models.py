@@ -203,6 +203,7 @@ def slow_rewriting(folder: Path, text: str) -> str:
     return " ".join(name for name in names if name not in SPECIAL)
 
 
+@pytest.mark.slow
 def test_a_rewriter_is_greedy_whatever_its_batch(
     bart: Path, tiny_sentences: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

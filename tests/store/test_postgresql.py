@@ -184,6 +184,7 @@ def test_the_end_of_a_sweep_outlasts_a_lost_connection(
     assert sweep(SHORT) == DONE
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_ends_the_sweep_in_a_sentence_and_nothing_is_lost(
     written: Written,
     postgresql_url: str,

@@ -74,9 +74,8 @@ def snapshot(database: Path) -> str:
         return "\n".join(connection.iterdump())
 
 
-@pytest.mark.parametrize(
-    ("direction", "trials"), [pytest.param("minimize", 3, marks=pytest.mark.slow), ("maximize", 0)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("direction", "trials"), [("minimize", 3), ("maximize", 0)])
 def test_a_study_of_another_program_is_not_taken_over(
     tmp_path: Path, direction: str, trials: int
 ) -> None:
