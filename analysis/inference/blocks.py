@@ -125,11 +125,16 @@ class Blocks:
         self.present, self.places = present, places
         weight = present.astype(np.float64)
         per_seed = weight.sum(axis=1)
-        shared = weight.T @ (weight / per_seed[:, None])
+        shares = weight / per_seed[:, None]
         # the levels' normal equations after the seeds are eliminated; the mean effect is free
-        self._inverse = np.linalg.pinv(np.diag(weight.sum(axis=0)) - shared, hermitian=True)
+        self._inverse = np.linalg.pinv(
+            np.diag(weight.sum(axis=0)) - weight.T @ shares, hermitian=True
+        )
         self._per_seed = per_seed
         self._weight = weight
+        # of each score in the effects, (S L, L)
+        own = weight[:, :, None] * np.eye(weight.shape[1]) - weight[:, None, :] * shares[:, :, None]
+        self._of_scores = (own @ self._inverse).reshape(-1, weight.shape[1])
         self.freedom = float(weight.sum() - len(per_seed) - (weight.shape[1] - 1))
         left = (weight * (1 - self._leverage())).sum(axis=0)
         # 0 for a level that only connects two parts of the table: its runs are fitted exactly
@@ -170,7 +175,8 @@ class Blocks:
     def _centre(self, values: Floats) -> Floats:
         """Values (..., L) or (..., S, L) less the mean of each seed's runs; 0 without a run."""
         masked = values * self._weight
-        mean = masked.sum(axis=-1, keepdims=True) / self._per_seed[:, None]
+        # a product with ones is faster than a sum over a short axis
+        mean = (masked @ np.ones((masked.shape[-1], 1))) / self._per_seed[:, None]
         return np.asarray((masked - mean) * self._weight)
 
     def fit(self, scores: Floats, items: Floats | None = None) -> Fit:
@@ -201,7 +207,8 @@ class Blocks:
     def estimate(self, scores: Floats) -> Floats:
         """Effects (..., L) of tables (..., S, L), which are linear in the scores."""
         values = np.where(self.present, scores, 0.0)
-        return np.asarray(self._centre(values).sum(axis=-2) @ self._inverse)
+        # one product of matrices takes a twentieth of the time of centring all tables
+        return np.asarray(values.reshape(*values.shape[:-2], -1) @ self._of_scores)
 
     def item_covariance(self, influences: Floats) -> Floats:
         """Covariance (L, L) of the effects due to P items, from their `influences` (P, S, L).
@@ -253,11 +260,15 @@ class Blocks:
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
         """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
-        products = fit.curves[..., None, :, :] @ contrasts.curves
-        curves = np.trace(products, axis1=-2, axis2=-1)
-        # the variance of a quadratic form of a Wishart matrix
-        turned = np.swapaxes(products, -1, -2)
-        spread = (products * turned).sum(axis=(-1, -2)) / self._curve_freedom.min()
+        entries = fit.curves.shape[-1] ** 2
+        # the trace of the product of two symmetric matrices
+        curves = fit.curves.reshape(*fit.curves.shape[:-2], entries) @ (
+            contrasts.curves.reshape(-1, entries).T
+        )
+        # the variance of a quadratic form of a Wishart matrix is the trace of the squared product,
+        # which for 2 x 2 matrices follows from trace and determinant
+        both = _determinant(fit.curves)[..., None] * _determinant(contrasts.curves)
+        spread = (curves**2 - 2 * both) / self._curve_freedom.min()
         rest = fit.rest[..., None] * contrasts.rest
         if self._rest_freedom > _LEAST_FREEDOM:
             spread = spread + rest**2 / self._rest_freedom
@@ -298,6 +309,13 @@ def polynomials(places: Floats, points: Floats | None = None) -> Floats:
     if points is not None:
         basis = np.linalg.solve(weights.T, powers(points).T).T
     return np.asarray(basis[:, 1:].T)
+
+
+def _determinant(matrices: Floats) -> Floats:
+    """Determinants of 2 x 2 matrices (..., D, D); 0 for smaller ones."""
+    if matrices.shape[-1] < _DEGREE:
+        return np.zeros(matrices.shape[:-2])
+    return matrices[..., 0, 0] * matrices[..., 1, 1] - matrices[..., 0, 1] * matrices[..., 1, 0]
 
 
 def _freedom(variance: Floats, spread: Floats) -> Floats:
