@@ -207,7 +207,7 @@ class Blocks:
     def estimate(self, scores: Floats) -> Floats:
         """Effects (..., L) of tables (..., S, L), which are linear in the scores."""
         values = np.where(self.present, scores, 0.0)
-        # one product of matrices takes a twentieth of the time of centring all tables
+        # one product of matrices takes a tenth of the time of centring all tables
         return np.asarray(values.reshape(*values.shape[:-2], -1) @ self._of_scores)
 
     def item_covariance(self, influences: Floats) -> Floats:
