@@ -125,16 +125,13 @@ class Blocks:
         self.present, self.places = present, places
         weight = present.astype(np.float64)
         per_seed = weight.sum(axis=1)
-        shares = weight / per_seed[:, None]
+        shared = weight.T @ (weight / per_seed[:, None])
         # the levels' normal equations after the seeds are eliminated; the mean effect is free
-        self._inverse = np.linalg.pinv(
-            np.diag(weight.sum(axis=0)) - weight.T @ shares, hermitian=True
-        )
+        self._inverse = np.linalg.pinv(np.diag(weight.sum(axis=0)) - shared, hermitian=True)
         self._per_seed = per_seed
         self._weight = weight
-        # of each score in the effects, (S L, L)
-        own = weight[:, :, None] * np.eye(weight.shape[1]) - weight[:, None, :] * shares[:, :, None]
-        self._of_scores = (own @ self._inverse).reshape(-1, weight.shape[1])
+        # weight of each run in each effect, (S L, L); as of contrasts, see `weigh`
+        self._in_effects = self._centre(self._inverse[:, None]).reshape(len(self._inverse), -1).T
         self.freedom = float(weight.sum() - len(per_seed) - (weight.shape[1] - 1))
         left = (weight * (1 - self._leverage())).sum(axis=0)
         # 0 for a level that only connects two parts of the table: its runs are fitted exactly
@@ -208,7 +205,7 @@ class Blocks:
         """Effects (..., L) of tables (..., S, L), which are linear in the scores."""
         values = np.where(self.present, scores, 0.0)
         # one product of matrices takes a tenth of the time of centring all tables
-        return np.asarray(values.reshape(*values.shape[:-2], -1) @ self._of_scores)
+        return np.asarray(values.reshape(*values.shape[:-2], -1) @ self._in_effects)
 
     def item_covariance(self, influences: Floats) -> Floats:
         """Covariance (L, L) of the effects due to P items, from their `influences` (P, S, L).
