@@ -15,11 +15,11 @@ from mtdlab.analysis.data.cells import Bounds, TableError, is_missing_cell, read
 from mtdlab.analysis.data.defaults import Reading
 from mtdlab.analysis.data.frames import ENVIRONMENT_COLUMNS, TAKEN_NAMES, TRIAL_COLUMNS
 from mtdlab.analysis.data.tasks import TASKS
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.measures.trace import NOTATION, PARTS
 
 STATE_NAMES = ("state", "status")
 """Names of the column of states: mtdlab's, that of Optuna and W&B, and MLflow's."""
-SETTING_NAMES = (*PARTS, "initial_queue_size", "queue_slice")
+SETTING_NAMES = (*NOTATION, "queue_slice")
 ENVIRONMENT = (*(name for name in ENVIRONMENT_COLUMNS if name != "number"), "versions")
 _READ = (*(name for name in TRIAL_COLUMNS if name != "number"), *TASKS, "sts_dev", "note", "run")
 _SEEDS = ("seed", "random_seed", "random_state", "rng_seed", "manual_seed")

@@ -23,7 +23,7 @@ from mtdlab.analysis.data.frames import TAKEN_NAMES, TRIAL_COLUMNS, RecordedSett
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.data.runs import MTD_DECIMALS, completed_runs
 from mtdlab.analysis.data.tasks import TASKS, is_loss
-from mtdlab.analysis.measures.trace import PARTS, d_trace
+from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, PARTS, d_trace
 
 Columns = Mapping[str, pd.Series]
 TASK_COLUMNS = (*TASKS, "sts_dev")
@@ -167,14 +167,6 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-_SETTINGS = (
-    RecordedSetting("ema_decay", "η", "", "decay of the average of the weights"),
-    RecordedSetting("queue_size", "K", "keys", "keys of earlier batches in the queue"),
-    RecordedSetting("batch_size", "N", "sentences", "sentences in a batch"),
-    RecordedSetting("initial_queue_size", "K_s", "keys", "random keys that the queue starts with"),
-)
-
-
 def build_study(
     cells: pd.DataFrame, source: Path | pd.DataFrame, reading: Reading, name: str = ""
 ) -> StudyFrames:
@@ -197,8 +189,7 @@ def build_study(
         sampler="not recorded",
         table=_describe(table, source, rule, trials, names),
         environment=pd.DataFrame({"number": trials["number"], **environment}),
-        settings={name: RecordedSetting(name) for name in names}
-        | {setting.name: setting for setting in _SETTINGS if setting.name in names},
+        settings={name: RecordedSetting(name, *NOTATION.get(name, ())) for name in names},
         invocation=_invocation(path, reading) if path else NO_INVOCATION,
         beyond_run=reading.beyond_run,
         description=f"Runs read from {path.name if path else 'a DataFrame'}, not made by "
@@ -254,7 +245,7 @@ def _describe(
     if isinstance(source, Path):
         name, digest = source.name, hashlib.sha256(source.read_bytes()).hexdigest()
     distance = f"column {table.named['mtd']}" if "mtd" in table.named else ""
-    if {"ema_decay", "queue_size"} & set(table.named) and not distance:
+    if {*COMPONENTS} & set(table.named) and not distance:
         distance = "computed: 1/(1 - ema_decay) + queue_size/batch_size"
         if missing := table.lacks_for_mtd:
             distance = f"none: no column mtd, and no {', '.join(missing)} to compute it from"

@@ -8,14 +8,34 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mtdlab.analysis.measures import Floats
 
-PARTS: Mapping[str, str] = {"ema_decay": "η", "queue_size": "K", "batch_size": "N"}
+
+class Notation(NamedTuple):
+    """How a setting is written for people; its unit is empty where it has none."""
+
+    symbol: str = ""
+    unit: str = ""
+    description: str = ""
+
+
+NOTATION: Mapping[str, Notation] = {
+    "ema_decay": Notation(
+        "η", "", "decay of the moving average of weights (momentum encoder) per step"
+    ),
+    "queue_size": Notation("K", "keys", "keys of earlier batches that serve as negatives"),
+    "batch_size": Notation("N", "", "samples per training step"),
+    "initial_queue_size": Notation("K_s", "keys", "random keys that the queue starts with"),
+}
+"""The settings of a momentum encoder and its queue, whatever trains the run."""
+COMPONENTS = ("ema_decay", "queue_size")
+"""The settings of the components of an MTD, 1/(1 - eta) and K/N."""
+PARTS: Mapping[str, str] = {name: NOTATION[name].symbol for name in (*COMPONENTS, "batch_size")}
 """The settings that make up an MTD, in the order of `d_trace`, and their symbols."""
 
 

@@ -24,13 +24,14 @@ from numpy.typing import ArrayLike
 
 from mtdlab.analysis.data.runs import is_missing, traced_runs, varied_settings
 from mtdlab.analysis.inference.intervals import estimate, summarise
+from mtdlab.analysis.measures.trace import COMPONENTS
 
 HALF = 0.5
 COLLAPSED = 1e-6
 """The smallest 1 - b: below it keys have collapsed, and rounding errors dominate `retained`."""
 MIN_RUNS = 3
 """The fewest runs of a seed with which its rank correlation is computed."""
-HISTORY = ("mtd", "ema_decay", "queue_size")
+HISTORY = ("mtd", *COMPONENTS)
 """The MTD and its components: K raises the MTD, but need not change a half-life as η does."""
 OUTCOMES = ("alignment", "uniformity", "score")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from mtdlab.analysis.measures.trace import COMPONENTS, NOTATION, Notation
 from mtdlab.config.checks import check_sampler, check_strata
 from mtdlab.config.nuisance import NUISANCE, nuisance_values
 from mtdlab.config.search import STRATA, Dimension, Range, read_dimension, resolve
@@ -77,14 +78,7 @@ class ProgramSpec(StudySpec):
 
 
 _SCORE_NAME = r"[A-Za-z0-9][\w.@/-]{0,99}"
-_OF_QUEUE = {
-    "ema_decay": ("η", "", "decay of the moving average of weights (momentum encoder) per step"),
-    "queue_size": ("K", "keys", "keys of earlier batches that serve as negatives"),
-    "batch_size": ("N", "", "samples per training step"),
-    "initial_queue_size": ("K_s", "keys", "random keys that the queue starts with"),
-}
-"""The symbol, unit and description of the settings whose names mtdlab knows."""
-_NUMBERS = (*_OF_QUEUE, "steps", "evaluate_every")
+_NUMBERS = (*NOTATION, "steps", "evaluate_every")
 """The settings that mtdlab reads for MTD, figures and progress; they have to be numbers."""
 
 
@@ -146,7 +140,7 @@ def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
         if "batch_size" not in known:
             message = "strata need a batch_size, under trainer or search"
             source.add(("search", STRATA), message)
-        for name, kind in (("ema_decay", float), ("queue_size", int)):
+        for name, kind in zip(COMPONENTS, (float, int), strict=True):
             known[name] = _setting(name, kind)
         check_strata(top, known, source)
     return known
@@ -175,7 +169,7 @@ def check_program_baseline(
 
 
 def _setting(name: str, kind: type, base: str = "") -> Setting:
-    symbol, unit, description = _OF_QUEUE.get(name, ("", "", ""))
+    symbol, unit, description = NOTATION.get(name, Notation())
     return Setting(name, kind, None, description, symbol=symbol, unit=unit, relative_to=base)
 
 

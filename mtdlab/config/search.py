@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mtdlab.analysis.measures.trace import trace_limit
+from mtdlab.analysis.measures.trace import COMPONENTS, trace_limit
 from mtdlab.config.source import KeyPath, Source
 from mtdlab.settings import Setting
 from mtdlab.settings.limits import POINTS
@@ -274,7 +274,7 @@ def _read_partial(
 
 
 STRATA = "mtd"
-STRATA_FIX = ("ema_decay", "queue_size")
+STRATA_FIX = COMPONENTS
 """The settings in which the configurations of a stratum differ."""
 
 LEAST_DECAY = 0.5

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mtdlab.analysis.measures.trace import d_trace
+from mtdlab.analysis.measures.trace import NOTATION, d_trace
 from mtdlab.settings import TrainerSettings, costless, setting
 from mtdlab.settings.trainer import Count
 
@@ -14,9 +14,7 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class HistorySettings(TrainerSettings):
     """EMA decay and queue size, which with the batch size determine the MTD."""
 
-    ema_decay: Decay = costless(
-        0.85, "decay of the moving average of weights (momentum encoder) per step", symbol="η"
-    )
+    ema_decay: Decay = costless(0.85, NOTATION["ema_decay"].description, symbol="η")
     target_initialisation: Literal["copy", "random"] = costless(
         "copy",
         "weights that the momentum encoder starts from: those of the encoder, or random ones, as "
@@ -24,7 +22,7 @@ class HistorySettings(TrainerSettings):
     )
     queue_size: Count = setting(
         512,
-        "keys of earlier batches that serve as negatives",
+        NOTATION["queue_size"].description,
         symbol="K",
         unit="keys",
         relative_to="batch_size",
