@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtdlab.analysis.data.defaults import BEYOND_RUN, BeyondRun
-from mtdlab.analysis.data.runs import MTD_DECIMALS, name_levels
+from mtdlab.analysis.data.runs import level_of, levels_of, name_levels
 from mtdlab.analysis.measures.trace import EmaDecay
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def find_beyond(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) -> tupl
     if beyond_run == "keep":
         return ()
     beyond = (row["mtd"] for row, length in _assess(rows) if length.is_beyond)
-    return tuple(sorted({round(float(mtd), MTD_DECIMALS) for mtd in beyond}))
+    return tuple(sorted({level_of(mtd) for mtd in beyond}))
 
 
 def leave_out(
@@ -129,7 +129,7 @@ def leave_out(
     Runs without an MTD stay; without a column that the rule needs nothing is left out.
     """
     beyond = find_beyond(list_rows(runs), beyond_run)
-    levels = runs["mtd"].astype("float64").round(MTD_DECIMALS)
+    levels = levels_of(runs)
     return runs[~levels.isin(beyond)], beyond
 
 
@@ -151,7 +151,7 @@ def describe_lengths(rows: Iterable[Row], beyond_run: BeyondRun = BEYOND_RUN) ->
             full = f"the queue is full after {math.ceil(length.batches):,} steps"
             texts.append(f"(K/N {length.batches:.4g}): {full}, a run has {length.steps:,}")
         for text in texts:
-            levels.setdefault(text, []).append(round(float(row["mtd"]), MTD_DECIMALS))
+            levels.setdefault(text, []).append(level_of(row["mtd"]))
     sentences = [f"{name_levels(mtds)} {text}." for text, mtds in levels.items()]
     if beyond := find_beyond(row for row, _ in assessed):
         part = "no part in the verdict on MTD unless beyond_run is keep"

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.durations import count
-from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.data.runs import format_mtd, levels_of
+from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 
 _NAMES = {
     "half_life": "half-life",
@@ -40,7 +40,7 @@ def describe_runs(runs: pd.DataFrame, *, value: str = "score") -> pd.DataFrame:
     texts = []
     for row in runs.to_dict("records"):
         values = [_format_value(name, row[name]) for name in {value: 0, "score": 0} if name in row]
-        parts = [_format_component(name, [row[name]]) for name in ("mtd", *PARTS) if name in row]
+        parts = [_format_component(name, [row[name]]) for name in MTD_COLUMNS if name in row]
         seed = [f"seed {row['seed']:.0f}"] if "seed" in row else []
         shown = ", ".join(part for part in (*values, *parts, *seed) if part)
         texts.append(f"Trial {row['number']:.0f}: {shown}")
@@ -72,7 +72,7 @@ def describe_means(
     `by` and those of `describe_runs`.
     """
     if "mtd" in runs:
-        runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+        runs = runs.assign(mtd=levels_of(runs))
     groups = dict(list(runs.groupby(list(by), dropna=False)))
     keys = means[list(by)].itertuples(index=False, name=None)
     ranking, rows = "score" if "score" in runs else value, []
@@ -89,7 +89,7 @@ def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
         interval = f" (95 % CI {mean['low']:.{decimals}f} to {mean['high']:.{decimals}f})"
     components = [
         _format_component(name, runs[name].astype("float64").tolist())
-        for name in ("mtd", *PARTS)
+        for name in MTD_COLUMNS
         if name in runs
     ]
     parts = [f"{_format_value(value, mean['mean'])}{interval}", *components]

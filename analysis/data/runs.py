@@ -12,12 +12,21 @@ if TYPE_CHECKING:
 
 CONFIGURATION = "number of the configuration"
 """The column that tells the configurations of runs apart; a setting may be called configuration."""
-# MTDs of different settings that are mathematically equal may differ by a rounding error.
 MTD_DECIMALS = 3
 _SHOWN_DECIMALS = 1
 # Below it one decimal does not tell the levels of a study apart.
 _SMALL = 10
 _MOST_NAMED = 6
+
+
+def level_of(mtd: float) -> float:
+    """The level that a run of this MTD is of: equal MTDs of several settings differ by rounding."""
+    return float(np.round(mtd, MTD_DECIMALS))
+
+
+def levels_of(runs: "pd.DataFrame") -> "pd.Series":
+    """The level of each run (`level_of`), NaN without a recorded MTD."""
+    return runs["mtd"].astype("float64").round(MTD_DECIMALS)
 
 
 def round_mtd(distance: float) -> float:
@@ -57,15 +66,15 @@ def has_mtd(trials: "pd.DataFrame") -> "pd.Series":
 
 
 def traced_runs(trials: "pd.DataFrame", *, value: str = "score") -> "pd.DataFrame":
-    """The completed runs that have an MTD, with MTD rounded to `MTD_DECIMALS`."""
+    """The completed runs that have an MTD; their column mtd is their level."""
     runs = completed_runs(trials, value=value)
-    runs = runs.assign(mtd=runs["mtd"].astype("float64").round(MTD_DECIMALS))
+    runs = runs.assign(mtd=levels_of(runs))
     return runs[has_mtd(runs)]
 
 
 def mtd_or_0(trials: "pd.DataFrame") -> "pd.Series":
-    """The MTD of each trial, rounded to `MTD_DECIMALS`; 0 where it has none."""
-    return trials["mtd"].astype("float64").where(has_mtd(trials), 0.0).round(MTD_DECIMALS)
+    """The level of each trial; 0 where it has no MTD."""
+    return levels_of(trials).where(has_mtd(trials), 0.0)
 
 
 def untraced_runs(trials: "pd.DataFrame") -> "pd.DataFrame":

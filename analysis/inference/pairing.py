@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mtdlab.analysis.data.beyond_run import leave_out
 from mtdlab.analysis.data.defaults import BEYOND_RUN, LEVEL, BeyondRun
 from mtdlab.analysis.data.items import ItemScores, influences
-from mtdlab.analysis.data.runs import MTD_DECIMALS, traced_runs, varied_settings
+from mtdlab.analysis.data.runs import level_of, traced_runs, varied_settings
 from mtdlab.analysis.inference.blocks import Blocks, Fit, connected_table
 from mtdlab.analysis.inference.intervals import (
     UNKNOWN,
@@ -286,7 +286,7 @@ def merge_levels(distance: pd.Series) -> pd.Series:
     if len(levels) <= MOST_LEVELS:
         return distance
     centres = {
-        level: round(float(np.exp(np.log(group).mean())), MTD_DECIMALS)
+        level: level_of(np.exp(np.log(group).mean()))
         for group in np.array_split(levels, MOST_LEVELS)
         for level in group
     }

@@ -37,6 +37,7 @@ COMPONENTS = ("ema_decay", "queue_size")
 """The settings of the components of an MTD, 1/(1 - eta) and K/N."""
 PARTS: Mapping[str, str] = {name: NOTATION[name].symbol for name in (*COMPONENTS, "batch_size")}
 """The settings that make up an MTD, in the order of `d_trace`, and their symbols."""
+MTD_COLUMNS = ("mtd", *PARTS)
 
 
 def _checked(name: str, value: ArrayLike, least: float, below: float = math.inf) -> Floats:

@@ -315,12 +315,12 @@ def _power(
 def _levels_within_run(spec: "StudySpec") -> list[float]:
     """The levels of MTD that take part in the verdict, in rising order."""
     from mtdlab.analysis.data.beyond_run import find_beyond
-    from mtdlab.analysis.data.runs import MTD_DECIMALS
+    from mtdlab.analysis.data.runs import level_of
 
     rows = list(spec.configurations().values())
     beyond = find_beyond(rows, spec.beyond_run)
     mtds = {row["mtd"] for row in rows if row["mtd"] is not None}
-    return sorted(level for level in mtds if round(level, MTD_DECIMALS) not in beyond)
+    return sorted(level for level in mtds if level_of(level) not in beyond)
 
 
 def _find_scatter(

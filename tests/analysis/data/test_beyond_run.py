@@ -60,6 +60,14 @@ def test_a_level_is_beyond_the_run_where_one_of_its_configurations_is() -> None:
     assert len(leave_out(runs, "keep")[0]) == 4
 
 
+def test_a_level_that_ends_in_half_a_decimal_is_left_out_too() -> None:
+    # 4 + 257/80 = 7.2125, which Python's round and pandas' make 7.213 and 7.212
+    half = {"mtd": 7.2125, "ema_decay": 0.75, "queue_size": 257, "batch_size": 80, "steps": 6}
+    assert round(7.2125, 3) != pd.Series([7.2125]).round(3).item()
+    kept, beyond = leave_out(pd.DataFrame([half]), "leave-out")
+    assert (len(kept), len(beyond)) == (0, 1)
+
+
 def test_a_table_without_steps_or_queue_is_judged_by_what_it_has() -> None:
     trials = make_trials(decays=(0.5, 0.995), times=(8,))
     assert find_beyond(list_rows(trials)) == ()
