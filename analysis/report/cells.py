@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
+from mtdlab.analysis.data.defaults import LEVEL as LEVEL
 from mtdlab.analysis.data.durations import count as count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.report.page import Column, Table
 
-LEVEL = 0.95
 PERCENT = f"{100 * LEVEL:g} %"
 BAND = f"The band is the {PERCENT} t interval over seeds, for these items."
 

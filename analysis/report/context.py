@@ -36,11 +36,12 @@ from mtdlab.analysis.inference.pairing import (
 )
 from mtdlab.analysis.inference.power import Needed, need_for_verdict
 from mtdlab.analysis.inference.verdict import Verdict, judge_levels, over_all_looks
+from mtdlab.analysis.measures.trace import MTD_COLUMNS
 from mtdlab.analysis.report.cells import clean
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, compare_with_baseline
 from mtdlab.analysis.statistics.configurations import compute_configurations
 from mtdlab.analysis.statistics.contrasts import choose_best_candidates, choose_candidates
-from mtdlab.analysis.statistics.curves import CONFIGURATION, find_width
+from mtdlab.analysis.statistics.curves import find_width
 from mtdlab.analysis.statistics.methods import compute_methods, select_curve_trials
 from mtdlab.analysis.statistics.sufficiency import Sufficiency, compute_sufficiency
 from mtdlab.analysis.statistics.training import assess_collapse
@@ -127,7 +128,7 @@ class StudyContext:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        return summarise(traced_runs(self.curve_trials), by=CONFIGURATION)
+        return summarise(traced_runs(self.curve_trials), by=MTD_COLUMNS)
 
     @cached_property
     def levels(self) -> LevelScores:

@@ -19,13 +19,11 @@ from mtdlab.analysis.data.runs import completed_runs, mtd_or_0, traced_runs
 from mtdlab.analysis.data.tasks import TASKS
 from mtdlab.analysis.inference.intervals import estimate, summarise
 from mtdlab.analysis.measures import Floats
-from mtdlab.analysis.measures.trace import PARTS
 
 # The reference point of the distances: identical embeddings of positive pairs, and a uniform
 # distribution on a sphere of high dimension (the lowest uniformity at t = 2).
 IDEAL_ALIGNMENT = 0.0
 IDEAL_UNIFORMITY = -4.0
-CONFIGURATION = ("mtd", *PARTS)
 GEOMETRY = ("alignment", "uniformity", "l1", "l2")
 
 

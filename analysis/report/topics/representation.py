@@ -10,6 +10,7 @@ from mtdlab.analysis.measures.spherical_cap import (
     compute_spherical_cap,
     describe_spherical_cap,
 )
+from mtdlab.analysis.measures.trace import PARTS
 from mtdlab.analysis.report.cells import BAND, describe_curve, make_table
 from mtdlab.analysis.report.topics.base import (
     Axes,
@@ -20,7 +21,6 @@ from mtdlab.analysis.report.topics.base import (
     Topic,
 )
 from mtdlab.analysis.statistics.curves import (
-    CONFIGURATION,
     GEOMETRY,
     compute_distances,
     compute_effective_ranks,
@@ -46,7 +46,7 @@ def _build_geometry(context: StudyContext) -> Contents | None:
     if not len(runs) or context.is_one_point:
         return None
     curves = compute_geometry(runs)
-    described = runs.merge(context.curve_trials[["number", *CONFIGURATION[1:], "score"]])
+    described = runs.merge(context.curve_trials[["number", *PARTS, "score"]])
     few = curves["mtd"].nunique() <= MOST_LOOKS
     means = curves.pivot(index=["mtd", "n", "seeds"], columns="measure", values="mean")
     shown = means[list(GEOMETRY)[:2] if few else list(GEOMETRY)].reset_index()

@@ -16,7 +16,7 @@ from mtdlab.analysis.data.runs import MTD_DECIMALS, format_mtd
 from mtdlab.analysis.data.tasks import STS
 from mtdlab.analysis.inference.best import varies_method, with_methods
 from mtdlab.analysis.inference.pairing import merge_levels
-from mtdlab.analysis.measures.trace import PARTS
+from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
@@ -36,7 +36,7 @@ from mtdlab.analysis.report.topics.base import (
 )
 from mtdlab.analysis.report.topics.experiment import describe_paper, is_curve
 from mtdlab.analysis.statistics.baseline import name_baseline
-from mtdlab.analysis.statistics.curves import CONFIGURATION, compute_correlations, compute_tasks
+from mtdlab.analysis.statistics.curves import compute_correlations, compute_tasks
 
 _MOST_MARKED = 6
 _TITLE = "Score against maximum traceable distance"
@@ -172,7 +172,7 @@ def _curves(context: StudyContext) -> bool:
 
 def _marks(context: StudyContext) -> bool:
     """Whether configurations have a colour and a marker: two components vary, in few values."""
-    values = [context.cells[name].nunique() for name in CONFIGURATION[1:]]
+    values = [context.cells[name].nunique() for name in PARTS]
     varied = [amount for amount in values if amount > 1]
     return len(varied) == 2 and max(varied) <= _MOST_MARKED
 
@@ -191,7 +191,7 @@ def _study(context: StudyContext) -> Draw:
             beyond=context.verdict.left_out,
         )
         if _marks(context):
-            labels = describe_means(cells, runs, by=CONFIGURATION)
+            labels = describe_means(cells, runs, by=MTD_COLUMNS)
             figures.draw_configurations(cells.join(labels), ax)
         else:
             figures.draw_component_axis(cells, ax)
