@@ -4,7 +4,7 @@ Which columns a CSV file has is read from small example studies, which together 
 the other topics are listed without columns.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -15,6 +15,7 @@ import pandas as pd
 
 from mtdlab.analysis.data import frames
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, RecordedSetting, StudyFrames, Tuning
+from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.measures.trace import PARTS, d_trace
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.topics import TOPICS
@@ -245,20 +246,15 @@ _FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
 _SETTING = "setting ([all settings](settings.md))"
 
 
-def _table(head: str, rows: Iterable[str]) -> str:
-    """A table in Markdown; head: the names of its columns between bars."""
-    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *rows])
-
-
 def frames_markdown() -> str:
     """The frames of `mtdlab.load_study` with their columns."""
     parts = []
     for frame, (text, columns) in _FRAMES.items():
         rows = (
-            f"| `{name}` | {kind} | {COLUMN_MEANINGS.get(name, _SETTING)} |"
+            (f"`{name}`", kind, COLUMN_MEANINGS.get(name, _SETTING))
             for name, kind in columns.items()
         )
-        table = _table("| column | type | meaning |", rows)
+        table = markdown_table(("column", "type", "meaning"), rows)
         parts.append(f"### `study.{frame}`\n\n{text}\n\n{table}")
     return "\n\n".join(parts)
 
@@ -266,19 +262,19 @@ def frames_markdown() -> str:
 def files_markdown() -> str:
     """The CSV files that the topics of a page write, with their columns."""
     rows = [
-        f"| `{name}.csv` | {topic.title} | {_columns(name, topic in EXPERIMENT_TOPICS)} |"
+        (f"`{name}.csv`", topic.title, _columns(name, topic in EXPERIMENT_TOPICS))
         for topic in TOPICS
         for name in topic.csv
     ]
-    return _table("| file in `tables/` | section of the page | columns |", rows)
+    return markdown_table(("file in `tables/`", "section of the page", "columns"), rows)
 
 
 def columns_markdown() -> str:
     """The meanings of the columns of the CSV files, in alphabetical order."""
     used = {name for columns in example_columns().values() for name in columns}
     meanings = sorted(COLUMN_MEANINGS.items())
-    rows = (f"| `{name}` | {text} |" for name, text in meanings if name in used)
-    return _table("| column | meaning |", rows)
+    rows = ((f"`{name}`", text) for name, text in meanings if name in used)
+    return markdown_table(("column", "meaning"), rows)
 
 
 def _columns(name: str, is_experiment: bool) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.analysis.data.runs import round_mtd
 from mtdlab.analysis.data.stored_frames import to_parquet
 from mtdlab.analysis.inference.best import BestVerdict
@@ -63,10 +64,10 @@ _MARKDOWN = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;"})
 
 def to_markdown(table: Table) -> str:
     """A pipe table, its caption above it; numbers are aligned to the right."""
-    rules = ["---:" if column.numeric else "---" for column in table.columns]
-    rows = [[column.label for column in table.columns], rules, *table.rows]
-    lines = [f"| {' | '.join(_escape(cell, _MARKDOWN) for cell in row)} |" for row in rows]
-    return "\n".join([table.caption, "", *lines, ""])
+    rule = ["---:" if column.numeric else "---" for column in table.columns]
+    labels = [column.label for column in table.columns]
+    head, *rows = ([_escape(cell, _MARKDOWN) for cell in row] for row in (labels, *table.rows))
+    return f"{table.caption}\n\n{markdown_table(head, rows, rule)}\n"
 
 
 def to_latex(table: Table) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.config.checks import OF_STUDY
 from mtdlab.config.search import STRATA, StrataSection
 from mtdlab.config.study_file import StudyFile
@@ -62,7 +63,7 @@ def presets_markdown() -> str:
         ]
         for name in names
     ]
-    return _markdown(["setting", *columns], rows)
+    return markdown_table(["setting", *columns], rows)
 
 
 def changed_settings(method: str, preset: str) -> dict[str, Any]:
@@ -91,12 +92,7 @@ def preset_markdown(method: str) -> str:
         label = f"`{name}`" if known else name
         rows.append([label, said.paper, said.program, *shown, said.effect or unknown])
     heads = ["default" if name == INTENDED else f"`{name}`" for name in presets]
-    return _markdown(["setting", "paper", "program", *heads, "effect of the program's"], rows)
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in [head, *rows]]
-    return "\n".join([lines[0], f"|{'---|' * len(head)}", *lines[1:]])
+    return markdown_table(["setting", "paper", "program", *heads, "effect of the program's"], rows)
 
 
 def study_schema() -> dict[str, Any]:
@@ -148,26 +144,20 @@ def study_keys_markdown() -> str:
         [f"`{name}`", _default(key.get_default(call_default_factory=True)), key.description or ""]
         for name, key in StudyFile.model_fields.items()
     ]
-    return _markdown(["key", "default", "meaning"], rows)
+    return markdown_table(["key", "default", "meaning"], rows)
 
 
 def limits_markdown() -> str:
     """The limits of what is read and recorded."""
-    return _markdown(["what", "at most"], [[what, most] for what, most in LIMITS.items()])
+    return markdown_table(["what", "at most"], LIMITS.items())
 
 
 def _table(settings: Iterable[Setting]) -> str:
     rows = [
-        [
-            f"`{setting.name}`",
-            setting.symbol,
-            _default(setting.default),
-            setting.unit,
-            setting.description,
-        ]
-        for setting in settings
+        [f"`{one.name}`", one.symbol, _default(one.default), one.unit, one.description]
+        for one in settings
     ]
-    return _markdown(["setting", "symbol", "default", "unit", "meaning"], rows)
+    return markdown_table(["setting", "symbol", "default", "unit", "meaning"], rows)
 
 
 def _default(value: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from filelock import FileLock
 from safetensors.torch import save_file
 
+from mtdlab.analysis.data.markdown import markdown_table
 from mtdlab.data_paths import RUN
 from mtdlab.device import choose_device
 from mtdlab.encoders.adapters import has_adapters, load_own_state, merge_adapters
@@ -114,8 +115,7 @@ def model_card(run: Mapping[str, Any], settings: TrainerSettings, saved: Iterabl
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
-    first, *others = (f"| {' | '.join(row)} |" for row in (head, *cells))
-    return "\n".join([first, "|" + "---|" * len(head), *others])
+    return markdown_table(head, cells)
 
 
 SAME_SCORE = 0.01
