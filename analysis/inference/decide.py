@@ -11,7 +11,7 @@ import fcntl
 import math
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,6 +26,7 @@ from pydantic.dataclasses import dataclass as checked
 from scipy import special
 
 from mtdlab.analysis.data.frames import StudyFrames
+from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.runs import completed_runs, varied_settings
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.intervals import Estimate
@@ -116,67 +117,95 @@ def decide(
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
-    planned, level = planned_looks(study), study.alpha
-    looks = planned[: max(len(study.looks), 1)]
     with open_session(Path(session), terms) if session else nullcontext(list[Comparison]()) as kept:
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
-        if session:
-            level = comparison.level
-            looks = looks or tuple(accumulate(map(len, comparison.seen)))
-
-        def nominal(*following: int) -> list[float]:
-            """The one-sided p values of both bounds at the last look, or at one that follows it."""
-            errors = level, study.alpha
-            if planned:
-                return [boundaries_at(planned, each).nominal[len(looks) - 1] for each in errors]
-            seeds = (looks[-1], *following) if looks and following else looks
-            return [find_open_nominal(seeds, each)[-1] if seeds else each for each in errors]
-
-        low, high = (
-            estimate_difference(new, old, [study.items] * 2, 1 - 2 * p_value)
-            for p_value in nominal()
-        )
-        is_alike = low.mean != 0 and np.ptp(differences) < _ALIKE
-        difference = Estimate(low.mean) if is_alike else Estimate(low.mean, low.low, high.high)
-        answer: Answer = "more seeds"
-        if difference.low > 0:
-            answer = "keep"
+        looks = _find_looks(study, comparison if session else None)
+        difference = _estimate(new, old, study.items, looks.nominal())
+        if difference.mean != 0 and np.ptp(differences) < _ALIKE:
+            difference = Estimate(difference.mean)
+        answer = _find_answer(difference, margin)
+        if answer == "keep":
             comparison.kept_at = comparison.kept_at or len(kept)
-        elif difference.high < margin:
-            answer = "equivalent" if difference.low > -margin else "drop"
-    more = None
-    if answer == "more seeds" and planned:
-        more = next((seeds - count for seeds in planned[len(looks) :]), None)
-    elif answer == "more seeds":
-        more = _count_more(differences.to_numpy(), difference, margin, nominal)
+    is_open = answer == "more seeds"
+    more = _count_more(differences.to_numpy(), difference, margin, looks) if is_open else None
     return Decision(
         answer,
         *names,
         difference,
         margin,
         study.alpha,
-        level,
+        looks.level,
         tuple(differences.index.tolist()),
         tuple(sorted({*first.index} ^ {*second.index})),
-        looks,
+        looks.past,
         len(kept) if session else 0,
         more,
     )
 
 
-def _count_more(
-    values: Floats, interval: Estimate, margin: float, nominal: Callable[..., list[float]]
-) -> int | None:
+@dataclass(frozen=True)
+class _Looks:
+    """The looks over which the errors of both bounds hold.
+
+    Attributes:
+        planned: the numbers of seeds of a study's looks; none where any number may follow.
+        past: those of the looks so far; none for a single look.
+        level: the error of the lower bound; alpha: that of the upper one.
+    """
+
+    planned: tuple[int, ...]
+    past: tuple[int, ...]
+    level: float
+    alpha: float
+
+    def nominal(self, *following: int) -> list[float]:
+        """The one-sided p values of both bounds at the last look, or at one that follows it."""
+        errors = self.level, self.alpha
+        if self.planned:
+            place = len(self.past) - 1
+            return [boundaries_at(self.planned, error).nominal[place] for error in errors]
+        seeds = (self.past[-1], *following) if self.past and following else self.past
+        return [find_open_nominal(seeds, error)[-1] if seeds else error for error in errors]
+
+
+def _find_looks(study: StudyFrames, kept: "Comparison | None") -> _Looks:
+    """The looks of a study, or where it plans none those that a session has kept."""
+    planned = planned_looks(study)
+    past = planned[: max(len(study.looks), 1)]
+    if kept is None:
+        return _Looks(planned, past, study.alpha, study.alpha)
+    return _Looks(planned, past or tuple(accumulate(map(len, kept.seen))), kept.level, study.alpha)
+
+
+def _estimate(
+    new: pd.DataFrame, old: pd.DataFrame, items: ItemScores | None, nominal: Iterable[float]
+) -> Estimate:
+    """The difference, with a lower and an upper bound at one-sided p values of their own."""
+    low, high = (estimate_difference(new, old, [items] * 2, 1 - 2 * p_value) for p_value in nominal)
+    return Estimate(low.mean, low.low, high.high)
+
+
+def _find_answer(difference: Estimate, margin: float) -> Answer:
+    if difference.low > 0:
+        return "keep"
+    if difference.high < margin:
+        return "equivalent" if difference.low > -margin else "drop"
+    return "more seeds"
+
+
+def _count_more(values: Floats, interval: Estimate, margin: float, looks: _Looks) -> int | None:
     """`Decision.more_seeds` of differences by seed, (S,), whose interval does not decide."""
+    count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
+    if looks.planned:
+        return next((seeds - count for seeds in looks.planned[len(looks.past) :]), None)
     if math.isnan(interval.low):
         return 1
-    count, mean, deviation = len(values), interval.mean, values.std(ddof=1)
-    error = (interval.low - mean) / special.stdtrit(count - 1, nominal()[0])
+    error = (interval.low - mean) / special.stdtrit(count - 1, looks.nominal()[0])
     of_items = max(error**2 - deviation**2 / count, 0.0)
 
     def is_enough(seeds: int) -> bool:
-        quantiles = -special.stdtrit(seeds - 1, nominal(seeds))
+        quantiles = -special.stdtrit(seeds - 1, looks.nominal(seeds))
         low, high = quantiles * math.sqrt(deviation**2 / seeds + of_items)
         # of the mean that is to come, given the seeds that are there
         spread = deviation * math.sqrt(seeds - count) / seeds
