@@ -112,3 +112,15 @@ def test_packages_of_analysis_import_only_those_before_them() -> None:
     for name, others in modules.items():
         allowed = order[: order.index(name.split(".")[2]) + 1]
         assert {other.split(".")[2] for other in others} <= set(allowed), name
+
+
+def test_no_two_classes_have_one_name() -> None:
+    names = [
+        node.name
+        for folder in ("analysis", "mtdlab")
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len(names) > 100
+    assert sorted({name for name in names if names.count(name) > 1}) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtdlab.store import FinishedTrial
-from mtdlab.sweep.progress import Display, Tally
+from mtdlab.sweep.progress import Display, SweepTally
 from mtdlab.terminal import print_text, printable
 from tests.commands.conftest import Command, command, folder
 
@@ -57,7 +57,7 @@ def test_the_display_of_a_sweep_is_escaped(monkeypatch: pytest.MonkeyPatch) -> N
     written = io.StringIO()
     monkeypatch.setattr(sys, "stderr", written)
     parameters = {"encoder": HOSTILE, HOSTILE: 1}
-    with Display(Tally(2, 0, 1, "sts_dev", {})) as display:
+    with Display(SweepTally(2, 0, 1, "sts_dev", {})) as display:
         display.message(HOSTILE)
         display.finished(FinishedTrial(0, 0, parameters, "FAIL", HOSTILE, note=HOSTILE))
     assert ESCAPED in written.getvalue()

@@ -14,7 +14,7 @@ BUILT_IN = "builtin"
 
 
 @dataclass(frozen=True)
-class Corpus:
+class RecordedCorpus:
     """The training texts.
 
     Attributes:
@@ -45,7 +45,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Encoder:
+class RecordedEncoder:
     """The encoder that was trained: its parameters, how a sentence is read from it, its kind."""
 
     name: str
@@ -64,7 +64,7 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class RecordedEvaluation:
     """The graded pairs.
 
     Attributes:
@@ -96,7 +96,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Program:
+class RecordedProgram:
     """The program of the user that trained, MODULE:FUNCTION, and the digest of its file."""
 
     reference: str
@@ -120,10 +120,10 @@ class Environment:
         commit: of a checkout of mtdlab, with -dirty for changes on top.
     """
 
-    corpus: Corpus | None = None
-    encoder: Encoder | None = None
-    evaluation: Evaluation | None = None
-    program: Program | None = None
+    corpus: RecordedCorpus | None = None
+    encoder: RecordedEncoder | None = None
+    evaluation: RecordedEvaluation | None = None
+    program: RecordedProgram | None = None
     device: str = ""
     precision: str = ""
     threads: Whole | None = None

@@ -237,7 +237,7 @@ class Blocks:
         kept = runs if self.places is None else runs[:, :0, :0]
         return Contrasts(rows, squares, between, np.maximum(rest, 0), kept)
 
-    def compare(self, fit: Fit, contrasts: "Contrasts") -> "Comparison":
+    def compare(self, fit: Fit, contrasts: "Contrasts") -> "ContrastEstimates":
         """Estimates and standard errors of contrasts in one table, or in each of B."""
         squares = contrasts.squares
         own = fit.variances @ squares.T
@@ -253,7 +253,7 @@ class Blocks:
         items = np.zeros(len(rows))
         if fit.items is not None:
             items = np.maximum((rows @ fit.items * rows).sum(axis=-1), 0)
-        return Comparison.of(estimate, variances, items, self.freedom)
+        return ContrastEstimates.of(estimate, variances, items, self.freedom)
 
     def _by_seed(self, fit: Fit, contrasts: "Contrasts") -> tuple[Floats, Floats]:
         """The variance between seeds of each contrast and its degrees of freedom, (..., K) each."""
@@ -361,10 +361,12 @@ class KnownErrors:
         nothing = np.zeros((len(rows), 0, 0))
         return Contrasts(rows, rows**2, nothing, np.zeros(len(rows)), nothing)
 
-    def compare(self, fit: Fit, contrasts: Contrasts) -> "Comparison":
+    def compare(self, fit: Fit, contrasts: Contrasts) -> "ContrastEstimates":
         variance = fit.variances @ contrasts.squares.T
         known = [(variance, np.full_like(variance, KNOWN_FREEDOM))]
-        return Comparison.of(fit.effects @ contrasts.rows.T, known, np.zeros(1), KNOWN_FREEDOM)
+        return ContrastEstimates.of(
+            fit.effects @ contrasts.rows.T, known, np.zeros(1), KNOWN_FREEDOM
+        )
 
 
 def pieces_of(draws: int, cells: int) -> list[int]:
@@ -379,7 +381,7 @@ def levels_kept(levels: int) -> int:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ContrastEstimates:
     """Estimates of K contrasts with E standard errors and their degrees of freedom.
 
     Attributes:
@@ -402,7 +404,7 @@ class Comparison:
         variances: Sequence[tuple[Floats, Floats]],
         items: Floats,
         freedom: float,
-    ) -> "Comparison":
+    ) -> "ContrastEstimates":
         """A comparison from variances and their degrees of freedom; that of the items has no error.
 
         The items' part raises the degrees of freedom, so that an interval of few seeds would be

@@ -117,7 +117,11 @@ def decide(
     if (count := len(differences)) < 2:
         raise ValueError(f"{' and '.join(names)}: {count} common seeds with scores; 2 are needed")
     terms = f"study {study.name}, score {study.metric}, margin {margin}, alpha {study.alpha}"
-    with open_session(Path(session), terms) if session else nullcontext(list[Comparison]()) as kept:
+    with (
+        open_session(Path(session), terms)
+        if session
+        else nullcontext(list[SessionComparison]()) as kept
+    ):
         comparison = find_comparison(kept, terms, *names, study.alpha)
         comparison.look(dict(zip(differences.index.tolist(), differences.tolist(), strict=True)))
         looks = _find_looks(study, comparison if session else None)
@@ -169,7 +173,7 @@ class _Looks:
         return [find_open_nominal(seeds, error)[-1] if seeds else error for error in errors]
 
 
-def _find_looks(study: StudyFrames, kept: "Comparison | None") -> _Looks:
+def _find_looks(study: StudyFrames, kept: "SessionComparison | None") -> _Looks:
     """The looks of a study, or where it plans none those that a session has kept."""
     planned = planned_looks(study)
     past = planned[: max(len(study.looks), 1)]
@@ -267,7 +271,7 @@ def _select(runs: pd.DataFrame, keys: list[str], name: str, role: str) -> pd.Dat
 
 
 @checked(config=ConfigDict(extra="forbid"))
-class Comparison:
+class SessionComparison:
     """What a session keeps of a candidate and the baseline that it is compared with.
 
     Attributes:
@@ -303,8 +307,8 @@ class Comparison:
 
 
 def find_comparison(
-    session: list[Comparison], terms: str, baseline: str, candidate: str, alpha: float
-) -> Comparison:
+    session: list[SessionComparison], terms: str, baseline: str, candidate: str, alpha: float
+) -> SessionComparison:
     """The comparison of these two in a session; a new one is added, with its part of alpha.
 
     Number j gets alpha / (j (j + 1)), which sums to alpha however many follow, and the parts of
@@ -317,15 +321,15 @@ def find_comparison(
     count = len(session)
     level = alpha / ((count + 1) * (count + 2))
     level += sum(known.level for known in session if known.kept_at == count)
-    session.append(Comparison(terms, baseline, candidate, level))
+    session.append(SessionComparison(terms, baseline, candidate, level))
     return session[-1]
 
 
-_FORMAT = TypeAdapter(Annotated[list[Comparison], Field(min_length=1)])
+_FORMAT = TypeAdapter(Annotated[list[SessionComparison], Field(min_length=1)])
 
 
 @contextmanager
-def open_session(file: Path, terms: str) -> Iterator[list[Comparison]]:
+def open_session(file: Path, terms: str) -> Iterator[list[SessionComparison]]:
     """The session in a file, or a new one; it is written when the block ends without an error.
 
     Other processes wait; the file is replaced by a whole one. Raises ValueError for a damaged file
@@ -333,7 +337,7 @@ def open_session(file: Path, terms: str) -> Iterator[list[Comparison]]:
     """
     with file.with_name(f".{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        session: list[Comparison] = []
+        session: list[SessionComparison] = []
         if file.exists():
             try:
                 session = _FORMAT.validate_json(file.read_bytes())

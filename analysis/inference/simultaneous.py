@@ -1,7 +1,7 @@
 """Simulated critical values of the largest score of a family of contrasts (max-t tests).
 
-The null distribution of the largest score of a family (`Comparison.scores`) is simulated for the
-design of the table under three error models. Where levels have an order: independent errors of
+The null distribution of the largest score (`ContrastEstimates.scores`) of a family is simulated for
+the design of the table under three error models. Where levels have an order: independent errors of
 equal variance; errors of a seed that are correlated at neighbouring levels (AR(1), 0.5); and seeds
 with slopes of their own, three times as large as the other errors. Where they have none, as
 configurations: independent errors; and seeds with differences of their own, between two halves of
@@ -22,7 +22,7 @@ import numpy as np
 
 from mtdlab.analysis.inference.blocks import (
     Blocks,
-    Comparison,
+    ContrastEstimates,
     Fit,
     KnownErrors,
     join_fits,
@@ -181,7 +181,7 @@ class Families:
         unique, self._at = np.unique(self._rows * signs[:, None], axis=0, return_inverse=True)
         self._signs, self._contrasts = signs, null.errors.weigh(unique)
 
-    def compare(self, fit: Fit) -> Comparison:
+    def compare(self, fit: Fit) -> ContrastEstimates:
         """All contrasts of the families, one family after another."""
         return self._null.errors.compare(fit, self._null.errors.weigh(self._rows))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mtdlab.analysis.inference.scatter import Scatter
     from mtdlab.analysis.measures import Floats
     from mtdlab.config import StudySpec
-    from mtdlab.cost.estimate import Estimate
+    from mtdlab.cost.estimate import CostEstimate
 
 MAIN_SETTINGS = ("ema_decay", "queue_size", "batch_size", "initial_queue_size")
 """Settings that the table shows whether they are searched or not: those behind the MTD."""
@@ -109,7 +109,7 @@ class StudyPlan:
     configurations: "pd.DataFrame"
     design: Design
     warnings: tuple[str, ...]
-    cost: "Estimate | None"
+    cost: "CostEstimate | None"
     baseline: Mapping[str, Any] | None = None
     suggestion: str = ""
 
@@ -399,7 +399,7 @@ def find_costs(
     jobs: int | None,
     jobs_per_gpu: int,
     done: Collection[tuple[str, int]],
-) -> "Estimate | NoEstimate":
+) -> "CostEstimate | NoEstimate":
     """The cost of the trials that are not done, or why it is not estimated."""
     if spec.unknown_cost:
         return NoEstimate(spec.unknown_cost)

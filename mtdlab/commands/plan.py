@@ -32,7 +32,7 @@ from mtdlab.terminal import print_text
 if TYPE_CHECKING:
     from mtdlab.analysis.inference.power import Needed, Target
     from mtdlab.config import StudySpec
-    from mtdlab.cost.estimate import Estimate
+    from mtdlab.cost.estimate import CostEstimate
 
 _WIDTH = 100
 
@@ -164,7 +164,7 @@ def describe_nuisance(spec: "StudySpec") -> str:
     return wrap_text(f"nuisance {values}: chosen for each {of} by {spec.select_by}, seeds {seeds}")
 
 
-def cost_lines(costs: "Estimate | NoEstimate") -> list[str]:
+def cost_lines(costs: "CostEstimate | NoEstimate") -> list[str]:
     """Time, memory and disk, a line each; or why there is no estimate."""
     from rich.filesize import decimal
 

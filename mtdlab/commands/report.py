@@ -112,7 +112,7 @@ def report(
     """
     studies = list(dict.fromkeys([*(names or []), *(study or [])]))
     reading = Reading(score, parse_columns(column or []), tuple(setting or []), scale, beyond_run)
-    source = Source(studies, storage, table, reading, from_ or [], published)
+    source = PageSource(studies, storage, table, reading, from_ or [], published)
     source.check()
     if watch and not studies:
         raise MtdlabError("--watch reads a database again; use it with the name of a study")
@@ -152,7 +152,7 @@ def parse_columns(texts: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Source:
+class PageSource:
     """What a page is made of: studies of a database, a table, stored data or published means."""
 
     studies: list[str]
@@ -206,7 +206,9 @@ class Source:
         return [study for study, _ in stored], max(when for _, when in stored)
 
 
-def _write(source: Source, out: Path, name: str | None, *, transfer: bool, as_json: bool) -> Path:
+def _write(
+    source: PageSource, out: Path, name: str | None, *, transfer: bool, as_json: bool
+) -> Path:
     """Write the page of what a command names, and print its summary; the page."""
     from mtdlab.analysis.report import write_level_means
 

@@ -19,7 +19,7 @@ from mtdlab.terminal import print_text
 
 if TYPE_CHECKING:
     from mtdlab.config import StudySpec
-    from mtdlab.cost.estimate import Estimate
+    from mtdlab.cost.estimate import CostEstimate
     from mtdlab.slurm.array import Script
 
 
@@ -162,7 +162,7 @@ def _unwritable(path: Path, reason: str) -> MtdlabError:
 
 def _estimate(
     spec: "StudySpec", jobs: int | None, ended: Collection[tuple[str, int]]
-) -> "Estimate | None":
+) -> "CostEstimate | None":
     """The cost of the trials that are left; None where it is not known, which is printed."""
     costs = find_costs(spec, jobs, 1, ended)
     if isinstance(costs, NoEstimate):

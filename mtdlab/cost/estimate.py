@@ -48,7 +48,7 @@ TOKENIZER = 1_000_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """A study's cost. Seconds and bytes.
 
     Attributes:
@@ -89,7 +89,7 @@ def estimate(
     jobs_per_gpu: int = 1,
     *,
     done: Collection[tuple[str, int]] = (),
-) -> Estimate:
+) -> CostEstimate:
     """Estimate a study's cost with as many workers as a sweep would start.
 
     Args:
@@ -127,7 +127,7 @@ def estimate(
     # the best checkpoint so far, and the one that replaces it
     worker = int(fmean(each.memory for each in measured)) + 2 * checkpoint
     gpu = max(each.gpu_memory for each in measured)
-    return Estimate(
+    return CostEstimate(
         trials=len(trials),
         fewest=len(first),
         workers=jobs,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from mtdlab.errors import MtdlabError
 
 if TYPE_CHECKING:
-    from mtdlab.cost.estimate import Estimate
+    from mtdlab.cost.estimate import CostEstimate
 
 DEFAULT_SIZE = 1001
 """MaxArraySize of a cluster that is not configured otherwise (slurm.conf)."""
@@ -129,7 +129,7 @@ def format_time(seconds: int) -> str:
 
 def derive(
     trials: int,
-    estimate: "Estimate | None",
+    estimate: "CostEstimate | None",
     *,
     tasks: int | None = None,
     seconds: int | None = None,

@@ -120,7 +120,7 @@ LEAST_SHARE = 0.02
 
 
 @dataclass
-class Tally:
+class SweepTally:
     """Counts and times of the trials of a sweep.
 
     Attributes:
@@ -181,7 +181,7 @@ def _own_stream() -> Iterator[TextIO]:
 class Display(ExitStack):
     """Shows a tally and the running trials."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: SweepTally) -> None:
         super().__init__()
         self.tally = tally
         self.console = Console(file=self.enter_context(_own_stream()), highlight=False)

@@ -15,7 +15,7 @@ from mtdlab.store.progress import Progress, ProgressReader
 from mtdlab.store.restarts import retry_lost, without_waiting
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep.engine import MOST_FAILED_STARTS, Death, Engine, Work
-from mtdlab.sweep.progress import Display, Tally, note_of
+from mtdlab.sweep.progress import Display, SweepTally, note_of
 from mtdlab.terminal import begin_phase
 from mtdlab.trial.signals import handled_signals
 from mtdlab.trial.study import deleted
@@ -179,7 +179,7 @@ class Supervisor:
     def _show_progress(self, progress: Progress) -> None:
         if self._display is None and progress.counts.get("WAITING"):
             planned, ranked_by = sum(progress.counts.values()), self._study.row.select_by
-            tally = Tally(planned, progress.finished, 1, ranked_by, self._study.spec.known)
+            tally = SweepTally(planned, progress.finished, 1, ranked_by, self._study.spec.known)
             if (best := retry_lost(self._store.best_trial)) is not None:
                 tally.best = best.ranking
             self._display = self._opened.enter_context(Display(tally))

@@ -10,7 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.environment import (
+    Environment,
+    RecordedCorpus,
+    RecordedEncoder,
+    RecordedEvaluation,
+)
 from mtdlab.methods.registry import find_method
 from mtdlab.settings.representation import describe
 
@@ -36,7 +41,7 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
     averages = settings.select_on == "sts_average"
     return replace(
         machine(packages_of(settings.method)),
-        corpus=Corpus(
+        corpus=RecordedCorpus(
             settings.corpus,
             len(inputs.tokens),
             inputs.corpus.unit,
@@ -44,13 +49,13 @@ def environment_of(settings: "TrainerSettings", inputs: "RunInputs") -> Environm
             token,
             unknown,
         ),
-        encoder=Encoder(
+        encoder=RecordedEncoder(
             settings.encoder,
             sum(parameter.numel() for parameter in model.parameters()),
             describe(settings.representation),
             describe_encoder(model, fields),
         ),
-        evaluation=Evaluation(
+        evaluation=RecordedEvaluation(
             settings.evaluation,
             len(inputs.dev.gold),
             len(inputs.test.gold),

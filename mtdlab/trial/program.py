@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mtdlab.analysis.data.environment import Environment, Program
+from mtdlab.analysis.data.environment import Environment, RecordedProgram
 from mtdlab.config.program_study import ProgramSpec
 from mtdlab.errors import StorageError, TrialError
 from mtdlab.evaluation.items import own_scores
@@ -190,5 +190,5 @@ def _step(value: Any) -> int:
 def _environment(spec: ProgramSpec) -> Environment:
     """The program, the processor and the versions of what it uses."""
     used = [package for name, package in _FRAMEWORKS.items() if name in spec.program.uses()]
-    program = Program(spec.program.reference, spec.program.module.sha256)
+    program = RecordedProgram(spec.program.reference, spec.program.module.sha256)
     return replace(machine((*_PACKAGES, *used)), program=program)

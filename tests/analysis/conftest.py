@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
-from mtdlab.analysis.data.environment import Corpus, Encoder, Environment
+from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEncoder
 from mtdlab.analysis.data.frames import RecordedSetting, Settings, StudyFrames
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.analysis.data.items import ItemScores
@@ -117,8 +117,8 @@ def make_scores(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 USED = Environment(
-    corpus=Corpus("builtin", 24_000, "sentences", "0f" * 32),
-    encoder=Encoder("builtin", 890_000),
+    corpus=RecordedCorpus("builtin", 24_000, "sentences", "0f" * 32),
+    encoder=RecordedEncoder("builtin", 890_000),
     device="cpu",
 )
 

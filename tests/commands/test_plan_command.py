@@ -13,13 +13,13 @@ from mtdlab.commands.plan import (
     describe_size,
 )
 from mtdlab.config import StudySpec, read_study
-from mtdlab.cost.estimate import Estimate, trials_of, warn_of_evaluation
+from mtdlab.cost.estimate import CostEstimate, trials_of, warn_of_evaluation
 from mtdlab.errors import MtdlabError, TrialError
 from mtdlab.store import Result
 from mtdlab.store.owner import this_process
 from mtdlab.sweep.open_study import open_study
 
-ESTIMATE = Estimate(
+ESTIMATE = CostEstimate(
     trials=3,
     fewest=3,
     workers=2,
@@ -155,7 +155,7 @@ def test_the_workers_that_fit_on_a_gpu_are_said(fit: int, said: str) -> None:
 def test_what_cannot_be_estimated_is_said(
     spec: StudySpec, monkeypatch: pytest.MonkeyPatch, error: Exception, said: NoEstimate
 ) -> None:
-    def estimate(*_: object, **__: object) -> Estimate:
+    def estimate(*_: object, **__: object) -> CostEstimate:
         raise error
 
     monkeypatch.setattr("mtdlab.cost.estimate.estimate", estimate)

@@ -22,7 +22,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from scipy import special, stats
 
-from mtdlab.analysis.inference.decide import Comparison, find_comparison
+from mtdlab.analysis.inference.decide import SessionComparison, find_comparison
 from mtdlab.analysis.inference.looks import find_open_nominal
 from mtdlab.analysis.measures import Floats
 
@@ -209,7 +209,7 @@ def measure(case: Case, rule: str, sessions: int, seed: int) -> dict[str, float 
         base, was_kept = np.zeros(SEEDS), False
         if case.base != "none":
             base = ERRORS[case.base or case.errors](rng)
-        comparisons = [Comparison("", "", str(at), ALPHA) for at in range(case.place - 1)]
+        comparisons = [SessionComparison("", "", str(at), ALPHA) for at in range(case.place - 1)]
         for at in range(case.candidates):
             effect = float(rng.choice(case.effects))
             new = draw(rng) * (_TWO if case.base == "none" else 1)

@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.environment import (
+    Environment,
+    RecordedCorpus,
+    RecordedEncoder,
+    RecordedEvaluation,
+)
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.cli import main
 from mtdlab.commands.study_exchange import export_study
@@ -73,9 +78,9 @@ def trained(watch: Any) -> tuple[Result, None]:
     names = ("score", "score_before", "alignment", "uniformity", "mean_cosine", "wall_seconds")
     values = dict.fromkeys(names, score) | {"best_step": 2}
     environment = Environment(
-        Corpus("a", 24_000, "sentences", "0f", "[UNK]", (0.5, 1.5)),
-        Encoder("b", 890_000, "cls pooling", "bert"),
-        Evaluation("c", 15, 16, "MR", "STS12", {"MR": "10 of 20"}),
+        RecordedCorpus("a", 24_000, "sentences", "0f", "[UNK]", (0.5, 1.5)),
+        RecordedEncoder("b", 890_000, "cls pooling", "bert"),
+        RecordedEvaluation("c", 15, 16, "MR", "STS12", {"MR": "10 of 20"}),
         device="cpu",
         precision="float32",
         threads=1,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from mtdlab.cost.estimate import Estimate
+from mtdlab.cost.estimate import CostEstimate
 from mtdlab.errors import MtdlabError
 from mtdlab.slurm import array
 from mtdlab.slurm.array import (
@@ -18,7 +18,7 @@ from mtdlab.slurm.array import (
 )
 
 MEGABYTE = 2**20
-ESTIMATE = Estimate(
+ESTIMATE = CostEstimate(
     trials=24,
     fewest=24,
     workers=4,

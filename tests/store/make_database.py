@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mtdlab.analysis.data.environment import Corpus, Encoder, Environment
+from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEncoder
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.config import TrainerSettings, read_study
 from mtdlab.evaluation.items import similarities
@@ -50,8 +50,8 @@ seeds: [0, 1]
 """
 NOTE = "model not saved: OSError: [Errno 28] No space left on device"
 ENVIRONMENT = Environment(
-    corpus=Corpus("builtin", 24_000, "sentences", "0f" * 32),
-    encoder=Encoder("builtin", 890_000, "cls pooling"),
+    corpus=RecordedCorpus("builtin", 24_000, "sentences", "0f" * 32),
+    encoder=RecordedEncoder("builtin", 890_000, "cls pooling"),
     device="cpu",
     precision="float32",
     threads=1,

@@ -14,7 +14,7 @@ from mtdlab.store import FinishedTrial
 from mtdlab.store.progress import Progress
 from mtdlab.store.tables import TrialRow
 from mtdlab.sweep import progress
-from mtdlab.sweep.progress import WIDTH, Display, Phases, Tally, describe, line
+from mtdlab.sweep.progress import WIDTH, Display, Phases, SweepTally, describe, line
 
 KNOWN = known_settings(("mocose",))
 PARAMETERS = {
@@ -58,7 +58,7 @@ def test_a_note_is_a_line_of_its_own() -> None:
 
 
 def test_the_time_left_counts_what_running_trials_have_done() -> None:
-    tally = Tally(planned=5, finished=0, jobs=2, select_by="sts_dev")
+    tally = SweepTally(planned=5, finished=0, jobs=2, select_by="sts_dev")
     assert tally.left() == ""
     tally.running = [(30.0, 0.5), (10.0, 0.01)]
     # 60 s a trial by the first; the second has done too little to extrapolate from
@@ -86,7 +86,7 @@ def test_a_terminal_of_80_columns_shows_study_and_trials(
     shown: Callable[[bool], io.StringIO],
 ) -> None:
     output = shown(True)
-    with Display(Tally(128, 12, 2, "sts_dev", KNOWN)) as display:
+    with Display(SweepTally(128, 12, 2, "sts_dev", KNOWN)) as display:
         display.finished(DONE)
         display.update(Progress({"COMPLETE": 13, "RUNNING": 1, "WAITING": 114}, [running()]))
         display.progress.refresh()
@@ -103,7 +103,7 @@ def test_a_terminal_of_80_columns_shows_study_and_trials(
 
 def test_elsewhere_a_finished_trial_is_one_line(shown: Callable[[bool], io.StringIO]) -> None:
     output = shown(False)
-    with Display(Tally(128, 12, 2, "sts_dev", KNOWN)) as display:
+    with Display(SweepTally(128, 12, 2, "sts_dev", KNOWN)) as display:
         display.finished(DONE)
     first, second = output.getvalue().splitlines()
     assert first == "128 trials, 12 done"

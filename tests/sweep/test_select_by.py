@@ -16,7 +16,7 @@ from mtdlab.errors import MtdlabError
 from mtdlab.store import FinishedTrial, Result
 from mtdlab.sweep import run as runs
 from mtdlab.sweep.open_study import open_study
-from mtdlab.sweep.progress import Tally
+from mtdlab.sweep.progress import SweepTally
 from tests.tiny_studies import TinyStudy
 
 Ranked = Callable[..., StudySpec]
@@ -103,7 +103,7 @@ def test_an_average_ranks_trials_too(url: str) -> None:
 
 
 def test_the_progress_line_shows_the_best_by_the_score_that_ranks() -> None:
-    tally = Tally(planned=3, finished=0, jobs=1, select_by="sts_dev")
+    tally = SweepTally(planned=3, finished=0, jobs=1, select_by="sts_dev")
     for number, (score, ranking) in enumerate([(50.0, 60.0), (49.0, 61.0), (70.0, 59.0)]):
         trial = FinishedTrial(number, 0, {}, "COMPLETE", score=score, ranking=ranking, mtd=5.0)
         tally.add(trial)

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Pool, event
 
 from mtdlab import load_study
-from mtdlab.analysis.data.environment import Corpus, Environment
+from mtdlab.analysis.data.environment import Environment, RecordedCorpus
 from mtdlab.config import StudySpec
 from mtdlab.errors import StorageError
 from mtdlab.evaluation.items import similarities, values_in_points
@@ -29,7 +29,9 @@ RESULT_OF_A_TRIAL = Result(
     values={"score": 41.5, "alignment": float("nan")},
     scores={"sts_dev": 41.0},
     arrays={"curve/loss": np.array([3, np.nan, 1], np.float32)},
-    environment=Environment(corpus=Corpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), device="cpu"),
+    environment=Environment(
+        corpus=RecordedCorpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), device="cpu"
+    ),
 )
 
 

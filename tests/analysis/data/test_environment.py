@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from mtdlab.analysis.data.environment import (
-    Corpus,
-    Encoder,
     Environment,
-    Evaluation,
-    Program,
+    RecordedCorpus,
+    RecordedEncoder,
+    RecordedEvaluation,
+    RecordedProgram,
     join_sentences,
     read_fields,
 )
 
 FULL = Environment(
-    Corpus("builtin", 24_000, "sentences", "0f", "[UNK]", (0, 0.123)),
-    Encoder("tiny", 4_385_920, "cls pooling", "bert, the fast forward pass"),
-    Evaluation("own", 1_500, 20, "MR", "STS12 (STS13 missing)", {"MR": "10 of 20"}),
+    RecordedCorpus("builtin", 24_000, "sentences", "0f", "[UNK]", (0, 0.123)),
+    RecordedEncoder("tiny", 4_385_920, "cls pooling", "bert, the fast forward pass"),
+    RecordedEvaluation("own", 1_500, 20, "MR", "STS12 (STS13 missing)", {"MR": "10 of 20"}),
     device="cpu",
     precision="bfloat16",
     threads=2,
@@ -42,7 +42,7 @@ def test_each_fact_is_a_sentence() -> None:
         "processor": "x86_64, AVX512",
         "versions": "Python 3.11.2, torch 2.13.0 (commit ab12-dirty)",
     }
-    own = Environment(program=Program("own:train", "0f"), architecture="arm64")
+    own = Environment(program=RecordedProgram("own:train", "0f"), architecture="arm64")
     assert own.sentences() == {"program": "own:train, SHA-256 0f", "processor": "arm64"}
     assert Environment().sentences() == {}
 

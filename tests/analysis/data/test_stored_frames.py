@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mtdlab.analysis.data import stored_frames
-from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
+from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEvaluation
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, PROBE_COLUMNS, Plan, StudyFrames
 from mtdlab.analysis.data.items import ItemScores
 from mtdlab.analysis.data.stored_frames import StoredFramesError, from_parquet, to_parquet
@@ -36,8 +36,8 @@ def full() -> StudyFrames:
         build_study(trials, planned=9),
         description="half a character: \ud800",
         environments=(
-            Environment(corpus=Corpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), threads=2),
-            Environment(evaluation=Evaluation("b", 3, 4, shortfalls={"MR": "\ud800"})),
+            Environment(corpus=RecordedCorpus("a", 2, "texts", "0f", "[UNK]", (0.5, 1)), threads=2),
+            Environment(evaluation=RecordedEvaluation("b", 3, 4, shortfalls={"MR": "\ud800"})),
         ),
         looks=looks,
         probes=probes.astype(dict(PROBE_COLUMNS)),

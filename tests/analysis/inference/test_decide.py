@@ -15,7 +15,7 @@ from scipy import stats
 
 from mtdlab.analysis import decide
 from mtdlab.analysis.data.frames import LOOK_COLUMNS, Baseline, Plan, RecordedSetting, StudyFrames
-from mtdlab.analysis.inference.decide import Comparison, find_comparison
+from mtdlab.analysis.inference.decide import SessionComparison, find_comparison
 from mtdlab.analysis.inference.looks import boundaries_at, find_open_nominal
 from mtdlab.analysis.measures import Floats
 
@@ -264,8 +264,8 @@ class TestSession:
         assert highs[0].difference.high < found[0].difference.high
 
     def test_a_kept_candidate_passes_its_error_on_once(self) -> None:
-        kept = Comparison("", "c0", "c1", 0.02, kept_at=2)
-        session = [kept, Comparison("", "c0", "c2", 0.01)]
+        kept = SessionComparison("", "c0", "c1", 0.02, kept_at=2)
+        session = [kept, SessionComparison("", "c0", "c2", 0.01)]
         levels = [find_comparison(session, "", "c1", f"c{at}", ALPHA).level for at in (3, 4)]
         assert levels == pytest.approx([0.02 + ALPHA / 12, ALPHA / 20])
         assert find_comparison(session, "", "c1", "c3", ALPHA) is session[2]

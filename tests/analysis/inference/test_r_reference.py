@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.inference.blocks import Blocks, Comparison
+from mtdlab.analysis.inference.blocks import Blocks, ContrastEstimates
 from mtdlab.analysis.inference.pairing import natural_spline, place_knots
 from mtdlab.analysis.inference.shapes import shape_tests, slope_contrasts
 from mtdlab.analysis.inference.simultaneous import null_of
@@ -29,7 +29,7 @@ def read_table(name: str) -> tuple[np.ndarray, np.ndarray]:
     return scores.to_numpy(), scores.columns.to_numpy(dtype=float)
 
 
-def compare(name: str, rows: np.ndarray) -> tuple[Blocks, Comparison, np.ndarray]:
+def compare(name: str, rows: np.ndarray) -> tuple[Blocks, ContrastEstimates, np.ndarray]:
     """Contrasts of a table, with their standard errors from the variance of all residuals."""
     scores, _ = read_table(name)
     blocks = Blocks(np.isfinite(scores))

@@ -10,7 +10,12 @@ import pytest
 from scipy import stats
 
 from mtdlab.analysis.data.durations import format_seconds
-from mtdlab.analysis.data.environment import Corpus, Encoder, Environment, Evaluation
+from mtdlab.analysis.data.environment import (
+    Environment,
+    RecordedCorpus,
+    RecordedEncoder,
+    RecordedEvaluation,
+)
 from mtdlab.analysis.data.frames import RecordedSetting, StudyFrames
 from mtdlab.analysis.data.invocation import NO_INVOCATION, Invocation
 from mtdlab.analysis.inference.shapes import compare_columns
@@ -56,9 +61,9 @@ def test_a_peak_is_answered_recommended_and_confirmed() -> None:
 
 def test_the_first_screen_says_what_varied_what_it_covers_and_what_is_gained() -> None:
     used = Environment(
-        corpus=Corpus("builtin", 240, "sentences", "ab"),
-        encoder=Encoder("tiny", 520_000, "cls pooling"),
-        evaluation=Evaluation("builtin", 15, 15),
+        corpus=RecordedCorpus("builtin", 240, "sentences", "ab"),
+        encoder=RecordedEncoder("tiny", 520_000, "cls pooling"),
+        evaluation=RecordedEvaluation("builtin", 15, 15),
     )
     study = build_study(make_trials(times=(2,), decays=(0.5, 0.85, 0.99), seeds=range(6)))
     default = dataclasses.replace(study.settings["ema_decay"], default=0.99)

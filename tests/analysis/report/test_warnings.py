@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mtdlab.analysis.data.environment import Corpus, Environment, Evaluation
+from mtdlab.analysis.data.environment import Environment, RecordedCorpus, RecordedEvaluation
 from mtdlab.analysis.data.frames import RecordedSetting
 from mtdlab.analysis.report.context import StudyContext, describe_selection, describe_splits
 from mtdlab.analysis.report.topics import score
@@ -32,8 +32,8 @@ ENDS = make_trials().assign(steps=160, best_step=160.0)
 
 def trained(corpus: str, evaluation: str = "") -> Environment:
     """What trials ran with, on a corpus and evaluation pairs of these names."""
-    pairs = Evaluation(evaluation, 2, 2) if evaluation else None
-    return Environment(Corpus(corpus, 9, "sentences", "0f"), evaluation=pairs)
+    pairs = RecordedEvaluation(evaluation, 2, 2) if evaluation else None
+    return Environment(RecordedCorpus(corpus, 9, "sentences", "0f"), evaluation=pairs)
 
 
 def warnings_of(trials: pd.DataFrame, **changed: Any) -> list[str]:
