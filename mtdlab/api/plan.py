@@ -174,9 +174,9 @@ def plan(
 def read_begun(given: Given) -> "StudySpec":
     """The study as its database has begun it, where it has. Raises MtdlabError for a mistake."""
     from mtdlab.store.urls import storage_url
-    from mtdlab.trial.recorded_study import as_begun
+    from mtdlab.trial.recorded_study import with_recorded_values
 
-    return as_begun(given.read(), storage_url(given.storage))
+    return with_recorded_values(given.read(), storage_url(given.storage))
 
 
 def find_ended(spec: "StudySpec", url: str) -> dict[tuple[str, int], str]:

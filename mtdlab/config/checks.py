@@ -92,14 +92,14 @@ def _list_tasks(trainer: Mapping[str, Any]) -> str:
 
 
 def check_top_level(top: StudyFile, source: Source) -> None:
-    """Check the rules of keys at the top level, as far as the keys that they read are sound."""
-    if source.sound("sampler", "trials", "select_by"):
+    """Check the rules of keys at the top level, as far as the keys that they read are correct."""
+    if source.is_correct("sampler", "trials", "select_by"):
         check_sampler(top, source)
         if top.sampler == "tpe" and top.select_by != "sts_dev" and not top.select_by.endswith(DEV):
             message = "tpe would fit its choices to the test split; use select_by: sts_dev"
             source.add(("sampler",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound(key) and is_external_score(name):
+        if source.is_correct(key) and is_external_score(name):
             if task_of(name) == EVALUATOR and present_evaluator() is None:
                 source.add((key,), f"{name} needs a function; name it with --evaluator {SPELLED}")
             # dev data never are reported, and only they rank
@@ -109,7 +109,7 @@ def check_top_level(top: StudyFile, source: Source) -> None:
             elif key == "select_by" and not name.endswith(DEV):
                 message = f"rank by sts_dev, or a score that ends in {DEV}"
                 source.add((key,), f"{name} is what is reported; {message}")
-        elif source.sound(key) and name not in METRICS:
+        elif source.is_correct(key) and name not in METRICS:
             message = f"{name!r} is not known; {nearest(name, METRICS, OF_PROGRAM)}; or {OWN}"
             source.add((key,), message)
 
@@ -147,7 +147,7 @@ def check_trainer(
 
 
 def check_tasks(top: StudyFile, kind: type[TrainerSettings], source: Source) -> None:
-    """Check that the tasks of metric and select_by are scored; both and the trainer are sound."""
+    """Check that the tasks of metric and select_by are scored; both and the trainer are correct."""
     settings = kind.partial(given_to(kind, top.trainer))
     scored = [score_name(task) for task in parse_tasks(settings.tasks)]
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
@@ -228,7 +228,7 @@ def check_baseline(top: StudyFile, methods: Sequence[str], method: str, source: 
     for name in OF_STUDY:
         if name in given:
             source.add((BASELINE, name), "is that of the search; write it under trainer")
-    if not source.sound(BASELINE):
+    if not source.is_correct(BASELINE):
         return
     try:
         kind(**given_to(kind, top.trainer) | given | {"method": method})
@@ -244,13 +244,13 @@ READ_BY_TRIALS = (
 
 
 def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
-    """Check the rules of the study, as far as what they read is sound, before a trial is built.
+    """Check the rules of the study, as far as what they read is correct, before a trial is built.
 
     Raises ValueError for a search that has no grid.
     """
     selecting = spec.possible_values("select_on") if "select_on" in spec.known else ()
     on_test = {"test", "sts_average"}.intersection(selecting) and spec.select_by == "sts_dev"
-    if spec.pruner != "none" and on_test and source.sound("pruner", "select_by"):
+    if spec.pruner != "none" and on_test and source.is_correct("pruner", "select_by"):
         # a pruner sees the scores of the pairs on which the checkpoint is chosen
         source.add(
             ("pruner",),
@@ -259,7 +259,7 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         )
     points = list(grid(spec.search, spec.skip)) if spec.sampler == "grid" else []
     trials = []
-    if source.sound("skip"):
+    if source.is_correct("skip"):
         if spec.sampler == "grid" and not points:
             source.add(("skip",), "leaves no point of the grid to run; take an entry out")
         configurations = (len(points) or spec.trials or 0) + (spec.baseline is not None)
@@ -291,9 +291,9 @@ def check_study(top: StudyFile, spec: StudySpec, source: Source) -> None:
         if any(trial.model_dump() == same for trial in trials):
             message = "is a configuration of the search; give it another method or other settings"
             source.add((BASELINE,), message)
-    if spec.until and source.sound(*READ_BY_TRIALS, "pruner"):
+    if spec.until and source.is_correct(*READ_BY_TRIALS, "pruner"):
         _check_until(spec, source)
-    if STRATA in top.search and source.sound(*READ_BY_TRIALS):
+    if STRATA in top.search and source.is_correct(*READ_BY_TRIALS):
         for point, mtd in zip(points, (trial.mtd for trial in trials), strict=True):
             strata = top.search[STRATA]["strata"]
             if mtd is None or all(abs(mtd - stratum) > STRATA_TOLERANCE for stratum in strata):

@@ -119,7 +119,7 @@ class MethodSpec(StudySpec):
         used = {self.fixed(method).pooling for method in self.methods}
         return self.encoder_pooling if self.encoder_pooling in used else None
 
-    def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    def complete_identity(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         before, now = recorded["trainer"], new["trainer"]
         if "method" in self.search:
             both = before.keys() & now.keys()
@@ -131,7 +131,7 @@ class MethodSpec(StudySpec):
             completed[BASELINE] = _complete(was, beside, beside["method"])
         return completed
 
-    def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
+    def with_recorded_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
         if "pooling" in {*self.trainer, *self.search, *trainer}:
             return self
         begun = identity["trainer"]

@@ -84,13 +84,13 @@ _NUMBERS = (*NOTATION, "steps", "evaluate_every")
 
 def check_program_top_level(top: StudyFile, source: Source) -> None:
     """Check the rules of the keys at the top level, where a program returns the scores."""
-    if source.sound("sampler", "trials"):
+    if source.is_correct("sampler", "trials"):
         check_sampler(top, source)
     if "metric" not in top.model_fields_set:
         message = "name the score of the program to maximise, as in metric: accuracy"
         source.add(("metric",), message)
     for key, name in (("metric", top.metric), ("select_by", top.select_by)):
-        if source.sound(key) and not re.fullmatch(_SCORE_NAME, name):
+        if source.is_correct(key) and not re.fullmatch(_SCORE_NAME, name):
             rule = "a score's name has letters, digits and _ . @ / -, at most 100"
             source.add((key,), f"{name!r}: {rule}")
     if top.tracking != "none":
@@ -122,7 +122,7 @@ def read_program_settings(top: StudyFile, source: Source) -> dict[str, Setting]:
             name, int if _keyword(entry) else _searched_kind(path, entry, source)
         )
     for name, entry in search.items():
-        if (keyword := _keyword(entry)) is None or not source.sound(("search", name)):
+        if (keyword := _keyword(entry)) is None or not source.is_correct(("search", name)):
             continue
         fixed = [name for name in (*top.trainer, *search) if _keyword(search.get(name)) is None]
         plain = [name for name in fixed if name in known and known[name].is_integer]
@@ -184,7 +184,7 @@ def _kind_of(values: Iterable[Any]) -> type | None:
 def _searched_kind(path: KeyPath, entry: Any, source: Source) -> type:
     """The type of what an entry of the search tries; text where it has a mistake."""
     number = _setting(str(path[-1]), float)
-    dimension = source.attempt(lambda: read_dimension(source, number, entry))
+    dimension = source.try_read(lambda: read_dimension(source, number, entry))
     if isinstance(dimension, Range):
         whole = entry.get("distribution", "int_uniform") in ("int_uniform", "q_uniform")
         bounds = [dimension.low, dimension.high, dimension.step or 1]

@@ -82,7 +82,7 @@ def build_study(
         else:
             make = _read_methods(top, modules, places, source)
     spec = None
-    if make is not None and source.sound(*READ_BY_TRIALS):
+    if make is not None and source.is_correct(*READ_BY_TRIALS):
         spec = make(
             **{name: getattr(top, name) for name in _AS_WRITTEN},
             name=top.study,
@@ -95,9 +95,9 @@ def build_study(
             definition=source.values,
         )
         search = spec.search
-        if skip := source.attempt(lambda: read_skip(source, top.skip, search, top.sampler)):
+        if skip := source.try_read(lambda: read_skip(source, top.skip, search, top.sampler)):
             spec = replace(spec, skip=spec.skip + skip)
-        if top.nuisance is not None and source.sound("select_by"):
+        if top.nuisance is not None and source.is_correct("select_by"):
             spec = replace(spec, nuisance=_read_nuisance(top, spec, source))
         try:
             check_study(top, spec, source)
@@ -127,7 +127,7 @@ def _read_program(top: StudyFile, program: Program, source: Source) -> _Make:
     """Check the sections of a program's study."""
     known = read_program_settings(top, source)
     search, skip = _read_search(top, known, source)
-    if top.baseline is not None and source.sound("trainer", "search"):
+    if top.baseline is not None and source.is_correct("trainer", "search"):
         check_program_baseline(top, known, search, source)
     return partial(
         ProgramSpec,
@@ -145,12 +145,12 @@ def _read_methods(
     top: StudyFile, modules: Sequence[UserModule], places: Places, source: Source
 ) -> _Make | None:
     """Check the sections of a study of methods; None where a method of it is not known."""
-    methods = source.attempt(lambda: methods_of(source, top.trainer, top.search))
+    methods = source.try_read(lambda: methods_of(source, top.trainer, top.search))
     if methods is None:
         return None
     known = known_settings(methods)
     check_trainer(top, methods, known, source)
-    if source.sound("trainer", "metric", "select_by"):
+    if source.is_correct("trainer", "metric", "select_by"):
         check_tasks(top, settings_class(methods[0]), source)
     for name in top.search:
         check_searched(name, top, known, source)
@@ -160,7 +160,7 @@ def _read_methods(
     baseline, of_baseline = _read_baseline(top, methods, places, source)
     is_built_in = {*methods, of_baseline} <= set(BUILTIN)
     used: tuple[UserModule, ...] = () if is_built_in else tuple(modules)
-    if source.sound("trainer"):
+    if source.is_correct("trainer"):
         used = with_evaluator(used, top.trainer)
     return partial(
         MethodSpec,
@@ -182,10 +182,10 @@ def _read_baseline(
     With an encoder of its own the settings have the pooling which that declares.
     """
     given = top.baseline
-    if given is None or not source.sound(BASELINE, "trainer"):
+    if given is None or not source.is_correct(BASELINE, "trainer"):
         return None, methods[0]
     name = given.get("method", methods[0])
-    method = source.attempt(partial(_known_method, source, (BASELINE, "method"), name))
+    method = source.try_read(partial(_known_method, source, (BASELINE, "method"), name))
     if method is None:
         return None, methods[0]
     check_baseline(top, methods, method, source)
@@ -203,16 +203,16 @@ def _read_search(
     search: dict[str, Dimension] = {}
     skip: tuple[Partial, ...] = ()
     for name, written in top.search.items():
-        if not source.sound(("search", name)):
+        if not source.is_correct(("search", name)):
             continue
         if name == STRATA:
             checked = partial(check_section, source, ("search", STRATA), StrataSection, written)
-            given = source.attempt(checked)
-            if given and (drawn := source.attempt(partial(read_strata, source, given))):
+            given = source.try_read(checked)
+            if given and (drawn := source.try_read(partial(read_strata, source, given))):
                 search, skip = drawn[0] | search, drawn[1]
         else:
             read = partial(read_dimension, source, known[name], written)
-            if (dimension := source.attempt(read)) is not None:
+            if (dimension := source.try_read(read)) is not None:
                 search[name] = dimension
     return search, skip
 
@@ -241,9 +241,9 @@ def _read_nuisance(top: StudyFile, spec: StudySpec, source: Source) -> Nuisance 
             source.add(path, f"{given!r}: write a list of two values or more")
         elif wrong := [each for each in given if not isinstance(each, str | int | float)]:
             source.add(path, f"{wrong[0]!r} is not a single value")
-    own = source.attempt(lambda: _read_nuisance_seeds(source, section.get(SEEDS), spec.seeds))
-    per = source.attempt(lambda: _read_nuisance_per(source, section.get(PER), top.search))
-    if own is None or per is None or not source.sound(NUISANCE):
+    own = source.try_read(lambda: _read_nuisance_seeds(source, section.get(SEEDS), spec.seeds))
+    per = source.try_read(lambda: _read_nuisance_per(source, section.get(PER), top.search))
+    if own is None or per is None or not source.is_correct(NUISANCE):
         return None
     tried = {name: source.distinct((NUISANCE, name), given) for name, given in values.items()}
     return Nuisance(tried, own, per)
@@ -422,7 +422,7 @@ def read_settings(
     unknown = [key for key in source.values if key not in StudyFile.model_fields]
     source.collect(unknown_key(source, (key,), StudyFile) for key in unknown)
     places = places_of(source, path.parent.absolute() if path else None)
-    settings = source.attempt(lambda: _trainer(source, source.values.get("trainer") or {}, places))
+    settings = source.try_read(lambda: _trainer(source, source.values.get("trainer") or {}, places))
     source.raise_all()
     assert settings is not None, "without settings there is a mistake"
     return resolve_paths(settings, places)
@@ -442,8 +442,8 @@ def _read_file(path: Path, program: Program | None = None) -> Source:
         raise SpecError(f"{path}: a study file is a mapping that begins with study: NAME")
     if names := profile_names(source):
         for name in (None, *names):
-            if laid := source.attempt(partial(lay_over, source, name)):
-                source.attempt(partial(build_study, laid, program=program))
+            if laid := source.try_read(partial(lay_over, source, name)):
+                source.try_read(partial(build_study, laid, program=program))
         source.raise_all()
     return source
 
@@ -451,7 +451,7 @@ def _read_file(path: Path, program: Program | None = None) -> Source:
 def _over(source: Source, overrides: Sequence[str]) -> Source:
     given = Source("--set", "", {})
     for assignment in overrides:
-        given.attempt(partial(source.override, assignment))
+        given.try_read(partial(source.override, assignment))
     given.raise_all()
     if "profiles" in source.values:
         message = "--set comes after the profile; set the key itself, such as trainer.steps=50"

@@ -158,7 +158,7 @@ class Source:
                 self.add((*path, place), f"{value!r} stands twice; keep one")
         return tuple(once)
 
-    def attempt(self, read: Callable[[], Value]) -> Value | None:
+    def try_read(self, read: Callable[[], Value]) -> Value | None:
         """What `read` returns; None, with its mistakes added, where it raises SpecError."""
         try:
             return read()
@@ -166,7 +166,7 @@ class Source:
             self.collect(error.mistakes)
             return None
 
-    def sound(self, *keys: str | KeyPath) -> bool:
+    def is_correct(self, *keys: str | KeyPath) -> bool:
         """Whether there is no mistake at, above or below any of these keys."""
         paths = [(key,) if isinstance(key, str) else key for key in keys]
         return not any(

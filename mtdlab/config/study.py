@@ -198,12 +198,12 @@ class StudySpec(ABC):
         """A sentence for each setting that may not be meant, such as a history beyond the run."""
         return list(describe_lengths(self.configurations().values(), self.beyond_run))
 
-    def with_gained(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    def complete_identity(self, recorded: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         """A recorded identity with the defaults of settings that its methods have gained since."""
         del new
         return recorded
 
-    def with_begun_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
+    def with_recorded_pooling(self, identity: dict[str, Any], trainer: Mapping[str, Any]) -> Self:
         """The study with the pooling that it was begun with, where its file gives none.
 
         `trainer` is the recorded section. A study of other encoders stays as it is.

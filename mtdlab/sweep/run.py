@@ -25,7 +25,7 @@ from mtdlab.terminal import begin_phase, following_phases, print_text
 from mtdlab.trial.artifacts import Artifacts, choose_artifacts, refuse_other_artifacts
 from mtdlab.trial.heartbeat import recorded_sweep
 from mtdlab.trial.objective import modules_of, objective_of
-from mtdlab.trial.recorded_study import as_begun
+from mtdlab.trial.recorded_study import with_recorded_values
 from mtdlab.trial.signals import StopRequest, stop_on_signals
 from mtdlab.trial.study import Job, OpenStudy, deleted
 
@@ -89,7 +89,7 @@ def sweep(
     where the database fails.
     """
     started = time.perf_counter()
-    job = Job(as_begun(spec, url), url, models.absolute())
+    job = Job(with_recorded_values(spec, url), url, models.absolute())
     spec, runs = job.spec, execution.jobs != 0
     place = choose_artifacts(job, artifacts)
     with ExitStack() as opened:

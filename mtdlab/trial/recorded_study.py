@@ -74,7 +74,7 @@ def _differences_from(
 ) -> Iterator[Difference]:
     """What differs between the recorded identity of a study and that of its file."""
     new = identity | {"imports": spec.imports}
-    old = spec.with_gained(recorded.identity, identity) | {"imports": recorded.imports}
+    old = spec.complete_identity(recorded.identity, identity) | {"imports": recorded.imports}
     before, now = old.pop(BASELINE, None), new.pop(BASELINE, None)
     if before and not now:
         yield BASELINE, recorded.definition.get(BASELINE), None
@@ -138,12 +138,12 @@ def read_defined(
     # it may have been renamed since
     definition = {**recorded.definition, "study": study}
     source = Source(f"study {study}", recorded.file_text, definition)
-    spec = as_begun(build_study(source, modules, recorded.file_folder, program), url)
+    spec = with_recorded_values(build_study(source, modules, recorded.file_folder, program), url)
     refuse_other_modules(study, recorded, spec.imports)
     return spec, recorded.invocation
 
 
-def as_begun(spec: StudySpec, url: str) -> StudySpec:
+def with_recorded_values(spec: StudySpec, url: str) -> StudySpec:
     """The study with what its record decides: chosen nuisance values, and an encoder's pooling.
 
     What the encoder's files declare of it may have become known since the study was begun. One
@@ -153,7 +153,7 @@ def as_begun(spec: StudySpec, url: str) -> StudySpec:
         recorded = read_recorded(url, spec.name)
     except (NothingToReport, StorageError):
         return spec  # no study or no database yet
-    begun = spec.with_begun_pooling(recorded.identity, recorded.definition.get("trainer") or {})
+    begun = spec.with_recorded_pooling(recorded.identity, recorded.definition.get("trainer") or {})
     return begun if begun.nuisance is None else replace(begun, chosen=recorded.chosen)
 
 

@@ -14,7 +14,7 @@ from mtdlab.store.owner import this_process
 from mtdlab.store.recorded import read_recorded
 from mtdlab.sweep.open_study import open_study
 from mtdlab.trial import worker
-from mtdlab.trial.recorded_study import as_begun, check_unchanged, read_defined
+from mtdlab.trial.recorded_study import check_unchanged, read_defined, with_recorded_values
 from mtdlab.trial.signals import stop_on_signals
 from mtdlab.trial.study import Job
 from tests.conftest import Written
@@ -150,14 +150,17 @@ def test_a_begun_study_keeps_the_pooling_that_its_file_leaves_to_the_encoder(
     shutil.copytree(tiny_encoder, encoder)
     text = "study: a\ntrainer: {encoder: encoder}\nsearch: {ema_decay: [0.5, 0.75]}\n"
     before = written(text)
-    open_study(as_begun(before, url), url, SWEEP).claim(this_process())
+    open_study(with_recorded_values(before, url), url, SWEEP).claim(this_process())
     (encoder / "1_Pooling").mkdir()
     (encoder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "mean"}')
     now = written(text)
     assert [before.fixed().pooling, now.fixed().pooling] == ["cls", "mean"]
-    assert as_begun(now, url).identity() == before.identity()
+    assert with_recorded_values(now, url).identity() == before.identity()
     assert read_defined("a", url)[0].identity() == before.identity()
-    assert open_study(as_begun(now, url), url, SWEEP).counts() == {"WAITING": 1, "RUNNING": 1}
+    assert open_study(with_recorded_values(now, url), url, SWEEP).counts() == {
+        "WAITING": 1,
+        "RUNNING": 1,
+    }
     for override in ("study=other", "trainer.pooling=mean"):
         given = written(text, override)
-        assert as_begun(given, url) is given
+        assert with_recorded_values(given, url) is given
