@@ -1,7 +1,7 @@
 """Durations, and amounts of things, as text."""
 
 
-def count(amount: int, noun: str) -> str:
+def format_count(amount: int, noun: str) -> str:
     """An amount with its noun in the right number: 1 trial, 2 trials."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.runs import format_mtd, levels_of
 from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 
@@ -93,5 +93,5 @@ def _describe_mean(mean: Row, runs: pd.DataFrame, value: str) -> str:
         if name in runs
     ]
     parts = [f"{_format_value(value, mean['mean'])}{interval}", *components]
-    seeds = count(int(mean["seeds"]), "seed")
+    seeds = format_count(int(mean["seeds"]), "seed")
     return f"Mean of {seeds}: {', '.join(part for part in parts if part)}"

@@ -9,7 +9,7 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
-from mtdlab.analysis.report.cells import PERCENT, clean, count, make_table
+from mtdlab.analysis.report.cells import PERCENT, clean, format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing
 from mtdlab.analysis.statistics.multi_study import (
     HALF_LIVES,
@@ -119,7 +119,7 @@ def describe_agreement(agreement: Agreement) -> str:
 
 def _describe_order(agreement: Agreement) -> str:
     if not math.isfinite(agreement.order.mean):
-        return f"{count(agreement.levels, 'common level')}, too few for an order."
+        return f"{format_count(agreement.levels, 'common level')}, too few for an order."
     tau, decided = agreement.order, agreement.alike + agreement.opposite
     pairs = f"none of {agreement.pairs} pairs differs significantly in both studies"
     if decided:

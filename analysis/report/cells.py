@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.defaults import LEVEL as LEVEL
-from mtdlab.analysis.data.durations import count as count
+from mtdlab.analysis.data.durations import format_count as format_count
 from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.data.settings import format_setting, format_value
 from mtdlab.analysis.data.tasks import TASKS
@@ -140,7 +140,7 @@ def _state_counts(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str]
     counts = frame.columns.intersection([*_COUNTS])
     fixed = [name for name in counts if len(frame) > 1 and frame[name].nunique(dropna=False) == 1]
     if fixed:
-        stated = (count(int(frame[name].iloc[0]), _COUNTS[name]) for name in fixed)
+        stated = (format_count(int(frame[name].iloc[0]), _COUNTS[name]) for name in fixed)
         caption = f"{caption} Each row: {', '.join(stated)}."
     return frame.drop(columns=fixed), caption
 

@@ -29,7 +29,7 @@ from mtdlab.analysis.inference.verdict import (
     over_all_looks,
 )
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, count
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Effect
 from mtdlab.analysis.report.topics import conditions, configurations, effects, history, methods
@@ -116,7 +116,7 @@ def find_answer(context: StudyContext) -> Finding:
     if not len(runs):
         states = context.trials["state"]
         if len(states) and (states == "FAIL").all():
-            all_failed = f"All {count(len(states), 'trial')} failed"
+            all_failed = f"All {format_count(len(states), 'trial')} failed"
             return Finding(all_failed, "Nothing to compare.", "failed")
         return Finding("No result yet", "No trial is complete with a score.", "inconclusive")
     finding = _find_answer(context, runs)
@@ -139,10 +139,10 @@ def _find_answer(context: StudyContext, runs: pd.DataFrame) -> Finding:
     if (ranked := context.once(configurations.compute)) is not None:
         return _configurations(context, ranked)
     mean = runs.groupby("seed")["score"].mean().mean()
-    seeds = count(runs["seed"].nunique(), "seed")
+    seeds = format_count(runs["seed"].nunique(), "seed")
     return Finding(
         f"The mean score is {mean:.2f}",
-        f"{count(len(runs), 'trial')}, {seeds}; one configuration, so nothing is compared.",
+        f"{format_count(len(runs), 'trial')}, {seeds}; one configuration, so nothing is compared.",
         "inconclusive",
         best=_best_trial(runs),
     )
@@ -216,7 +216,7 @@ def _contest(
     above = {name: lead_over(ranked.iloc[place]) for name, place in named.items()}
     notes = [
         f"{list_above(above, level, over)}Blocked by seed, multiplicity-adjusted; "
-        f"{count(int(seeds), 'seed')}.",
+        f"{format_count(int(seeds), 'seed')}.",
         describe_over_looks(verdict.over_looks),
     ]
     alike = [names[1 + place] for place in np.flatnonzero(others["may_be_best"])]
@@ -250,7 +250,7 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
         f"The highest mean is at MTD {ends} in {len(info)} conditions",
         f"Verdicts by condition: {listed}, each at {100 * verdicts[0].level:.4g} % confidence, all "
         f"together at {PERCENT}; "
-        f"{count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
+        f"{format_count(max(verdict.seeds for verdict in verdicts), 'seed')}.",
         "inconclusive" if "inconclusive" in kinds else "decided",
         "robustness",
         _best_trial(runs),
@@ -258,8 +258,8 @@ def _conditions(runs: pd.DataFrame, info: Sequence[Condition]) -> Finding:
 
 
 def _history(context: StudyContext, runs: pd.DataFrame, info: history.History) -> Finding:
-    seeds = count(info.runs["seed"].nunique(), "seed")
-    trials = f"{count(len(info.runs), 'trial')}, {seeds}."
+    seeds = format_count(info.runs["seed"].nunique(), "seed")
+    trials = f"{format_count(len(info.runs), 'trial')}, {seeds}."
     certainty = history.describe_association(context, info) or trials
     return Finding(history.describe_range(info), certainty, "decided", "history", _best_trial(runs))
 

@@ -18,7 +18,7 @@ from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.power import MOST_SEEDS
 from mtdlab.analysis.inference.verdict import describe_interval, join_words
-from mtdlab.analysis.report.cells import LEVEL, clean, count, describe_items
+from mtdlab.analysis.report.cells import LEVEL, clean, describe_items, format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.findings import Finding, make_effect, write_finding
 from mtdlab.analysis.report.page import Headline, NextStep, Recommendation, Status
@@ -74,7 +74,7 @@ def _find_no_gain(context: StudyContext, number: int) -> Finding | None:
     return Finding(
         answer,
         f"Before training {before:.2f}, after it {before + change.mean:.2f} {there}: "
-        f"{change.mean:+.2f} points ({interval}{count(seeds, 'seed')}).",
+        f"{change.mean:+.2f} points ({interval}{format_count(seeds, 'seed')}).",
         "inconclusive",
         effect=make_effect(change, LEVEL, f"after training less before it, {there}"),
     )
@@ -258,7 +258,7 @@ def _continue(context: StudyContext, status: Status) -> NextStep:
     if study.table:
         why = "when it has runs"
         if going := int((~context.trials["state"].isin(_ENDED)).sum()):
-            why = f"when all runs have ended ({count(going, 'run')} left)"
+            why = f"when all runs have ended ({format_count(going, 'run')} left)"
         return _step(f"Export the table again {why}", study.command)
     if status.kind == "running":
         text = "Wait, or rerun to resume if the sweep was stopped"
@@ -299,8 +299,8 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
     # as estimated, the seeds so far may have been enough
     if used > 1 and not need and finding.topic in OF_BEST and not context.best_scores.comparable:
         return _step(
-            f"Run the {count(configurations, 'configuration')} with the same seeds, at least 3: "
-            "differences are paired by seed"
+            f"Run the {format_count(configurations, 'configuration')} with the same seeds, at "
+            "least 3: differences are paired by seed"
         )
     if context.study.table and configurations > _MOST_RUN_AGAIN and not (need and need.seeds):
         return _step("Run the few best configurations again, with at least 3 new seeds each")
@@ -310,7 +310,7 @@ def _more_seeds(context: StudyContext, finding: Finding) -> NextStep:
         text = f"Run {wanted} seeds in all, {wanted - used} more, for a verdict with 80 % power"
     time = describe_time(context.study, max(wanted - used, 0) * configurations)
     if context.study.table:
-        time += f" of {count(configurations, 'configuration')}"
+        time += f" of {format_count(configurations, 'configuration')}"
     if len(context.study.looks):
         # its seeds are fixed with its looks
         return _step(f"{text} ({time}), in a new study, since the looks of this one are over")

@@ -18,7 +18,7 @@ from mtdlab.analysis.data.runs import chosen_settings, completed_runs, is_missin
 from mtdlab.analysis.data.settings import format_value
 from mtdlab.analysis.inference.pairing import select_configuration
 from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, count, list_values
+from mtdlab.analysis.report.cells import clean, format_count, list_values
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.page import Status
 from mtdlab.analysis.statistics.best_trial import find_scores
@@ -100,7 +100,7 @@ def describe_status(study: StudyFrames) -> Status:
         parts.append("none failed")
     of = {"of the baseline": study.baseline, "that choose nuisance settings": study.tuning}
     beside = [f"{each.planned:,} {what}" for what, each in of.items() if each is not None]
-    whole = count(planned, "trial") + (f" ({', '.join(beside)})" if beside else "")
+    whole = format_count(planned, "trial") + (f" ({', '.join(beside)})" if beside else "")
     text = ", ".join([f"{done:,} of {whole} complete", *parts])
     retry = ""
     if failed and study.invocation.command == "sweep":
@@ -108,11 +108,11 @@ def describe_status(study: StudyFrames) -> Status:
     why = trials.loc[trials["state"] == "FAIL", "reason"]
     reasons = why.replace("", "reason not recorded").value_counts()
     failures = [
-        f"{count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"
+        f"{format_count(int(amount), 'trial')} failed: {clean(str(reason), most=_MOST_LETTERS)}"
         for reason, amount in reasons.head(_MOST_REASONS).items()
     ]
     if (more := len(reasons) - _MOST_REASONS) > 0:
-        failures.append(f"{count(more, 'more reason')}: see the trials")
+        failures.append(f"{format_count(more, 'more reason')}: see the trials")
     return Status(kind, text, tuple(failures), clean(retry, most=MOST_COMMAND))
 
 
@@ -177,7 +177,7 @@ def describe_cost(study: StudyFrames) -> str:
 def describe_time(study: StudyFrames, trials: int) -> str:
     """The number of trials and, where times were recorded, their time at the mean so far."""
     seconds = float(completed_runs(study.trials)["wall_seconds"].astype("float64").mean())
-    amount = count(trials, "trial")
+    amount = format_count(trials, "trial")
     if not np.isfinite(seconds):
         return amount
     return f"{amount}, about {format_seconds(trials * seconds)} of computing"
@@ -256,7 +256,7 @@ def describe_encoder(context: StudyContext) -> str:
         return f"program {clean(study.program, most=_MOST_LETTERS)}"
     encoder, corpus = study.ran_with.encoder, study.ran_with.corpus
     if "encoder" in context.trials and context.trials["encoder"].nunique() > 1:
-        named = count(int(context.trials["encoder"].nunique()), "encoder")
+        named = format_count(int(context.trials["encoder"].nunique()), "encoder")
     elif encoder is None:
         named = "encoder not recorded"
     else:
@@ -275,9 +275,9 @@ def list_facts(context: StudyContext) -> Mapping[str, str]:
     listed = list_varied(study)
     varied = [f"{name}: {values}" for name, values in listed.items() if name != "seed"]
     if following := len(varied_settings(study.trials, study.settings)) - len(varied):
-        varied.append(f"{count(following, 'setting')} that follow from others")
+        varied.append(f"{format_count(following, 'setting')} that follow from others")
     so_far = "" if study.table or describe_status(study).is_over else " so far"
-    varied.append(count(int(study.trials["seed"].nunique()), "seed") + so_far)
+    varied.append(format_count(int(study.trials["seed"].nunique()), "seed") + so_far)
     data = [study.metric]
     if used.corpus:
         data.append(f"trained on {used.corpus.size}")

@@ -17,7 +17,7 @@ from mtdlab.analysis.data.runs import completed_runs, traced_runs, varied_settin
 from mtdlab.analysis.inference.best import BestVerdict
 from mtdlab.analysis.inference.verdict import Verdict, over_all_looks
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.cells import clean, format_count
 from mtdlab.analysis.report.context import StudyContext, describe_splits
 from mtdlab.analysis.report.findings import (
     Finding,
@@ -134,7 +134,8 @@ def summarise_study(context: StudyContext) -> tuple[str, ...]:
     the user's own it ends with what was reported and what selected.
     """
     runs = completed_runs(context.trials)
-    completed = f"{count(len(runs), 'trial')} completed, {count(runs['seed'].nunique(), 'seed')}."
+    seeds = format_count(runs["seed"].nunique(), "seed")
+    completed = f"{format_count(len(runs), 'trial')} completed, {seeds}."
     compared, settings = context.once(methods.compute), context.once(configurations.compute)
     differences = methods.describe(context, compared) if compared is not None else ()
     if context.compares_methods and context.verdict.levels < 2:

@@ -21,7 +21,7 @@ from mtdlab.analysis.data.runs import (
 from mtdlab.analysis.data.tasks import is_loss
 from mtdlab.analysis.inference.best import number_configurations
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, count
+from mtdlab.analysis.report.cells import clean, format_count
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.study_facts import describe_status
 from mtdlab.analysis.statistics.configurations import name_configurations
@@ -104,9 +104,9 @@ def _warn_of_choices(context: StudyContext) -> Iterator[str]:
         yield repeated
     if pruned := int((study.trials["state"] == "PRUNED").sum()):
         yield (
-            f"A pruner stopped {count(pruned, 'trial')} because of low intermediate scores. A mean "
-            "or a correlation over the remaining trials is biased: where trials were pruned, only "
-            "good ones are left."
+            f"A pruner stopped {format_count(pruned, 'trial')} because of low intermediate scores. "
+            "A mean or a correlation over the remaining trials is biased: where trials were "
+            "pruned, only good ones are left."
         )
 
 
@@ -115,7 +115,7 @@ def _warn_of_tuning(tuning: Tuning) -> str:
     table, setting = compute_tuning(tuning), clean(" and ".join(tuning.names), most=60)
     chosen = f"Each {setting} was chosen on dev data, with other seeds. "
     if ends := int(table["at_end"].sum()):
-        groups = count(table["group"].nunique(), "value" if tuning.per else "configuration")
+        groups = format_count(table["group"].nunique(), "value" if tuning.per else "configuration")
         groups += f" of {clean(' and '.join(tuning.per), most=60)}" if tuning.per else ""
         chosen = (
             f"The chosen {setting} is the lowest or highest value tried for {ends} of {groups}. A "
@@ -140,7 +140,7 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
     done = len(completed_runs(context.trials))
     if len(runs) and done < _LEAST_RUNS:
         yield (
-            f"Only {count(done, 'trial')} completed with a score. Fewer than {_LEAST_RUNS} "
+            f"Only {format_count(done, 'trial')} completed with a score. Fewer than {_LEAST_RUNS} "
             "show no shape."
         )
     if runs["seed"].nunique() == 1 and levels > 1:
@@ -169,8 +169,8 @@ def _warn_of_design(context: StudyContext) -> Iterator[str]:
 def _warn_of_short_training(trials: pd.DataFrame) -> str:
     ends, known = count_best_at_end(trials)
     text = (
-        f"{ends:,} of {count(known, 'trial')} scored highest at their last evaluation. A level "
-        "that learns slowly may be lower here than it would be after more steps."
+        f"{ends:,} of {format_count(known, 'trial')} scored highest at their last evaluation. A "
+        "level that learns slowly may be lower here than it would be after more steps."
     )
     return text if ends > _MOST_AT_END * known else ""
 
@@ -183,9 +183,9 @@ def _warn_of_collapses(collapsed: pd.DataFrame) -> str:
         for mtd, trials, assessed, amount, _ in shown.head(_MOST_NAMED).itertuples(name=None)
     )
     text = (
-        f"Trials collapsed at {count(len(shown), 'level')} of MTD. By level: {where}. A mean there "
-        "depends on how many of its trials collapse; the table of levels has the median and the "
-        "share of collapsed trials beside it."
+        f"Trials collapsed at {format_count(len(shown), 'level')} of MTD. By level: {where}. A "
+        "mean there depends on how many of its trials collapse; the table of levels has the median "
+        "and the share of collapsed trials beside it."
     )
     return text if where else ""
 
@@ -201,14 +201,14 @@ def _warn_of_levels(context: StudyContext) -> Iterator[str]:
         varied = chosen_settings(left, context.study.compared)
         means = left.groupby(number_configurations(left, varied))["score"].mean()
         yield (
-            f"The verdict leaves out {count(len(left), 'trial')} without an MTD, whose best "
+            f"The verdict leaves out {format_count(len(left), 'trial')} without an MTD, whose best "
             f"configuration has a mean of {means.max():.2f}."
         )
     missing = verdict.levels_run - verdict.levels - len(verdict.left_out)
     if missing > 0 and verdict.seeds > 1:
         yield (
-            f"The verdict leaves out {count(missing, 'level')} of MTD, which share fewer than two "
-            "seeds with the others."
+            f"The verdict leaves out {format_count(missing, 'level')} of MTD, which share fewer "
+            "than two seeds with the others."
         )
 
 
@@ -226,7 +226,7 @@ def _warn_of_data(context: StudyContext) -> Iterator[str]:
         yield f"The training text {both} synthetic (the built-in data set)."
     scores = completed_runs(study.trials)["score"].astype("float64")
     if bare := int((study.trials["state"] == "COMPLETE").sum()) - len(scores):
-        yield f"{count(bare, 'completed trial')} excluded for lack of a score."
+        yield f"{format_count(bare, 'completed trial')} excluded for lack of a score."
     if study.program and len(scores) and scores.abs().max() <= 1:
         yield (
             f"All scores lie between -1 and 1. If {clean(study.metric)} is a fraction, the program "
@@ -253,13 +253,13 @@ def _warn_of_groups(table: pd.DataFrame) -> str:
         if len(values) >= _LEAST and spread > 0 and gaps.max() > _WIDE * spread:
             lower = int(gaps.argmax()) + 1
             texts.append(
-                f"at MTD {format_mtd(float(str(mtd)))} {lower} of {count(len(values), 'seed')} lie "
-                f"{gaps.max():.1f} points below the others"
+                f"at MTD {format_mtd(float(str(mtd)))} {lower} of "
+                f"{format_count(len(values), 'seed')} lie {gaps.max():.1f} points below the others"
             )
     if not texts:
         return ""
     return (
-        f"Scores fall into two groups at {count(len(texts), 'level')} of MTD. By level: "
+        f"Scores fall into two groups at {format_count(len(texts), 'level')} of MTD. By level: "
         f"{'; '.join(texts[:_MOST_NAMED])} (after effects of seed and level). Means and intervals "
         "assume one group."
     )
@@ -294,7 +294,9 @@ def warn_of_failures(trials: pd.DataFrame, settings: Settings) -> str:
         for group, failed_here, size in uneven.head(_MOST_NAMED).itertuples(name=None)
     ]
     where += [f"{len(uneven) - len(where)} more"] if len(uneven) > len(where) else []
-    kinds = count(len(uneven), "level" if by_level else "configuration") + " of MTD" * by_level
+    kinds = (
+        format_count(len(uneven), "level" if by_level else "configuration") + " of MTD" * by_level
+    )
     return (
         f"Failures are concentrated in {kinds}. Failed trials: {', '.join(where)}, against "
         f"{all_failed} of {all_ended} in all (Fisher's exact test, Bonferroni-adjusted p < 0.05). "

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import format_value, print_json, print_table, wrap_text
 from mtdlab.errors import MtdlabError
@@ -100,9 +100,9 @@ def _sentence(contrast: "Contrast", names: tuple[str, str]) -> str:
     if not contrast.seeds:
         return "No configuration was run with the same seed in both, so nothing can be compared."
     pair = f"{names[0]} less {names[1]}: {what.mean:+.2f} points"
-    seeds = count(contrast.seeds, "shared seed")
+    seeds = format_count(contrast.seeds, "shared seed")
     if "low" in contrast.table:
-        seeds += f", {count(contrast.configurations, 'shared configuration')}"
+        seeds += f", {format_count(contrast.configurations, 'shared configuration')}"
     if contrast.seeds < 2:
         return f"{pair} ({seeds}: no confidence interval)."
     note = (

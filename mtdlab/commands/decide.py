@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mtdlab.analysis.data.defaults import TABLE_SUFFIXES, Reading
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
 from mtdlab.commands.report import parse_columns
@@ -123,7 +123,7 @@ def _sentences(decision: "Decision") -> Iterator[str]:
         f"{decision.margin:g} points); the interval {ANSWERS[decision.answer][1]}."
     )
     if decision.more_seeds:
-        more = count(decision.more_seeds, "more seed")
+        more = format_count(decision.more_seeds, "more seed")
         yield f"{more} would decide with 80 % power, if all is as estimated."
     elif decision.answer == "more seeds":
         yield "No number of seeds up to 512 would decide, or the study plans no further look."
@@ -135,5 +135,5 @@ def _sentences(decision: "Decision") -> Iterator[str]:
     bound = f"a one-sided bound of {100 * (1 - decision.alpha):g} %"
     yield f"Each end of the interval is {bound} for {scope}."
     if left_out:
-        seeds, named = count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
+        seeds, named = format_count(len(left_out), "seed"), ", ".join(map(str, left_out[:10]))
         yield f"Left out: {seeds} with which one of the two has no score ({named})."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json
 from mtdlab.terminal import print_text
@@ -49,7 +49,7 @@ def doctor(
 def _lines(examination: "Examination") -> Iterator[str]:
     for name, problems in {"database": examination.database, **examination.studies}.items():
         what = examination.storage if name == "database" else f"study {name}"
-        yield f"{what}: {count(len(problems), 'problem')}"
+        yield f"{what}: {format_count(len(problems), 'problem')}"
         for problem in problems:
             yield f"  {problem.found}"
             yield f"    expected: {problem.invariant}"

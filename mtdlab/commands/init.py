@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 import yaml
 
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.api.report import check_name
 from mtdlab.commands import options as opt
 from mtdlab.commands.printing import print_json, wrap_text
@@ -252,7 +252,7 @@ def _write(path: Path, text: str, missing: Sequence[str], as_json: bool) -> None
         return
     most = "at most " if spec.until else ""
     varied = f"{', '.join(spec.search) or 'nothing'} varied"
-    seeds = count(len(spec.seeds), "seed")
+    seeds = format_count(len(spec.seeds), "seed")
     print_text(f"wrote {path}: study {spec.name}, {most}{trials} trials ({varied}, {seeds})")
     for warning in warnings:
         print_text(wrap_text(f"warning {warning}"))

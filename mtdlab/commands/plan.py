@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.durations import count, format_seconds
+from mtdlab.analysis.data.durations import format_count, format_seconds
 from mtdlab.api.given import Given
 from mtdlab.api.plan import (
     Design,
@@ -127,14 +127,14 @@ def describe_size(
 ) -> str:
     """How many trials a study has, and how many of them are left."""
     trials = len(spec.planned_trials())
-    seeds = count(len(spec.seeds), "seed")
+    seeds = format_count(len(spec.seeds), "seed")
     known = f"{configurations} configurations"
     what = known if configurations else f"{spec.trials} drawn by {spec.sampler}"
     if spec.baseline is not None:
         what = f"({what} + baseline)"
     if spec.nuisance is not None:
-        tried, own = count(len([*spec.nuisance.candidates()]), "value"), spec.nuisance.seeds
-        seeds = f"({seeds} + {tried} x {count(len(own), 'seed')} to choose by)"
+        tried, own = format_count(len([*spec.nuisance.candidates()]), "value"), spec.nuisance.seeds
+        seeds = f"({seeds} + {tried} x {format_count(len(own), 'seed')} to choose by)"
     most = "at most " if spec.until else ""
     text = f"study {spec.name}: {what} x {seeds} = {most}{trials} trials"
     if not ended:
@@ -170,9 +170,9 @@ def cost_lines(costs: "CostEstimate | NoEstimate") -> list[str]:
 
     if isinstance(costs, NoEstimate):
         return [f"no estimate: {costs.reason}"]
-    workers, threads = count(costs.workers, "worker"), count(costs.threads, "thread")
+    workers, threads = format_count(costs.workers, "worker"), format_count(costs.threads, "thread")
     fewest = f"{costs.fewest} to " * (costs.fewest != costs.trials)
-    start, trials = format_seconds(costs.start), count(costs.trials, "trial")
+    start, trials = format_seconds(costs.start), format_count(costs.trials, "trial")
     lines = [
         f"time    about {_span(costs.seconds)}: {start} to start, {fewest}{trials} of "
         f"{_span(costs.trial)} on {workers} with {threads}",
@@ -226,7 +226,7 @@ def describe_specification(specified: Specification) -> list[str]:
 
 def _describe_power(power: Power) -> list[str]:
     """What the planned seeds find, what 80 % power takes, and what both assume."""
-    seeds, precision, bases = count(power.seeds, "seed"), power.precision, power.bases
+    seeds, precision, bases = format_count(power.seeds, "seed"), power.precision, power.bases
     cells = [("", f"found with {seeds}", "80 % power takes")]
     for target in power.targets:
         found = "" if target.found is None else f"{100 * target.found:.0f} %"

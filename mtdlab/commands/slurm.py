@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mtdlab.analysis.data.durations import count
+from mtdlab.analysis.data.durations import format_count
 from mtdlab.analysis.data.invocation import Invocation
 from mtdlab.api.given import Given, as_options
 from mtdlab.api.plan import NoEstimate, find_costs, find_ended, read_begun
@@ -192,7 +192,7 @@ def _describe(job: "Script", path: Path, url: str) -> list[str]:
     near, asked = Path(os.path.relpath(path)), job.resources
     commands = submissions(near, asked.tasks, job.size)
     lines = [
-        f"study {job.study}: {count(job.trials, 'trial')} left, recorded in {mask(url)}",
+        f"study {job.study}: {format_count(job.trials, 'trial')} left, recorded in {mask(url)}",
         f"script {near}, logs in {os.path.relpath(job.logs)}",
     ]
     values = {

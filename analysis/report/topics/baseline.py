@@ -7,7 +7,7 @@ import pandas as pd
 
 from mtdlab.analysis.data.frames import DIFFERENCE
 from mtdlab.analysis.inference.intervals import UNKNOWN, Estimate
-from mtdlab.analysis.report.cells import PERCENT, clean, count, describe_items, make_table
+from mtdlab.analysis.report.cells import PERCENT, clean, describe_items, format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.baseline import AgainstBaseline, name_baseline
 
@@ -54,14 +54,16 @@ def _describe(context: StudyContext, beside: Beside) -> str:
     head = f"Baseline, {beside.name}:"
     if comparison is None:
         failed = 0 if study.baseline is None else (study.baseline.trials["state"] == "FAIL").sum()
-        why = f"; {count(int(failed), 'trial')} failed" if failed else ""
+        why = f"; {format_count(int(failed), 'trial')} failed" if failed else ""
         return f"{head} no trial is complete with a score yet{why}."
     mean = f"Its mean {clean(study.metric, most=40)} is {comparison.mean.estimate.mean:.2f}"
     if math.isnan(size.mean):
         return f"{head} no seed in common with the configurations of the search. {mean}."
     against = f"{size.mean:+.2f} points against the configuration with the highest mean"
     if math.isnan(size.low):
-        return f"{head} {against} ({count(beside.seeds, 'common seed')}: no interval). {mean}."
+        return (
+            f"{head} {against} ({format_count(beside.seeds, 'common seed')}: no interval). {mean}."
+        )
     interval = f"{PERCENT} CI {size.low:.2f} to {size.high:.2f}"
     covered = f"{beside.seeds} seeds{describe_items(comparison.items)}"
     text = f"{head} {against} ({interval}; {covered}"
@@ -84,7 +86,8 @@ def build(context: StudyContext) -> Contents | None:
         rule = (
             "Differences are the baseline less the configuration, with seeds as blocks. Since the "
             "best configuration is chosen by the same scores, the intervals hold for all "
-            f"{count(comparison.compared, 'configuration')} at once (many-to-one comparisons)."
+            f"{format_count(comparison.compared, 'configuration')} at once (many-to-one "
+            "comparisons)."
         )
     return Contents(
         csv={"baseline": table, "baseline_trials": trials},

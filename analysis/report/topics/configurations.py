@@ -12,7 +12,14 @@ from mtdlab.analysis.data.runs import choose_evenly, completed_runs, varied_sett
 from mtdlab.analysis.inference.intervals import Estimate, summarise
 from mtdlab.analysis.inference.verdict import describe_interval
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, clean, count, describe_covered, make_table
+from mtdlab.analysis.report.cells import (
+    LEVEL,
+    PERCENT,
+    clean,
+    describe_covered,
+    format_count,
+    make_table,
+)
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.configurations import (
     COLUMNS,
@@ -127,7 +134,7 @@ def _choose(context: StudyContext, table: pd.DataFrame) -> tuple[pd.DataFrame, l
         interval = describe_interval(Estimate(row["mean"], row["low"], row["high"]), LEVEL)
         cost = f", {row['seconds']:.1f} s a trial" if np.isfinite(row["seconds"]) else ""
         texts.append(
-            f"{row[NAME]}: mean of {count(row['seeds'], 'seed')} {row['mean']:.2f}"
+            f"{row[NAME]}: mean of {format_count(row['seeds'], 'seed')} {row['mean']:.2f}"
             f"{interval and f' ({interval})'}{cost}"
         )
     return drawn.assign(text=texts, trial=drawn["number"]), [short[at] for at in order]
@@ -150,7 +157,7 @@ def describe(context: StudyContext, table: pd.DataFrame) -> tuple[str, ...]:
     rest = "With fewer than two common seeds, no difference is tested."
     if tested:
         rest = (
-            f"{worse:,} of {count(tested, 'other configuration')} "
+            f"{worse:,} of {format_count(tested, 'other configuration')} "
             f"{'is' if worse == 1 else 'are'} significantly worse than the best: the interval of "
             f"the difference, simultaneous for all pairs at {context.of_comparisons}, excludes 0."
         )

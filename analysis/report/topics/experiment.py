@@ -27,9 +27,9 @@ from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
     clean,
-    count,
     describe_covered,
     describe_items,
+    format_count,
     list_values,
     make_table,
 )
@@ -167,7 +167,7 @@ def _describe_others(comparison: Comparison) -> str:
     text = f"Means are over {', '.join(texts)}." if texts else ""
     if comparison.left_out:
         text += (
-            f" {count(comparison.left_out, 'trial')} excluded, whose seed did not run their "
+            f" {format_count(comparison.left_out, 'trial')} excluded, whose seed did not run their "
             "other settings at every row."
         )
     return text.strip()

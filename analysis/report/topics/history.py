@@ -9,7 +9,7 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.runs import choose_evenly, completed_runs, format_mtd
 from mtdlab.analysis.inference.intervals import Estimate
 from mtdlab.analysis.inference.verdict import describe_interval
-from mtdlab.analysis.report.cells import BAND, LEVEL, PERCENT, count, make_table
+from mtdlab.analysis.report.cells import BAND, LEVEL, PERCENT, format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.history import (
     compute_half_lives,
@@ -85,7 +85,7 @@ def _finding(info: History) -> str:
         longest = info.runs.loc[np.isinf(info.runs["half_life"]), "longest_lag"]
         text += (
             f". It is longer than the longest lag ({longest.min():,} steps) in {beyond:,} of "
-            f"{count(len(info.runs), 'trial')}; a level with such a trial has no mean"
+            f"{format_count(len(info.runs), 'trial')}; a level with such a trial has no mean"
         )
     return f"{text}."
 
@@ -107,7 +107,7 @@ def describe_association(context: StudyContext, info: History) -> str:
         interval = describe_interval(size := Estimate(*estimate), LEVEL)
         shown = f"{size.mean:.2f}{interval and f' ({interval})'}"
         correlations.append(f"with {names.get(second, second)} {shown}")
-    seeds = count(int(rows["seeds"].max()), "seed")
+    seeds = format_count(int(rows["seeds"].max()), "seed")
     return f"Rank correlation of the half-life, mean over {seeds}: {', '.join(correlations)}."
 
 

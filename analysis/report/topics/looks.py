@@ -6,7 +6,7 @@ import math
 from mtdlab.analysis.data.frames import Plan, StudyFrames
 from mtdlab.analysis.inference.looks import describe_recorded, over_looks_of
 from mtdlab.analysis.inference.verdict import format_p
-from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.cells import clean, format_count, make_table
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 
 _LABELS = {
@@ -64,8 +64,8 @@ def _describe_looks(study: StudyFrames) -> tuple[str, ...]:
     configurations = int(study.trials.groupby("seed").size().max()) if len(study.trials) else 0
     return (
         f"Look {last['look']} of {len(planned)}, at {last['seeds']} seeds: {last['verdict']} "
-        f"({p_value}). {ending} It took {count(int(last['runs']), 'trial')}; all configurations "
-        f"with all seeds would be {configurations * planned[-1]:,}.",
+        f"({p_value}). {ending} It took {format_count(int(last['runs']), 'trial')}; all "
+        f"configurations with all seeds would be {configurations * planned[-1]:,}.",
         "Each look compares p with a nominal level, so that all looks together have the error "
         "rate α (Lan and DeMets 1983; spent in proportion to the seeds). The verdict above is "
         "that of the last look and of its trials. Its intervals are made at the confidence that "

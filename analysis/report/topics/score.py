@@ -20,9 +20,9 @@ from mtdlab.analysis.measures.trace import MTD_COLUMNS, PARTS
 from mtdlab.analysis.report.cells import (
     LEVEL,
     PERCENT,
-    count,
     describe_covered,
     describe_curve,
+    format_count,
     make_table,
 )
 from mtdlab.analysis.report.topics.base import (
@@ -227,7 +227,7 @@ def _describe_seeds(context: StudyContext) -> str:
         return ""
     for end in sorted({verdict.first, verdict.last} & set(table) - {best}):
         if len(gains := (table[best] - table[end]).dropna()):
-            above = f"{int((gains > 0).sum())} of {count(len(gains), 'seed')}"
+            above = f"{int((gains > 0).sum())} of {format_count(len(gains), 'seed')}"
             parts.append(f"than MTD {format_mtd(end)} in {above}")
     return f"MTD {format_mtd(best)} scores higher {' and '.join(parts)}." if parts else ""
 
@@ -241,7 +241,9 @@ def _build_correlation(context: StudyContext) -> Contents | None:
     if not len(table):
         return None
     levels, seeds = int(table["levels"].min()), int(table["seeds"].min())
-    caption = f"Rank correlation of score and MTD within a seed, mean over {count(seeds, 'seed')}"
+    caption = (
+        f"Rank correlation of score and MTD within a seed, mean over {format_count(seeds, 'seed')}"
+    )
     caption += f", with its {PERCENT} t interval for these items." if seeds > 1 else "."
     text = (
         "Spearman and Kendall measure whether the score rises or falls with MTD: both are near 0 "

@@ -12,7 +12,7 @@ from mtdlab.analysis.data.runs import format_mtd
 from mtdlab.analysis.inference.intervals import summarise
 from mtdlab.analysis.inference.pairing import compute_deviations
 from mtdlab.analysis.inference.verdict import describe_interval, format_p
-from mtdlab.analysis.report.cells import LEVEL, PERCENT, count, describe_items, make_table
+from mtdlab.analysis.report.cells import LEVEL, PERCENT, describe_items, format_count, make_table
 from mtdlab.analysis.report.topics.base import Axes, Contents, Drawing, StudyContext, Table, Topic
 from mtdlab.analysis.statistics.sufficiency import NEAR, Pair, Sufficiency, describe_confounding
 
@@ -71,8 +71,8 @@ def describe(info: Sufficiency) -> tuple[str, ...]:
     these = f", {format_p(info.p_these)} for exactly these" if info.items else ""
     basis = (
         f"{format_p(info.p_value)} over seeds{describe_items(info.items)}{these}; "
-        f"{count(len(info.cells), 'configuration')}, {count(info.seeds, 'seed')}, "
-        f"{count(info.trials, 'trial')}"
+        f"{format_count(len(info.cells), 'configuration')}, {format_count(info.seeds, 'seed')}, "
+        f"{format_count(info.trials, 'trial')}"
     )
     answer = (
         "That MTD alone determines the score is not rejected: no effect of 1/(1 − η) and K/N "

@@ -10,7 +10,7 @@ from mtdlab.analysis import figures
 from mtdlab.analysis.data.points import MOST_LOOKS, describe_runs
 from mtdlab.analysis.data.runs import format_mtd, mtd_or_0
 from mtdlab.analysis.inference.best import with_methods
-from mtdlab.analysis.report.cells import BAND, PERCENT, clean, count, make_table
+from mtdlab.analysis.report.cells import BAND, PERCENT, clean, format_count, make_table
 from mtdlab.analysis.report.context import describe_checkpoints
 from mtdlab.analysis.report.topics.base import Contents, Draw, Drawing, StudyContext, Topic
 from mtdlab.analysis.statistics.training import (
@@ -67,14 +67,14 @@ def _name_groups(context: StudyContext, trials: pd.DataFrame, curves: pd.DataFra
 
 def _describe(trials: pd.DataFrame, curves: pd.DataFrame) -> str:
     ends, known = count_best_at_end(trials)
-    of = count(known, "trial")
+    of = format_count(known, "trial")
     if not known:
         scored = curves[curves["score"].notna()].groupby("number")
         if not len(scored):
             return "No trial was evaluated during training."
         best = curves.loc[scored["score"].idxmax(), "step"].to_numpy()
         ends = int((best == scored["step"].max().to_numpy()).sum())
-        of = f"{count(len(best), 'trial')} drawn"
+        of = f"{format_count(len(best), 'trial')} drawn"
     return f"{ends:,} of {of} scored highest at their last evaluation."
 
 
@@ -148,7 +148,7 @@ def _name_structure(table: pd.DataFrame) -> pd.Series:
     names = [f"η {decay:g}" for decay in table["ema_decay"]]
     if table["prediction_layers"].nunique() > 1:
         predictors = [
-            count(int(layers), "prediction layer") if layers else "no predictor"
+            format_count(int(layers), "prediction layer") if layers else "no predictor"
             for layers in table["prediction_layers"]
         ]
         names = [", ".join(parts) for parts in zip(names, predictors, strict=True)]
@@ -163,7 +163,7 @@ def describe_detected(detected: pd.DataFrame) -> Iterator[str]:
         n, collapsed, failed, pruned = map(int, row)
         others = ((failed, "failed"), (pruned, "pruned"))
         ends = [f"{runs} {how}" for runs, how in others if runs]
-        text = f"{name}: collapse detected in {collapsed} of {count(n, 'trial')}"
+        text = f"{name}: collapse detected in {collapsed} of {format_count(n, 'trial')}"
         yield f"{text}; {', '.join(ends)}, not assessed." if ends else f"{text}."
 
 

@@ -9,7 +9,7 @@ from mtdlab.analysis.data.durations import format_seconds
 from mtdlab.analysis.data.frames import StudyFrames
 from mtdlab.analysis.data.runs import format_mtd, varied_settings
 from mtdlab.analysis.measures.trace import PARTS
-from mtdlab.analysis.report.cells import clean, count, make_table
+from mtdlab.analysis.report.cells import clean, format_count, make_table
 from mtdlab.analysis.report.page import trial_anchor
 from mtdlab.analysis.report.topics.base import Contents, StudyContext, Topic
 from mtdlab.analysis.statistics.best_trial import DEV, compute_choices, find_scores
@@ -78,7 +78,7 @@ def _choose(trials: pd.DataFrame, ranking: str) -> tuple[pd.DataFrame, str]:
     """The trials that the page shows, the best first, then those without a score; a caption."""
     done = (trials["state"] == "COMPLETE") & trials[ranking].notna()
     best = trials[done].sort_values([ranking, "number"], ascending=[False, True])
-    caption = f"{count(len(trials), 'trial')}, best first by {clean(ranking)}."
+    caption = f"{format_count(len(trials), 'trial')}, best first by {clean(ranking)}."
     if len(trials) > _MOST_ROWS:
         caption += f" The page shows at most {_MOST_ROWS:,} rows; the CSV has all."
     return pd.concat([best, trials[~done]]).head(_MOST_ROWS), caption
@@ -113,10 +113,10 @@ def _describe_best(study: StudyFrames, best: pd.Series) -> str:
         scores = f"{by} is {best['value']:.2f} and whose {scores}"
     where = f", MTD {format_mtd(best['mtd'])}" if math.isfinite(best["mtd"]) else ""
     return (
-        f"Trials are ranked by {by}. The best of {count(best['n'], 'trial')} is trial "
+        f"Trials are ranked by {by}. The best of {format_count(best['n'], 'trial')} is trial "
         f"{best['number']} (seed {best['seed']}{where}), whose {scores}. The mean {metric} of its "
         f"configuration is {best['configuration_mean']:.2f} over "
-        f"{count(best['configuration_trials'], 'trial')}."
+        f"{format_count(best['configuration_trials'], 'trial')}."
     )
 
 
@@ -162,7 +162,7 @@ def _describe_optimism(study: StudyFrames, best: pd.Series) -> str:
             "here: no configuration has two trials."
         )
     text = (
-        f"The highest {by} of {count(best['n'], 'trial')} is too high by chance: by "
+        f"The highest {by} of {format_count(best['n'], 'trial')} is too high by chance: by "
         f"{best['optimism']:.2f} points if all had the same true mean, by less if means differ "
         "(expected maximum of normal values, Tippett 1925; standard deviation "
         f"{best['seed_sd']:.2f} between seeds and {best['trial_sd']:.2f} between trials of a seed)."

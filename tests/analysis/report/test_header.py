@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from mtdlab.analysis.data.frames import RecordedSetting
-from mtdlab.analysis.report.cells import clean, count, make_table, number
+from mtdlab.analysis.report.cells import clean, format_count, make_table, number
 from mtdlab.analysis.report.context import StudyContext
 from mtdlab.analysis.report.summary import list_terms, summarise_study
 from tests.analysis.conftest import build_study, make_trials
@@ -62,7 +62,7 @@ def test_counts_that_are_the_same_in_all_rows_stand_in_the_caption() -> None:
 
 
 def test_words_and_numbers() -> None:
-    assert count(1, "run") == "1 run"
-    assert count(1200, "run") == "1,200 runs"
+    assert format_count(1, "run") == "1 run"
+    assert format_count(1200, "run") == "1,200 runs"
     assert number(5e-9) == "5e-9"
     assert clean("x" * 300, most=5) == "xxxx…"
